@@ -1,0 +1,1 @@
+"""Endeavour: an English-German translation training pipeline."""

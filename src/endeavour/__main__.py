@@ -1,0 +1,112 @@
+"""`endeavour STAGE key=value …`: names to stage functions, and errors to one or two lines. Nothing else."""
+
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, cast
+
+USAGE = """\
+endeavour STAGE [key=value …]
+
+  prepare    obtain a corpus, clean it, learn the vocabulary, encode it
+  train      prepare, train and evaluate a model; goes on where it was stopped
+  evaluate   score a trained model on the test splits (also: eval)
+  translate  text="…", input=FILE, or standard input, to standard output or output=FILE
+  sweep      train every combination of listed values, model=tiny,small seed=1,2, and compare
+
+endeavour STAGE --help shows every group and key, --cfg job the config of a command.
+"""
+
+STAGES = {
+    "prepare": "prepare",
+    "train": "train",
+    "evaluate": "evaluate",
+    "eval": "evaluate",
+    "translate": "translate",
+    "sweep": "sweep",
+}
+
+USER_ERROR = 2
+
+
+def main() -> None:
+    """Runs one stage and ends the process: 0 done, 2 the user's error, 1 a defect, 128 + n after signal n."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        sys.exit(0 if arguments else USER_ERROR)
+    name, *overrides = arguments
+    if name not in STAGES:
+        _fail(f"endeavour: no stage {name!r}; choose one of {', '.join(dict.fromkeys(STAGES.values()))}")
+    # Hydra would print its own account of an error and exit with 1; told to raise instead, it leaves the
+    # wording to us.
+    verbose = os.environ.setdefault("HYDRA_FULL_ERROR", "0") == "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from endeavour.errors import UserError
+    from endeavour.training.loop import Interrupted
+
+    try:
+        if name == "sweep":
+            import_module("endeavour.stages.sweep").sweep(overrides)
+        else:
+            run_stage(STAGES[name], overrides)
+    except (UserError, HydraException, OmegaConfBaseException) as error:
+        if verbose:
+            raise
+        _fail(f"endeavour {name}: {_one_line(error)}")
+    except Interrupted as stop:
+        print(f"endeavour {name}: {stop}", file=sys.stderr)
+        sys.exit(stop.exit_code)
+
+
+def run_stage(stage: str, overrides: list[str]) -> None:
+    """Hands the command line to Hydra, and the config that it composes to the stage's function."""
+    import hydra
+
+    from endeavour.config import config_folder, register_schema, to_config
+
+    module = import_module(f"endeavour.stages.{stage}")
+    function = cast(Callable[[Any], object], getattr(module, stage))
+    register_schema()
+    sys.argv = [f"endeavour {stage}", *overrides]
+
+    def task(composed: Any) -> None:
+        function(to_config(composed))
+
+    decorate = hydra.main(
+        version_base="1.3", config_path=str(config_folder().resolve()), config_name="config"
+    )
+    decorate(task)()
+
+
+def _one_line(error: Exception) -> str:
+    """An error's own words; of Hydra's and OmegaConf's several lines, those that say what and where."""
+    from endeavour.errors import UserError
+
+    if isinstance(error, UserError):
+        return str(error)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = error.__cause__ or error.__context__
+    if cause is not None:
+        lines += [line.strip() for line in str(cause).splitlines()[:1]]
+    key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
+    kept = [
+        line
+        for line in lines
+        if not line.startswith(("full_key:", "object_type", "reference_type", "To append"))
+    ]
+    text = "; ".join(dict.fromkeys(kept))
+    return text if not key or key in text else f"{key}: {text}"
+
+
+def _fail(message: str) -> None:
+    print(message, file=sys.stderr)
+    sys.exit(USER_ERROR)
+
+
+if __name__ == "__main__":
+    main()

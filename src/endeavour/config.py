@@ -1,0 +1,143 @@
+"""The root of the configuration: the schema that joins every part's own section, and its composition by Hydra.
+
+Types stand here and beside the code they configure; values stand in `conf/` alone. This file knows no part
+beyond its config dataclass. Below the stages nothing sees the root.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from omegaconf import DictConfig, OmegaConf
+
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.corpus import CorpusConfig
+from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.errors import UserError
+from endeavour.evaluation.evaluate import EvaluationConfig
+from endeavour.model.transformer import ModelConfig
+from endeavour.training.loop import TrainingConfig
+from endeavour.training.tracking import TrackingConfig
+
+DIRECTIONS = ("en-de", "de-en")
+
+# What may differ between two commands that mean the same run: where it runs, what is shown of it, and
+# everything that is chosen after training.
+NOT_PART_OF_A_RUN = (
+    "name",
+    "device",
+    "data_folder",
+    "output_folder",
+    "text",
+    "input",
+    "output",
+    "decoding",
+    "evaluation",
+    "tracking",
+    "training.restart",
+    "training.log_every",
+)
+
+
+@dataclass(kw_only=True)
+class Config:
+    """Everything one command needs; `conf/config.yaml` holds the values and says what each key means."""
+
+    name: str
+    seed: int
+    direction: str
+    device: str
+    data_folder: str
+    output_folder: str
+    text: str | None
+    input: str | None
+    output: str | None
+    corpus: CorpusConfig
+    cleaning: CleaningConfig
+    tokenizer: TokenizerConfig
+    model: ModelConfig
+    training: TrainingConfig
+    decoding: DecodingConfig
+    evaluation: EvaluationConfig
+    tracking: TrackingConfig
+
+    @property
+    def run_folder(self) -> Path:
+        return Path(self.output_folder) / self.name
+
+
+def config_folder() -> Path:
+    """Where the YAML files lie: in the package when installed from a wheel, beside `src` in a checkout."""
+    packaged = Path(__file__).parent / "conf"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "conf"
+
+
+def register_schema() -> None:
+    ConfigStore.instance().store(name="schema", node=Config)
+
+
+def to_config(composed: DictConfig) -> Config:
+    """Turns Hydra's result into the typed root. Raises `UserError` for a value that no part accepts."""
+    missing = sorted(OmegaConf.missing_keys(composed))
+    if missing:
+        raise UserError(f"{missing[0]} has no value: give it one, {missing[0]}=…")
+    config = cast(Config, OmegaConf.to_object(composed))
+    _check_choice("direction", config.direction, DIRECTIONS)
+    if not config.name or Path(config.name).is_absolute() or ".." in Path(config.name).parts:
+        raise UserError(f"name={config.name!r} must name a folder below output_folder")
+    for section in (config.training, config.decoding, config.model, config.evaluation, config.tracking):
+        section.check()
+    return config
+
+
+def load_config(overrides: list[str]) -> Config:
+    """Composes the config as the command line would, for tests and notebooks."""
+    register_schema()
+    with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
+        return to_config(compose("config", overrides=overrides))
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.structured(config)))
+
+
+def save_config(config: Config, path: Path) -> None:
+    """Writes the resolved config as YAML."""
+    path.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
+
+
+def read_config(path: Path) -> Config:
+    """Reads what `save_config` wrote."""
+    return to_config(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path))))
+
+
+def differing_keys(ours: Config, saved: Config) -> list[str]:
+    """The keys, as `key: saved → ours`, in which two configs mean different runs."""
+    new, old = _flat(to_dict(ours)), _flat(to_dict(saved))
+    return [
+        f"{key}: {old.get(key)} → {new.get(key)}"
+        for key in sorted(new.keys() | old.keys())
+        if new.get(key) != old.get(key) and not _ignored(key)
+    ]
+
+
+def _ignored(key: str) -> bool:
+    return any(key == name or key.startswith(name + ".") for name in NOT_PART_OF_A_RUN)
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            flat |= _flat(cast(dict[str, Any], value), f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(f"{key}={value} is not known: choose one of {', '.join(choices)}")

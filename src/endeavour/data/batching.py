@@ -1,0 +1,134 @@
+"""Which pairs share a batch, in which order, and as which tensors.
+
+The order of an epoch is a pure function of seed and epoch, so a resumed run needs to know only its place in
+it. Knows lengths and ids; not text or models.
+
+Shapes: batch = pairs; source, target = padded lengths, EOS or BOS included.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from endeavour.data.dataset import ParallelDataset, RaggedArray
+from endeavour.errors import UserError
+from endeavour.special import BOS, PAD
+
+# A batch never holds more pairs than this, however short they are: it bounds the cost of cutting one batch.
+MAX_PAIRS = 4096
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of pairs, padded with PAD on the right.
+
+    Attributes:
+        source: (batch, source) ids, rows ending in EOS.
+        target_in: (batch, target) ids, BOS first, without EOS.
+        target_out: (batch, target) ids, rows ending in EOS: `target_in` one step later.
+    """
+
+    source: Tensor
+    target_in: Tensor
+    target_out: Tensor
+
+    @property
+    def target_tokens(self) -> int:
+        """Tokens to predict: EOS counts, padding does not."""
+        return int((self.target_out != PAD).sum())
+
+    @property
+    def padding(self) -> tuple[int, int]:
+        """(padding cells, all cells) of source and target together."""
+        cells = self.source.numel() + self.target_out.numel()
+        return cells - int((self.source != PAD).sum()) - self.target_tokens, cells
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(
+            self.source.to(device, non_blocking=True),
+            self.target_in.to(device, non_blocking=True),
+            self.target_out.to(device, non_blocking=True),
+        )
+
+
+def epoch_batches(
+    source_lengths: NDArray[np.int32],
+    target_lengths: NDArray[np.int32],
+    *,
+    tokens_per_batch: int,
+    seed: int,
+    epoch: int,
+) -> list[NDArray[np.int64]]:
+    """The batches of one epoch, as row numbers: every row exactly once, in an order drawn from (seed, epoch).
+
+    Pairs of like lengths share a batch: rows are sorted by target, then source length, ties in random order,
+    cut where pairs × longest side would pass `tokens_per_batch`, and the batches shuffled.
+
+    Raises:
+        UserError: a single pair is longer than the budget.
+    """
+    longest = int(max(source_lengths.max(), target_lengths.max()))
+    if longest > tokens_per_batch:
+        raise UserError(
+            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest} tokens: "
+            "raise it or lower cleaning.max_tokens"
+        )
+    random = np.random.default_rng((seed, epoch))
+    order = random.permutation(len(target_lengths))
+    order = order[np.lexsort((source_lengths[order], target_lengths[order]))]
+    batches = _cut(order, source_lengths[order], target_lengths[order], tokens_per_batch)
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def _cut(
+    order: NDArray[np.int64], source: NDArray[np.int32], target: NDArray[np.int32], budget: int
+) -> list[NDArray[np.int64]]:
+    batches: list[NDArray[np.int64]] = []
+    start = 0
+    while start < len(order):
+        window = slice(start, start + MAX_PAIRS)
+        longest = np.maximum.accumulate(np.maximum(source[window], target[window]))
+        cells = longest.astype(np.int64) * np.arange(1, len(longest) + 1)
+        size = int(np.searchsorted(cells, budget, side="right"))
+        batches.append(order[start : start + size])
+        start += size
+    return batches
+
+
+def collate(dataset: ParallelDataset, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
+    """Reads `rows` and pads them into one batch."""
+    target = pad([dataset.target[row] for row in rows])
+    target_in = torch.full_like(target, PAD)
+    target_in[:, 0] = BOS
+    target_in[:, 1:] = target[:, :-1]
+    # The last token of every row is EOS, which is predicted and never read.
+    lengths = (target != PAD).sum(dim=1, keepdim=True)
+    target_in.masked_fill_(torch.arange(target.shape[1]) >= lengths, PAD)
+    return Batch(pad([dataset.source[row] for row in rows]), target_in, target)
+
+
+def pad(rows: Sequence[Sequence[int]] | Sequence[NDArray[np.uint16] | NDArray[np.uint32]]) -> Tensor:
+    """Rows of ids to one (rows, longest) int64 tensor, filled with PAD on the right."""
+    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    padded = np.full((len(rows), int(lengths.max())), PAD, np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
+    return torch.from_numpy(padded)
+
+
+def length_batches(
+    lengths: RaggedArray | NDArray[np.int32], tokens_per_batch: int
+) -> list[NDArray[np.int64]]:
+    """Row numbers for decoding: sorted by length, longest first, rows × longest within the budget."""
+    sizes = lengths.lengths if isinstance(lengths, RaggedArray) else lengths
+    order = np.argsort(-sizes, kind="stable")
+    batches: list[NDArray[np.int64]] = []
+    start = 0
+    while start < len(order):
+        rows = max(1, tokens_per_batch // max(1, int(sizes[order[start]])))
+        batches.append(order[start : start + rows])
+        start += rows
+    return batches

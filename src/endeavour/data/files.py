@@ -1,0 +1,165 @@
+"""Reading sentence pairs from files: line-aligned text, TSV, JSON lines (gzip of any), and Parquet.
+
+Streams; the texts come out as they stand in the file. Knows nothing of corpora, cleaning or the network.
+Every error names the file and the line.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, cast
+
+from endeavour.errors import UserError
+
+Pair = tuple[str, str]
+
+_RECORD_SUFFIXES = {".tsv", ".jsonl", ".parquet"}
+
+
+def kind_of(path: Path) -> str:
+    """The suffix, but for `.gz`, that decides how `path` is read: `.tsv`, `.jsonl`, `.parquet`, or others."""
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str) -> Iterator[Pair]:
+    """The (English, German) pairs of one split.
+
+    Args:
+        paths: either any number of `.tsv`, `.jsonl` and `.parquet` files, read one after the other, or
+        exactly two
+            line-aligned text files, English first.
+        english_column, german_column: a name in the TSV header, a key of the JSON object or a Parquet column
+            ("translation.en" reaches into a nested one), or "1", "2", … for a TSV file without a header.
+
+    Raises:
+        UserError: a missing file, column or partner line, invalid UTF-8, invalid JSON, damaged gzip.
+    """
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path}: no such file")
+    columns = (english_column, german_column)
+    if all(kind_of(path) in _RECORD_SUFFIXES for path in paths):
+        return chain.from_iterable(_read_records(path, columns) for path in paths)
+    if len(paths) != 2:
+        names = ", ".join(str(path) for path in paths)
+        raise UserError(
+            f"{names}: a split is two line-aligned text files, English first, "
+            "or any number of .tsv, .jsonl and .parquet files"
+        )
+    english, german = paths
+    if kind_of(english) == ".de" or kind_of(german) == ".en":
+        raise UserError(f"{english}, {german}: the English file comes first, then the German one")
+    return _read_aligned(english, german)
+
+
+def _read_records(path: Path, columns: Pair) -> Iterator[Pair]:
+    match kind_of(path):
+        case ".tsv":
+            return _read_tsv(path, columns)
+        case ".jsonl":
+            return _read_json_lines(path, columns)
+        case _:
+            return _read_parquet(path, columns)
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, gzip or not, without line ends (LF or CRLF) and byte order mark."""
+    number = 0
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        while True:
+            number += 1
+            try:
+                # Only LF ends a line: str.splitlines would also break at U+2028 and shift the alignment.
+                line = file.readline()
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise UserError(f"{path}:{number}: damaged gzip ({error}); obtain the file anew") from error
+            if not line:
+                return
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{path}:{number}: invalid UTF-8 (byte {error.start + 1} of the line); convert the file"
+                ) from error
+            yield text.removesuffix("\n").removesuffix("\r")
+
+
+def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
+    english_lines, german_lines = read_lines(english), read_lines(german)
+    for number, (left, right) in enumerate(zip_longest(english_lines, german_lines), start=1):
+        if left is None or right is None:
+            shorter, longer = (english, german) if left is None else (german, english)
+            total = number + sum(1 for _ in (german_lines if left is None else english_lines))
+            raise UserError(
+                f"{longer}:{number}: {shorter} ends at line {number - 1} and {longer} has {total} lines; "
+                "line-aligned files must have the same number of lines"
+            )
+        yield left, right
+
+
+def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
+    lines = enumerate(read_lines(path), start=1)
+    if all(column.isdecimal() and int(column) > 0 for column in columns):
+        first, second = (int(column) - 1 for column in columns)
+    else:
+        header = next(lines, (1, ""))[1].split("\t")
+        for column in columns:
+            if column not in header:
+                raise UserError(
+                    f"{path}:1: no column {column!r} in the header {header}; set corpus.english_column and "
+                    "corpus.german_column, to 1 and 2 for a file without a header"
+                )
+        first, second = (header.index(column) for column in columns)
+    for number, line in lines:
+        fields = line.split("\t")
+        if len(fields) <= max(first, second):
+            raise UserError(
+                f"{path}:{number}: column {max(first, second) + 1} is missing, the line has {len(fields)}"
+            )
+        yield fields[first], fields[second]
+
+
+def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path), start=1):
+        where = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{where}: not a JSON object ({error.msg})") from error
+        yield _text(record, columns[0], where), _text(record, columns[1], where)
+
+
+def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
+    # Imported here: the library takes seconds to import, and a prepare with nothing to do needs none.
+    from datasets import load_dataset
+
+    try:
+        rows = load_dataset("parquet", data_files=[str(path)], split="train", streaming=True)
+        for number, row in enumerate(rows, start=1):
+            where = f"{path}, row {number}"
+            yield _text(row, columns[0], where), _text(row, columns[1], where)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors or OSErrors
+        raise UserError(f"{path}: not a readable Parquet file ({error})") from error
+
+
+def _text(record: object, column: str, where: str) -> str:
+    """The text in `column` of a decoded record; a dot reaches into a nested object."""
+    value: Any = record
+    for key in column.split("."):
+        if not isinstance(value, dict) or key not in value:
+            found = sorted(cast("dict[str, Any]", value)) if isinstance(value, dict) else type(value).__name__
+            raise UserError(
+                f"{where}: no column {column!r} (found: {found}); "
+                "set corpus.english_column and corpus.german_column"
+            )
+        value = cast("dict[str, Any]", value)[key]
+    if not isinstance(value, str):
+        raise UserError(f"{where}: column {column!r} holds {value!r}, not text")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise UserError(f"{where}: column {column!r} holds a lone surrogate, which is no valid Unicode text")
+    return value

@@ -1,0 +1,30 @@
+"""The one normal form of a sentence, shared by training, evaluation and translation.
+
+Text in normal form is NFC, holds no control or invisible formatting characters, and has single spaces between
+words and none at its ends. Nothing else is altered: not case, not quotes, not compatibility characters such
+as "½" or "…" (which NFKC would rewrite). Knows nothing of corpora and tokenizers; references never pass
+through it.
+"""
+
+import re
+import unicodedata
+
+# Control characters that are no whitespace, soft hyphens, zero-width spaces, word joiners, byte order marks,
+# direction marks, and lone surrogates (which no UTF-8 text can hold). The zero-width joiner and the variation
+# selectors stay: emoji are made of them.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+# SentencePiece writes a space as U+2581, so a literal one would come back as a space anyway.
+_SPACE_MARK = "\u2581"
+
+
+def remove_control_characters(text: str) -> str:
+    """`text` without control and invisible formatting characters; line breaks and tabs stay whitespace."""
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub("", text)
+
+
+def normalize(text: str) -> str:
+    """The normal form of `text`. Idempotent; every string has one."""
+    text = unicodedata.normalize("NFC", remove_control_characters(text))
+    return " ".join(text.replace(_SPACE_MARK, " ").split())

@@ -1,0 +1,180 @@
+"""Prepared data as a function of its config and inputs: one folder a digest, whole or not there at all.
+
+A folder is built beside its final place under another name and renamed at the end, its manifest written last;
+a lock makes a second process wait for the first. Knows no terminal and no Hydra.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from endeavour.data import corpus as corpora
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.corpus import TRAIN, VALIDATION, CorpusConfig, FileHashes, Progress
+from endeavour.data.files import Pair
+from endeavour.data.prepared import FORMAT, MANIFEST, PreparedData
+from endeavour.data.report import as_markdown, cleaning_report
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.errors import UserError
+
+_DIRECTIONS = ("en-de", "de-en")
+
+
+def prepare(
+    *,
+    corpus: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig,
+    direction: str,
+    folder: Path,
+    progress: Progress = lambda what, done, total: None,
+    hub_cache: Path | None = None,
+) -> PreparedData:
+    """The prepared data of these settings, built unless it is there.
+
+    Args:
+        direction: "en-de" or "de-en".
+        folder: the data root; the result lies in its `prepared/<corpus>-<digest>/`.
+        progress: called as (what, done, total or None).
+        hub_cache: the hub client's cache folder; None is its own default.
+
+    Raises:
+        UserError: an input or a setting is wrong, or an input cannot be had.
+    """
+    if direction not in _DIRECTIONS:
+        raise UserError(f"direction={direction}: choose {' or '.join(_DIRECTIONS)}")
+    corpora.check(corpus)
+    _check_cleaning(cleaning)
+    root = folder / "prepared"
+    root.mkdir(parents=True, exist_ok=True)
+    hashes = FileHashes(root / ".hashes.json")
+    recipe = {
+        "format": FORMAT,
+        "direction": direction,
+        "corpus": {"name": corpus.name, "kind": corpus.kind},
+        "inputs": corpora.fingerprint(corpus, hashes),
+        "cleaning": asdict(cleaning),
+        "tokenizer": asdict(tokenizer),
+    }
+    hashes.save()
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    final = root / f"{corpus.name}-{digest[:12]}"
+    if not (final / MANIFEST).is_file():
+        with FileLock(root / f".{final.name}.lock"):
+            if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
+                progress("obtain the corpus", 0, None)
+                splits = _directed(corpora.load_splits(corpus, hub_cache=hub_cache), direction)
+                _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress)
+    return PreparedData.open(final)
+
+
+def _check_cleaning(config: CleaningConfig) -> None:
+    if not 1 <= config.min_tokens <= config.max_tokens:
+        raise UserError("cleaning.min_tokens must be at least 1 and at most cleaning.max_tokens")
+    if config.max_ratio < 1:
+        raise UserError(
+            f"cleaning.max_ratio={config.max_ratio:g}: a ratio of longer to shorter is at least 1"
+        )
+
+
+def _directed(splits: dict[str, Iterable[Pair]], direction: str) -> dict[str, Iterable[Pair]]:
+    """English–German pairs as (source, target) pairs."""
+
+    def swapped(pairs: Iterable[Pair]) -> Iterator[Pair]:
+        return ((german, english) for english, german in pairs)
+
+    if direction == "en-de":
+        return splits
+    return {name: swapped(pairs) for name, pairs in splits.items()}
+
+
+def _build(
+    final: Path,
+    splits: dict[str, Iterable[Pair]],
+    recipe: dict[str, Any],
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig,
+    progress: Progress,
+) -> None:
+    # Imported here: `datasets` takes seconds to import, and a prepare with nothing to do should take none.
+    from endeavour.data.build import build
+
+    partial, scratch = (final.with_name(f".{final.name}.{kind}") for kind in ("partial", "scratch"))
+    for leftover in (partial, scratch):  # of a process that was killed; the lock is ours
+        shutil.rmtree(leftover, ignore_errors=True)
+        leftover.mkdir()
+    try:
+        counts, account = build(
+            partial,
+            scratch,
+            splits,
+            cleaning=cleaning,
+            tokenizer=tokenizer,
+            progress=progress,
+        )
+        report = cleaning_report(**account, splits=counts)
+        _write(partial / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+        _write(partial / "report.md", as_markdown(report, final.name))
+        manifest = _manifest(partial, recipe, counts)
+        _write(partial / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        _flush(partial)
+        shutil.rmtree(final, ignore_errors=True)  # an unfinished folder somebody made by hand
+        partial.rename(final)
+        _flush_folder(final.parent)
+    finally:
+        for leftover in (partial, scratch):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _manifest(folder: Path, recipe: dict[str, Any], counts: dict[str, dict[str, int]]) -> dict[str, Any]:
+    source, target = recipe["direction"].split("-")
+    tokenizers = {side: Tokenizer.load(folder / f"{side}.model") for side in ("source", "target")}
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".npy", ".txt", ".model"))
+    return recipe | {
+        "source_language": source,
+        "target_language": target,
+        "vocabularies": {
+            side: {"size": one.vocabulary_size, "digest": one.digest} for side, one in tokenizers.items()
+        },
+        "splits": counts,
+        "validation_split": VALIDATION,
+        "test_splits": [name for name in counts if name not in (TRAIN, VALIDATION)],
+        "files": {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in files},
+        "versions": {name: version(name) for name in ("datasets", "numpy", "sentencepiece")},
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, "utf-8", newline="\n")
+
+
+def _flush(folder: Path) -> None:
+    """Everything below `folder` reaches the disk before the rename that declares it finished."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        else:
+            _flush_folder(path)
+    _flush_folder(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

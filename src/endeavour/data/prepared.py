@@ -1,0 +1,76 @@
+"""A prepared folder, as the later stages see it: opened, checked for completeness, never written.
+
+    prepared.json                      the manifest; a folder without it is not finished
+    source.model, target.model         SentencePiece; equal where the vocabulary is joint
+    <split>.{source,target}.ids.npy, <split>.{source,target}.offsets.npy      see `arrays.RaggedWriter`
+    <split>.{source,target}.txt        validation and test only: the untouched lines
+    text/<split>/                      normal form, as an Arrow table with the columns source and target
+    report.json, report.md             the account of the cleaning
+
+Knows no config and no corpus, only what the manifest says.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
+
+MANIFEST = "prepared.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A finished prepared folder and its manifest."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> "PreparedData":
+        """Raises `UserError` where the folder is unfinished, of another format, or lacks a file."""
+        path = folder / MANIFEST
+        try:
+            manifest = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"{folder}: no finished prepared data there ({error}); run `endeavour prepare`"
+            ) from error
+        if manifest.get("format") != FORMAT:
+            raise UserError(f"{path}: made by another version of endeavour; run `endeavour prepare` again")
+        for name, entry in manifest["files"].items():
+            file = folder / name
+            if not file.is_file() or file.stat().st_size != entry["bytes"]:
+                raise UserError(
+                    f"{file}: missing or cut short; delete {folder} and run `endeavour prepare` again"
+                )
+        return cls(folder, manifest)
+
+    @property
+    def splits(self) -> dict[str, dict[str, int]]:
+        """Split → `pairs`, `source_tokens` and `target_tokens` (EOS included)."""
+        return self.manifest["splits"]
+
+    @property
+    def validation_split(self) -> str:
+        return self.manifest["validation_split"]
+
+    @property
+    def test_splits(self) -> list[str]:
+        return self.manifest["test_splits"]
+
+    def load_source_tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.folder / "source.model")
+
+    def load_target_tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.folder / "target.model")
+
+    def lines(self, split: str, side: str) -> list[str]:
+        """The untouched lines of a validation or test split; side is "source" or "target"."""
+        if split not in (self.validation_split, *self.test_splits):
+            choices = ", ".join((self.validation_split, *self.test_splits))
+            raise UserError(f"no split {split!r} with references in {self.folder}; choose one of {choices}")
+        return (self.folder / f"{split}.{side}.txt").read_bytes().decode().split("\n")[:-1]

@@ -1,0 +1,49 @@
+"""The account of a preparation: what was read, changed, dropped and kept, as JSON and as Markdown. Pure."""
+
+from dataclasses import asdict
+from typing import Any
+
+from endeavour.data.cleaning import Step
+
+
+def cleaning_report(read: int, kept: int, steps: list[Step], splits: dict[str, Any]) -> dict[str, Any]:
+    """The report as plain JSON.
+
+    Args:
+        read, kept: training pairs before and after cleaning.
+        splits: name → counts, as in the manifest.
+    """
+    return {"read": read, "kept": kept, "steps": [asdict(step) for step in steps], "splits": splits}
+
+
+def as_markdown(report: dict[str, Any], title: str) -> str:
+    """The same for a reader: one table of steps, then their examples, then the splits."""
+    lines = [
+        f"# {title}",
+        "",
+        f"Training pairs read: {report['read']:,}; kept: {report['kept']:,}.",
+        "Validation and test were neither cleaned nor altered.",
+        "",
+        "| step | texts changed | pairs dropped |",
+        "| --- | ---: | ---: |",
+        *(f"| {step['name']} | {step['changed']:,} | {step['dropped']:,} |" for step in report["steps"]),
+        "",
+        "| split | pairs | source tokens | target tokens |",
+        "| --- | ---: | ---: | ---: |",
+        *(
+            f"| {name} | {split['pairs']:,} | {split['source_tokens']:,} | {split['target_tokens']:,} |"
+            for name, split in report["splits"].items()
+        ),
+    ]
+    for step in report["steps"]:
+        if step["examples"]:
+            lines += ["", f"## {step['name']}", ""]
+            lines += [
+                "- " + " → ".join(_code(text) for text in example.values()) for example in step["examples"]
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    return f"{fence} {text} {fence}" if fence == "``" or not text.strip() else f"{fence}{text}{fence}"

@@ -1,0 +1,141 @@
+"""SentencePiece subword tokenizers: trained on sentences, text to ids and back. Knows no file but its model.
+
+Byte fallback spells every character outside the vocabulary as UTF-8 bytes, so no text is unknown. Text is
+brought to the normal form of `normalization` first and SentencePiece alters nothing further:
+`decode(encode(x)) == normalize(x)`. Kudo & Richardson 2018 (SentencePiece), Sennrich et al. 2016 (BPE), Kudo
+2018 (unigram).
+"""
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import sentencepiece
+
+from endeavour.data.normalization import normalize
+from endeavour.errors import UserError
+from endeavour.special import BOS, EOS, PAD, UNK
+
+# The unigram trainer adds up its statistics per thread, so their number must not depend on the machine.
+_TRAINER_THREADS = 4
+
+
+@dataclass(kw_only=True)
+class TokenizerConfig:
+    """How a vocabulary is learnt."""
+
+    name: str
+    algorithm: str  # bpe or unigram
+    vocabulary_size: int  # per side, including 4 special ids and 256 bytes
+    joint: bool  # one vocabulary for both languages
+    character_coverage: (
+        float  # share of the characters' occurrences that get a piece; the rest is spelt in bytes
+    )
+    max_sentences: int  # pairs to learn from; of a larger corpus an even sample, which bounds the memory
+
+
+class Tokenizer:
+    """Text ↔ ids. Pure: the same model file gives the same ids everywhere."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        special = (
+            self._processor.pad_id(),
+            self._processor.unk_id(),
+            self._processor.bos_id(),
+            self._processor.eos_id(),
+        )
+        if special != (PAD, UNK, BOS, EOS):
+            raise UserError(
+                f"this SentencePiece model has the special ids {special}, not {(PAD, UNK, BOS, EOS)}"
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """Reads a model file. Raises `UserError` where there is none or it is damaged."""
+        try:
+            return cls(path.read_bytes())
+        except (OSError, RuntimeError) as error:
+            raise UserError(f"{path}: not a readable SentencePiece model ({error})") from error
+
+    @classmethod
+    def train(cls, sentences: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
+        """Learns a vocabulary from sentences in normal form. Deterministic.
+
+        Raises:
+            UserError: the vocabulary is too large or too small for these sentences; the message says what
+            fits.
+        """
+        if config.algorithm not in ("bpe", "unigram"):
+            raise UserError(f"tokenizer.algorithm={config.algorithm}: choose bpe or unigram")
+        if not 0.9 <= config.character_coverage <= 1:
+            raise UserError(
+                f"tokenizer.character_coverage={config.character_coverage}: choose 0.9 to 1 (all characters)"
+            )
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=iter(sentences),
+                model_writer=model,
+                model_type=config.algorithm,
+                vocab_size=config.vocabulary_size,
+                character_coverage=config.character_coverage,
+                byte_fallback=True,
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=True,
+                add_dummy_prefix=True,
+                num_threads=_TRAINER_THREADS,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise _explained(error, config) from error
+        return cls(model.getvalue())
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of ids."""
+        return self._processor.vocab_size()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the model file, in hex."""
+        return hashlib.sha256(self._model).hexdigest()
+
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Ids of each sentence, without BOS and EOS; uses all cores. Never contains UNK."""
+        return self._processor.encode(
+            [normalize(sentence) for sentence in sentences], out_type=int, num_threads=-1
+        )
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each row of ids, in normal form and so always one line; special ids are left out."""
+        # A model may spell a line break, or half a character, in bytes; the latter comes out as U+FFFD.
+        return [normalize(text) for text in self._processor.decode([list(row) for row in ids])]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The written form of each id, for pictures and tables; U+2581 marks the start of a word."""
+        return [self._processor.id_to_piece(number) for number in ids]
+
+    def save(self, path: Path) -> None:
+        """Writes the model file."""
+        path.write_bytes(self._model)
+
+
+def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
+    """SentencePiece names what fits only inside its message; other failures are passed on as they are."""
+    asked = f"tokenizer.vocabulary_size={config.vocabulary_size}"
+    if largest := re.search(r"value <= (\d+)", str(error)):
+        return UserError(
+            f"{asked}: this corpus allows at most {largest[1]}; choose a smaller vocabulary or more text"
+        )
+    if smallest := re.search(r"\d+ vs (\d+)", str(error)):
+        return UserError(f"{asked}: the characters of this corpus need at least {smallest[1]}")
+    return error

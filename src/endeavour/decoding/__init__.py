@@ -1,0 +1,1 @@
+"""Search for the best translation under a model; knows ids, not text."""

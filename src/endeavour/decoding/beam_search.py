@@ -1,0 +1,249 @@
+"""Beam search, of which greedy decoding is the case beam_size=1: ids in, ids out.
+
+Knows the model's `encode`, `start`, `step` and `project`; not text, files, batching or metrics.
+
+The search. At each step every live hypothesis of a sentence is extended by every token, and the `beam_size`
+most probable extensions are kept; those that end in EOS are finished, the others live on. So beam 1 is greedy
+decoding, whatever the length penalty. PAD and BOS are never generated. A hypothesis as long as its limit can
+only be ended, at the price that the model sets on EOS there: each score belongs to a whole sentence.
+
+Finished hypotheses are ranked by log-probability / length penalty, with lp = ((5 + |Y|) / 6)^α (Wu et al.
+2016, "Google's Neural Machine Translation System", equation 14) and |Y| counting EOS. A sentence is done as
+soon as no live hypothesis could enter its n best, were all its further tokens certain: this loses nothing.
+
+Shapes: batch = sentences in work; beam = live hypotheses a sentence; best = finished ones kept a sentence.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.special import BOS, EOS, PAD
+
+# Sentences that are done leave the batch once they are this share of it: each leaving copies the caches.
+DONE_SHARE = 0.25
+
+
+@dataclass(kw_only=True)
+class DecodingConfig:
+    """Values and their meaning: conf/decoding/*.yaml."""
+
+    name: str
+    beam_size: int
+    length_penalty: float
+    max_length_ratio: float
+    max_length_offset: int
+    num_hypotheses: int
+    tokens_per_batch: int
+
+    def check(self) -> None:
+        """Raises UserError, naming the key, for numbers that describe no search."""
+        _check(
+            self.beam_size,
+            self.length_penalty,
+            self.max_length_ratio,
+            self.max_length_offset,
+            self.num_hypotheses,
+        )
+        if self.tokens_per_batch < 1:
+            raise UserError(f"decoding.tokens_per_batch={self.tokens_per_batch}: must be at least 1")
+
+
+class Hypothesis(NamedTuple):
+    """One finished translation: ids without BOS and EOS; score = log_probability / length penalty.
+
+    `log_probability` is the natural logarithm of the model's probability of the ids and EOS.
+    """
+
+    ids: list[int]
+    score: float
+    log_probability: float
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Transformer,
+    source: Tensor,
+    *,
+    beam_size: int,
+    length_penalty: float,
+    max_length_ratio: float,
+    max_length_offset: int,
+    num_hypotheses: int,
+) -> list[list[Hypothesis]]:
+    """The n best translations of each sentence, best first.
+
+    Args:
+        model: in evaluation mode.
+        source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
+        beam_size: hypotheses alive at a time; 1 is greedy decoding.
+        length_penalty: α ≥ 0; 0 ranks by log-probability, more favours longer translations.
+        max_length_ratio, max_length_offset: a translation has at most int(ratio × source tokens + offset)
+            tokens, neither side counting EOS.
+        num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
+
+    Raises:
+        UserError: for numbers that describe no search.
+    """
+    _check(beam_size, length_penalty, max_length_ratio, max_length_offset, num_hypotheses)
+    assert not model.training, "decoding with dropout: call model.eval() first"
+    results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+    if not results:
+        return results
+    limits = _limits(model, source, max_length_ratio, max_length_offset)
+    state = _State(
+        limits,
+        beam_size=beam_size,
+        best=num_hypotheses,
+        length_penalty=length_penalty,
+        device=source.device,
+    )
+    cache = model.start(model.encode(source), beam_size=beam_size)
+    while len(state.rows):
+        hidden = model.step(state.sequences[:, :, -1], cache)
+        scores, parents, tokens = state.extend(model.project(hidden))
+        state.update(scores, parents, tokens)
+        cache.reorder(parents)
+        done = state.done()
+        if done.sum() >= DONE_SHARE * len(done):
+            state.read_out(done, results)
+            remaining = (~done).nonzero().squeeze(1)
+            state.select(remaining)
+            cache.select(remaining)
+    return results
+
+
+class _State:
+    """The hypotheses of all sentences still in work, live and finished."""
+
+    def __init__(
+        self, limits: list[int], *, beam_size: int, best: int, length_penalty: float, device: torch.device
+    ):
+        batch = len(limits)
+        self.length_penalty = length_penalty
+        self.rows = torch.arange(batch, device=device)
+        """Which input sentence each is, (batch)."""
+        self.limits = torch.tensor(limits, device=device)
+        self.limits_met = frozenset(limits)
+        self.sequences = torch.full((batch, beam_size, 1), BOS, device=device)
+        """Live hypotheses with BOS, (batch, beam, 1 + tokens so far)."""
+        self.live = torch.full((batch, beam_size), -torch.inf, device=device)
+        """Their log-probabilities; -inf where there is none. At first there is one, the empty one."""
+        self.live[:, 0] = 0.0
+        self.best_sequences = torch.full((batch, best, 1), PAD, device=device)
+        self.best_scores = torch.full((batch, best), -torch.inf, device=device)
+        self.best_log_probabilities = torch.full((batch, best), -torch.inf, device=device)
+
+    @property
+    def generated(self) -> int:
+        """Tokens that each live hypothesis has, EOS not counted as none has it."""
+        return self.sequences.shape[2] - 1
+
+    def extend(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The most probable extensions of each sentence's live hypotheses.
+
+        Args:
+            logits: (batch, beam, vocabulary), of the next token; overwritten.
+
+        Returns:
+            Log-probabilities, parents (places in the beam) and tokens, each (batch, beam).
+        """
+        logits = logits.float()
+        before = self.live - logits.logsumexp(dim=-1)
+        logits[..., PAD] = logits[..., BOS] = -torch.inf
+        if self.generated in self.limits_met:
+            other = torch.arange(logits.shape[-1], device=logits.device) != EOS
+            at_limit = self.limits == self.generated
+            logits.masked_fill_(at_limit[:, None, None] & other, -torch.inf)
+        # The best of all extensions are among the best of each hypothesis.
+        beam = self.live.shape[1]
+        scores, tokens = logits.topk(min(beam, logits.shape[-1]), dim=-1)
+        each = scores.shape[-1]
+        scores, index = (scores + before[:, :, None]).flatten(1).topk(beam, dim=-1)
+        return scores, index // each, tokens.flatten(1).gather(1, index)
+
+    def update(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
+        """Takes the extensions, (batch, beam) each: the finished may enter the best, the others live on."""
+        past = self.sequences.gather(1, parents[:, :, None].expand_as(self.sequences))
+        self.sequences = torch.cat([past, tokens[:, :, None]], dim=2)
+        ended = (tokens == EOS) & log_probabilities.isfinite()
+        self.live = log_probabilities.masked_fill(tokens == EOS, -torch.inf)
+        if not ended.any():
+            return
+        log_probabilities = log_probabilities.masked_fill(~ended, -torch.inf)
+        scores = log_probabilities / self._penalty(self.generated)
+        missing = self.sequences.shape[2] - self.best_sequences.shape[2]
+        candidates = torch.cat(
+            [functional.pad(self.best_sequences, (0, missing), value=PAD), self.sequences], dim=1
+        )
+        self.best_scores, index = torch.cat([self.best_scores, scores], dim=1).topk(self.best_scores.shape[1])
+        self.best_log_probabilities = torch.cat(
+            [self.best_log_probabilities, log_probabilities], dim=1
+        ).gather(1, index)
+        self.best_sequences = candidates.gather(1, index[:, :, None].expand(-1, -1, candidates.shape[2]))
+
+    def done(self) -> Tensor:
+        """(batch): no live hypothesis can still enter the best.
+
+        A log-probability only falls and the penalty only grows, so none ends above its present
+        log-probability over the penalty of the longest sentence allowed.
+        """
+        reachable = self.live.amax(dim=1) / self._penalty(self.limits + 1)
+        return (self.best_scores[:, -1] >= reachable) | (self.generated > self.limits)
+
+    def read_out(self, done: Tensor, results: list[list[Hypothesis]]) -> None:
+        """Writes the best hypotheses of the sentences that are done to their places."""
+        columns = (self.rows, self.best_sequences, self.best_scores, self.best_log_probabilities)
+        for row, *best in zip(*(column[done].tolist() for column in columns), strict=True):
+            results[row] = [
+                Hypothesis(ids[1 : ids.index(EOS)], score, log_probability)
+                for ids, score, log_probability in zip(*best, strict=True)
+                if score > -torch.inf
+            ]
+            assert results[row], "no hypothesis has a probability: does the model give NaN?"
+
+    def select(self, sentences: Tensor) -> None:
+        """Keeps these sentences only."""
+        for name in (
+            "rows",
+            "limits",
+            "sequences",
+            "live",
+            "best_sequences",
+            "best_scores",
+            "best_log_probabilities",
+        ):
+            setattr(self, name, getattr(self, name).index_select(0, sentences))
+
+    def _penalty(self, length: int | Tensor) -> float | Tensor:
+        """((5 + length) / 6)^α, length counting EOS."""
+        return ((5.0 + length) / 6.0) ** self.length_penalty
+
+
+def _limits(model: Transformer, source: Tensor, ratio: float, offset: int) -> list[int]:
+    """Most tokens of each translation, EOS not counted; a matter of its own source alone."""
+    lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
+    limits = [max(0, int(ratio * length + offset)) for length in lengths]
+    if model.max_target_length is None:
+        return limits
+    return [min(limit, model.max_target_length - 1) for limit in limits]
+
+
+def _check(beam_size: int, length_penalty: float, ratio: float, offset: int, num_hypotheses: int) -> None:
+    if beam_size < 1:
+        raise UserError(f"decoding.beam_size={beam_size}: must be at least 1 (1 is greedy)")
+    if not 1 <= num_hypotheses <= beam_size:
+        raise UserError(
+            f"decoding.num_hypotheses={num_hypotheses}: must lie from 1 to decoding.beam_size={beam_size}"
+        )
+    if length_penalty < 0:
+        raise UserError(f"decoding.length_penalty={length_penalty}: must not be negative")
+    if ratio < 0 or offset < 0:
+        raise UserError(
+            f"decoding.max_length_ratio={ratio}, decoding.max_length_offset={offset}: must not be negative"
+        )

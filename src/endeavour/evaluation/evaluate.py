@@ -1,0 +1,77 @@
+"""One test split, translated, scored and reported: lines in, a folder out.
+
+Knows sentences, scores and the report; not how the model was found or trained.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.progress import Progress
+
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
+from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES, Score, score
+from endeavour.evaluation.report import write_report
+from endeavour.evaluation.translate import Translator, attention_picture
+
+
+@dataclass(kw_only=True)
+class EvaluationConfig:
+    """Values and their meaning: conf/evaluation/default.yaml."""
+
+    splits: list[str] | None
+    bootstrap_samples: int
+    num_pictures: int
+
+    def check(self) -> None:
+        if self.bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
+            raise UserError(
+                f"evaluation.bootstrap_samples={self.bootstrap_samples}: "
+                f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
+            )
+
+
+def evaluate_split(
+    translator: Translator,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    *,
+    title: str,
+    sources: Sequence[str],
+    references: Sequence[str],
+    config: EvaluationConfig,
+    seed: int,
+    model: Mapping[str, object],
+    folder: Path,
+    progress: Progress,
+) -> dict[str, Score]:
+    """Translates `sources`, scores them against the untouched `references`, and writes the report to `folder`.
+
+    Raises:
+        UserError: the two sides differ in length.
+    """
+    task = progress.add_task(f"translating {title}", total=len(sources))
+    hypotheses: list[str] = []
+    for hypothesis in translator.translate(sources):
+        hypotheses.append(hypothesis)
+        progress.update(task, completed=len(hypotheses))
+    task = progress.add_task(f"scoring {title}", total=None)
+    scores = score(hypotheses, references, bootstrap_samples=config.bootstrap_samples, seed=seed)
+    progress.update(task, total=1, completed=1)
+    shown = [row for row, source in enumerate(sources) if source.strip() and hypotheses[row]]
+    write_report(
+        folder,
+        title=title,
+        sources=sources,
+        hypotheses=hypotheses,
+        references=references,
+        scores=scores,
+        decoding=asdict(translator.decoding),
+        model=model,
+        seed=seed,
+        attention=[
+            attention_picture(translator.model, tokenizers, sources[row], hypotheses[row])
+            for row in shown[: config.num_pictures]
+        ],
+    )
+    return scores

@@ -1,0 +1,246 @@
+"""Scores of translations: BLEU, chrF and TER by sacreBLEU, and a few plain figures on the outputs.
+
+Knows lines of text only: nothing of models, tokenizers, files or reports. Hypotheses and references are
+whole, untokenized lines, one reference a sentence; sacreBLEU's own tokenization is the only one applied, so
+that the scores can be compared with published ones of the same signature.
+"""
+
+import json
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF, CHRFScore
+from sacrebleu.metrics.ter import TER, TERScore
+
+from endeavour.errors import UserError
+
+# Fixed, so that the reports of two runs can be laid side by side; the last bucket is open.
+LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
+
+# Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
+MIN_BOOTSTRAP_SAMPLES = 40
+
+_LABELS = {"bleu": "BLEU", "bleu_lowercased": "BLEU, lowercased", "chrf": "chrF2", "ter": "TER"}
+
+
+@dataclass(frozen=True)
+class Score:
+    """A corpus score with its 95% bootstrap interval; all three numbers on sacreBLEU's scale (0–100; TER may
+    pass 100). `signature` is sacreBLEU's and holds version, tokenization, resamples and seed."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class LengthBucket:
+    """The sentences with `shortest` to `longest` source words (whitespace-separated; None: no upper end)."""
+
+    shortest: int
+    longest: int | None
+    sentences: int
+    bleu: float
+    length_ratio: float  # hypothesis words / reference words
+
+    @property
+    def label(self) -> str:
+        """The range in words, such as `6–10` or `61+`."""
+        return f"{self.shortest}+" if self.longest is None else f"{self.shortest}–{self.longest}"
+
+
+@dataclass(frozen=True)
+class OutputRates:
+    """Signs of a sick model, as shares (0–1) of all outputs, and the overall length ratio."""
+
+    empty: float
+    copied: float  # equal to the source line
+    repetitive: float  # some 1–4 words three or more times in a row
+    length_ratio: float  # output words / reference words
+
+
+def score(
+    hypotheses: Sequence[str], references: Sequence[str], *, bootstrap_samples: int, seed: int
+) -> dict[str, Score]:
+    """Score a corpus by `bleu`, `bleu_lowercased`, `chrf` and `ter`, in this order.
+
+    BLEU: Papineni et al. 2002, with sacreBLEU's defaults (13a tokenization, cased; Post 2018). chrF2:
+    Popović 2015. TER: Snover et al. 2006, caseless as in tercom. Intervals: bootstrap resampling over
+    sentences, Koehn 2004, as sacreBLEU reports it: mean of the resamples ± half the width of their central
+    95%.
+
+    Raises UserError where the line counts differ, there are no lines, or there are too few resamples.
+    """
+    _check_counts(hypotheses=hypotheses, references=references)
+    if bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
+        raise UserError(
+            f"bootstrap_samples is {bootstrap_samples}; a 95% interval needs at least "
+            f"{MIN_BOOTSTRAP_SAMPLES} (1000 is usual)"
+        )
+    # Only the first metric warns of outputs that look tokenized (`force` silences the warning).
+    metrics = {
+        "bleu": BLEU(),
+        "bleu_lowercased": BLEU(lowercase=True, force=True),
+        "chrf": _Chrf(),
+        "ter": _Ter(),
+    }
+    with _bootstrap_seed(seed):
+        return {
+            key: _with_interval(_LABELS[key], metric, hypotheses, references, bootstrap_samples)
+            for key, metric in metrics.items()
+        }
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Cased BLEU (0–100), the same as `score(…)["bleu"].value`, without an interval: cheap enough for
+    validation. Raises UserError where the line counts differ or there are no lines."""
+    _check_counts(hypotheses=hypotheses, references=references)
+    return _bleu(BLEU(force=True), hypotheses, references)
+
+
+def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """chrF2 (0–100) of each sentence: unlike BLEU it needs no smoothing for short ones.
+
+    Raises UserError where the line counts differ or there are no lines.
+    """
+    _check_counts(hypotheses=hypotheses, references=references)
+    metric = CHRF()
+    return [
+        float(metric.sentence_score(hypothesis, [reference]).score)
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+
+
+def bleu_by_source_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    edges: Sequence[int] = LENGTH_EDGES,
+) -> list[LengthBucket]:
+    """BLEU of the sentences of like source length; buckets without a sentence are left out.
+
+    `edges` are the rising upper ends in source words, both ends of a bucket included; an open bucket follows
+    the last. n-gram orders for which no output in a bucket is long enough do not count (`effective_order`):
+    else a bucket of two-word sentences would score 0 even where every word is right.
+
+    Raises UserError where the line counts differ or there are no lines.
+    """
+    _check_counts(sources=sources, hypotheses=hypotheses, references=references)
+    metric = BLEU(effective_order=True, force=True)
+    lengths = [len(source.split()) for source in sources]
+    buckets: list[LengthBucket] = []
+    # The first bucket starts at 0 words: a blank source line must fall somewhere.
+    for shortest, longest in zip([0, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
+        rows = [
+            row
+            for row, length in enumerate(lengths)
+            if shortest <= length and (longest is None or length <= longest)
+        ]
+        if rows:
+            outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
+            bleu = _bleu(metric, outputs, wanted)
+            ratio = _length_ratio(outputs, wanted)
+            buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))
+    return buckets
+
+
+def output_rates(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> OutputRates:
+    """How many outputs are empty, copied from the source or stuck in a loop, and their length ratio.
+
+    Give the references as hypotheses too, to see what is normal for the corpus. Raises UserError where the
+    line counts differ or there are no lines.
+    """
+    _check_counts(sources=sources, hypotheses=hypotheses, references=references)
+    stripped = [hypothesis.strip() for hypothesis in hypotheses]
+    copied = [
+        bool(output) and output == source.strip() for output, source in zip(stripped, sources, strict=True)
+    ]
+    return OutputRates(
+        empty=sum(not output for output in stripped) / len(stripped),
+        copied=sum(copied) / len(stripped),
+        repetitive=sum(_is_repetitive(output.split()) for output in stripped) / len(stripped),
+        length_ratio=_length_ratio(hypotheses, references),
+    )
+
+
+# sacreBLEU sums resamples in numpy, yet scores some of them by a plain 0.0 (no match at all, no reference
+# word), and then fails to average the mixture. Handing plain numbers to both metrics avoids it.
+class _Chrf(CHRF):
+    def _compute_score_from_stats(self, stats: list[Any]) -> CHRFScore:
+        return super()._compute_score_from_stats(_plain_numbers(stats))
+
+
+class _Ter(TER):
+    def _compute_score_from_stats(self, stats: list[Any]) -> TERScore:
+        return super()._compute_score_from_stats(_plain_numbers(stats))
+
+
+def _plain_numbers(stats: Sequence[Any]) -> list[Any]:
+    return [float(count) for count in stats]
+
+
+def _with_interval(
+    name: str, metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str], samples: int
+) -> Score:
+    result = metric.corpus_score(hypotheses, [references], n_bootstrap=samples)
+    signature = str(metric.get_signature())
+    # sacreBLEU hands out the interval only in its JSON form, and not where every resample scored 0.
+    described = cast(dict[str, Any], json.loads(result.format(width=10, is_json=True, signature=signature)))
+    value = float(result.score)
+    mean = float(described.get("confidence_mean", value))
+    half_width = float(described.get("confidence_var", 0.0))
+    # Mean ± half width can pass the ends of the scale where the resamples are skewed.
+    ceiling = float("inf") if isinstance(metric, TER) else 100.0
+    low, high = max(mean - half_width, 0.0), min(mean + half_width, ceiling)
+    return Score(name=name, value=value, low=low, high=high, signature=signature)
+
+
+@contextmanager
+def _bootstrap_seed(seed: int) -> Generator[None]:
+    """sacreBLEU takes the seed of its resampling from the environment alone."""
+    name = "SACREBLEU_SEED"
+    before = os.environ.get(name)
+    os.environ[name] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _bleu(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    return float(metric.corpus_score(hypotheses, [references]).score)
+
+
+def _length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    words = sum(len(reference.split()) for reference in references)
+    return sum(len(hypothesis.split()) for hypothesis in hypotheses) / max(words, 1)
+
+
+def _is_repetitive(words: list[str]) -> bool:
+    """Whether some 1–4 words stand three or more times in a row."""
+    for period in range(1, 5):
+        run = 0  # words in a row that equal the one `period` before
+        for word, earlier in zip(words[period:], words, strict=False):
+            run = run + 1 if word == earlier else 0
+            if run == 2 * period:
+                return True
+    return False
+
+
+def _check_counts(**columns: Sequence[str]) -> None:
+    counts = {name: len(lines) for name, lines in columns.items()}
+    if len(set(counts.values())) > 1:
+        listing = ", ".join(f"{count} {name}" for name, count in counts.items())
+        raise UserError(f"line counts differ: {listing}; line n of each must belong to the same sentence")
+    if not all(counts.values()):
+        raise UserError(f"nothing to score: no {' and '.join(counts)} given")

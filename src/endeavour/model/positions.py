@@ -1,0 +1,114 @@
+"""Three ways to tell a Transformer where a token stands: sinusoidal, learned, rotary.
+
+The first two are added to the embeddings, the third turns queries and keys of self-attention. None of them
+knows of tokens, batches or caches; a position is counted from 0, the first token of a sentence.
+
+Shapes: length = positions asked for; half = half the width of one head.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from endeavour.errors import UserError
+
+WAVELENGTH = 10_000.0  # base of the geometric progression of wavelengths in both papers
+FIRST_TABLE = 512  # positions tabulated at first; the tables double when a longer sentence comes
+
+
+class Rotation(NamedTuple):
+    """Cosines and sines of the angles by which heads are turned, each (length, half)."""
+
+    cosine: Tensor
+    sine: Tensor
+
+
+def _angles(length: int, width: int) -> Tensor:
+    """position × 10000^(-2i / width), (length, width / 2), in float32."""
+    frequencies = WAVELENGTH ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    return torch.outer(torch.arange(length, dtype=torch.float64), frequencies).float()
+
+
+class SinusoidalPositions(nn.Module):
+    """Sines at even, cosines at odd components (Vaswani et al. 2017, section 3.5); of any length."""
+
+    table: Tensor
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.register_buffer("table", self._tabulate(FIRST_TABLE), persistent=False)
+
+    def _tabulate(self, length: int) -> Tensor:
+        angles = _angles(length, self.width)
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start to start + length, (length, width)."""
+        end = start + length
+        if end > len(self.table):
+            self.table = self._tabulate(2 * end).to(self.table)
+        return self.table[start:end]
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector a position, of which there are `max_length` (Gehring et al. 2017, section 3.1)."""
+
+    def __init__(self, width: int, max_length: int) -> None:
+        super().__init__()
+        self.max_length = max_length
+        self.weight = nn.Parameter(torch.empty(max_length, width))
+
+    def reset_parameters(self) -> None:
+        """Normal with deviation width^-1/2, the size of a word's vector."""
+        nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """The vectors of positions start to start + length, (length, width).
+
+        Raises UserError beyond `max_length`.
+        """
+        end = start + length
+        if end > self.max_length:
+            raise UserError(
+                f"a sentence of {end} tokens does not fit model.max_length={self.max_length} "
+                "(learned positions): shorten it, or train with a larger one or with sinusoidal positions"
+            )
+        return self.weight[start:end]
+
+
+class RotaryPositions(nn.Module):
+    """Angles of rotary positions (Su et al. 2021, "RoFormer", section 3.2); of any length."""
+
+    cosine: Tensor
+    sine: Tensor
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        self.head_width = head_width
+        angles = _angles(FIRST_TABLE, head_width)
+        self.register_buffer("cosine", angles.cos(), persistent=False)
+        self.register_buffer("sine", angles.sin(), persistent=False)
+
+    def forward(self, start: int, length: int) -> Rotation:
+        """The rotation of positions start to start + length."""
+        end = start + length
+        if end > len(self.cosine):
+            angles = _angles(2 * end, self.head_width)
+            self.cosine, self.sine = angles.cos().to(self.cosine), angles.sin().to(self.sine)
+        return Rotation(self.cosine[start:end], self.sine[start:end])
+
+
+def rotate(heads: Tensor, rotation: Rotation) -> Tensor:
+    """Turns component i of each head together with component i + half.
+
+    The paper pairs neighbours; pairing halves is the same up to the order of the components, and cheaper.
+
+    Args:
+        heads: (..., length, 2 × half).
+        rotation: for these `length` positions, or for one that they all share.
+    """
+    cosine, sine = rotation.cosine.to(heads.dtype), rotation.sine.to(heads.dtype)
+    first, second = heads.chunk(2, dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)

@@ -1,0 +1,329 @@
+"""The encoder-decoder Transformer of "Attention Is All You Need" (Vaswani et al. 2017), read top-down.
+
+Knows ids, masks and layers; not text, losses, optimizers or search. Masks are made here, from the ids.
+
+Shapes: batch = sentences; source, target = padded lengths; beam = hypotheses of one sentence.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from endeavour.errors import UserError
+from endeavour.model.attention import (
+    CrossAttention,
+    DecoderCache,
+    Heads,
+    SelfAttention,
+    SelfCache,
+    padding_mask,
+)
+from endeavour.model.layers import ACTIVATIONS, Dropout, FeedForward, Residual
+from endeavour.model.positions import LearnedPositions, RotaryPositions, Rotation, SinusoidalPositions
+from endeavour.special import PAD
+
+
+@dataclass(kw_only=True)
+class ModelConfig:
+    """Values and their meaning: conf/model/*.yaml."""
+
+    name: str
+    width: int
+    encoder_layers: int
+    decoder_layers: int
+    num_heads: int
+    feed_forward: int
+    activation: str
+    norm: str
+    positions: str
+    max_length: int
+    tie: str
+    dropout: float
+    attention_dropout: float
+    activation_dropout: float
+    embedding_dropout: float
+
+    def check(self) -> None:
+        """Raises UserError, naming the key, where the config describes no model."""
+        _check(self)
+
+
+class Memory(NamedTuple):
+    """What the decoder sees of the source: states (batch, source, width) and the mask that hides PAD."""
+
+    states: Tensor
+    mask: Tensor | None
+
+
+class AttentionMaps(NamedTuple):
+    """Weights of every layer, each (batch, heads, queries, keys)."""
+
+    encoder: list[Tensor]
+    decoder: list[Tensor]
+    cross: list[Tensor]
+
+
+class Transformer(nn.Module):
+    """forward(source, target_in) = project(decode(target_in, encode(source))).
+
+    `source` rows end in EOS, `target_in` rows begin with BOS; both are padded with PAD on the right. The
+    model is born initialised from torch's global generator.
+
+    Raises UserError, naming the key, for a config that describes no model.
+    """
+
+    def __init__(self, config: ModelConfig, *, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        config.check()
+        if config.tie == "all" and source_vocabulary != target_vocabulary:
+            raise UserError(
+                f"model.tie=all needs one joint vocabulary, not {source_vocabulary} source and "
+                f"{target_vocabulary} target pieces: set tokenizer.joint=true or model.tie=decoder"
+            )
+        self.config = config
+        width = config.width
+        # A tied matrix is registered once, so that a checkpoint holds it once.
+        self.source_embedding = nn.Embedding(source_vocabulary, width, padding_idx=PAD)
+        self.target_embedding = (
+            None if config.tie == "all" else nn.Embedding(target_vocabulary, width, padding_idx=PAD)
+        )
+        self.output = nn.Linear(width, target_vocabulary, bias=False) if config.tie == "none" else None
+        self.source_positions = _absolute_positions(config)
+        self.target_positions = _absolute_positions(config)
+        self.rotary = RotaryPositions(width // config.num_heads) if config.positions == "rotary" else None
+        self.embedding_dropout = Dropout(config.embedding_dropout)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        # Post-norm layers end in a norm of their own.
+        self.encoder_norm = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier-uniform maps, biases of zero, embeddings with deviation width^-1/2 (PAD: 0).
+
+        Embeddings are multiplied by √width on the way in (section 3.4), which makes them of size 1 there, and
+        are not on the way out, where the logits of a fresh model are then of size 1 as well.
+        """
+        for module in self.modules():
+            if isinstance(module, SelfAttention | CrossAttention | FeedForward | LearnedPositions):
+                module.reset_parameters()
+            elif isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.config.width**-0.5)
+                nn.init.zeros_(module.weight[PAD])
+        if self.output is not None:
+            nn.init.normal_(self.output.weight, std=self.config.width**-0.5)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix of `project`, (target_vocabulary, width); by `tie` also that of the embeddings."""
+        return self._target_embedding.weight if self.output is None else self.output.weight
+
+    @property
+    def max_target_length(self) -> int | None:
+        """Target positions there are, BOS included; None for no limit."""
+        return self.config.max_length if self.config.positions == "learned" else None
+
+    def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Ids (batch, source) and (batch, target) to logits (batch, target, target_vocabulary)."""
+        return self.project(self.decode(target_in, self.encode(source)))
+
+    def encode(self, source: Tensor) -> Memory:
+        """Ids (batch, source) to the encoder's states."""
+        states = self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1])
+        rotation = self._rotation(0, source.shape[1])
+        # Looking whether there is padding is free on the CPU; a GPU would have to wait for the answer.
+        unpadded = source.device.type == "cpu" and bool((source != PAD).all())
+        mask = None if unpadded else padding_mask(source, states.dtype)
+        for layer in self._encoder_layers:
+            states = layer(states, mask=mask, rotation=rotation)
+        return Memory(self.encoder_norm(states), mask)
+
+    def decode(self, target_in: Tensor, memory: Memory) -> Tensor:
+        """Ids (batch, target), all known, to states (batch, target, width); each position sees no later one.
+
+        Target padding needs no mask: it stands on the right, where no token looks.
+        """
+        length = target_in.shape[1]
+        states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
+        rotation = self._rotation(0, length)
+        for layer in self._decoder_layers:
+            heads = layer.cross_attention.look_at(memory.states)
+            states = layer(states, heads, memory_mask=memory.mask, causal=True, rotation=rotation)
+        return self.decoder_norm(states)
+
+    def start(self, memory: Memory, *, beam_size: int) -> DecoderCache:
+        """An empty cache for `step`, with the cross-attention's keys and values computed."""
+        heads = [layer.cross_attention.look_at(memory.states) for layer in self._decoder_layers]
+        return DecoderCache(heads, memory.mask, beam_size=beam_size)
+
+    def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
+        """`decode` for one more position: the newest ids (batch, beam) to states (batch, beam, width).
+
+        To every layer the beam looks like the length of a sequence: its hypotheses share the keys of their
+        sentence, and the cache's mask shows each one only its own past.
+        """
+        position = cache.length
+        states = self._embed(self._target_embedding, self.target_positions, tokens, position, 1)
+        rotation = self._rotation(position, 1)
+        mask = cache.advance(states.dtype)
+        for layer, heads, own in zip(self._decoder_layers, cache.cross, cache.own, strict=True):
+            states = layer(
+                states, heads, memory_mask=cache.memory_mask, mask=mask, rotation=rotation, cache=own
+            )
+        return self.decoder_norm(states)
+
+    def project(self, states: Tensor) -> Tensor:
+        """States (..., width) to logits (..., target_vocabulary)."""
+        return functional.linear(states, self.output_weight)
+
+    def attention_maps(self, source: Tensor, target_in: Tensor) -> AttentionMaps:
+        """All attention weights of one forward pass, for a picture; call it in evaluation mode."""
+        maps = AttentionMaps([], [], [])
+        recorders: list[tuple[SelfAttention | CrossAttention, list[Tensor]]] = [
+            *((layer.self_attention, maps.encoder) for layer in self._encoder_layers),
+            *((layer.self_attention, maps.decoder) for layer in self._decoder_layers),
+            *((layer.cross_attention, maps.cross) for layer in self._decoder_layers),
+        ]
+        for module, record in recorders:
+            module.record = record
+        try:
+            with torch.no_grad():
+                self.decode(target_in, self.encode(source))
+        finally:
+            for module, _ in recorders:
+                module.record = None
+        return maps
+
+    @property
+    def _encoder_layers(self) -> Iterable["EncoderLayer"]:
+        return cast(Iterable[EncoderLayer], self.encoder)
+
+    @property
+    def _decoder_layers(self) -> Iterable["DecoderLayer"]:
+        return cast(Iterable[DecoderLayer], self.decoder)
+
+    @property
+    def _target_embedding(self) -> nn.Embedding:
+        return self.source_embedding if self.target_embedding is None else self.target_embedding
+
+    def _rotation(self, start: int, length: int) -> Rotation | None:
+        return None if self.rotary is None else self.rotary(start, length)
+
+    def _embed(
+        self, embedding: nn.Embedding, positions: nn.Module | None, ids: Tensor, start: int, length: int
+    ) -> Tensor:
+        """Ids (batch, any) to states (batch, any, width), at positions start to start + length.
+
+        `length` is that of the ids, or 1 where they all share one position.
+        """
+        states = embedding(ids) * self.config.width**0.5
+        if positions is not None:
+            states = states + positions(start, length)
+        return self.embedding_dropout(states)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each within a residual connection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = _self_attention(config)
+        self.feed_forward = _feed_forward(config)
+        self.attention_residual = _residual(config)
+        self.feed_forward_residual = _residual(config)
+
+    def forward(self, states: Tensor, *, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
+        """States (batch, source, width) in and out."""
+        states = self.attention_residual(states, partial(self.self_attention, mask=mask, rotation=rotation))
+        return self.feed_forward_residual(states, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, cross-attention, feed-forward, each within a residual connection."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = _self_attention(config)
+        self.cross_attention = CrossAttention(
+            width=config.width, num_heads=config.num_heads, dropout=config.attention_dropout
+        )
+        self.feed_forward = _feed_forward(config)
+        self.attention_residual = _residual(config)
+        self.cross_residual = _residual(config)
+        self.feed_forward_residual = _residual(config)
+
+    def forward(
+        self,
+        states: Tensor,
+        memory: Heads,
+        *,
+        memory_mask: Tensor | None,
+        rotation: Rotation | None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        cache: SelfCache | None = None,
+    ) -> Tensor:
+        """States (batch, target, width) in and out."""
+        states = self.attention_residual(
+            states,
+            partial(self.self_attention, mask=mask, causal=causal, rotation=rotation, cache=cache),
+        )
+        states = self.cross_residual(states, partial(self.cross_attention, heads=memory, mask=memory_mask))
+        return self.feed_forward_residual(states, self.feed_forward)
+
+
+def _self_attention(config: ModelConfig) -> SelfAttention:
+    return SelfAttention(width=config.width, num_heads=config.num_heads, dropout=config.attention_dropout)
+
+
+def _feed_forward(config: ModelConfig) -> FeedForward:
+    return FeedForward(
+        width=config.width,
+        feed_forward=config.feed_forward,
+        activation=config.activation,
+        dropout=config.activation_dropout,
+    )
+
+
+def _residual(config: ModelConfig) -> Residual:
+    return Residual(width=config.width, norm=config.norm, dropout=config.dropout)
+
+
+def _absolute_positions(config: ModelConfig) -> nn.Module | None:
+    """The module whose vectors are added to the embeddings; None for rotary positions."""
+    if config.positions == "sinusoidal":
+        return SinusoidalPositions(config.width)
+    if config.positions == "learned":
+        return LearnedPositions(config.width, config.max_length)
+    return None
+
+
+def _check(config: ModelConfig) -> None:
+    """Raises UserError, naming the key, where the config describes no model."""
+    choices = {
+        "activation": tuple(ACTIVATIONS),
+        "norm": ("pre", "post"),
+        "positions": ("sinusoidal", "learned", "rotary"),
+        "tie": ("none", "decoder", "all"),
+    }
+    for key, known in choices.items():
+        value = getattr(config, key)
+        if value not in known:
+            raise UserError(f"model.{key}={value}: choose one of {', '.join(known)}")
+    for key in ("width", "num_heads", "feed_forward", "max_length", "encoder_layers", "decoder_layers"):
+        if getattr(config, key) < 1:
+            raise UserError(f"model.{key}={getattr(config, key)}: must be at least 1")
+    for key in ("dropout", "attention_dropout", "activation_dropout", "embedding_dropout"):
+        if not 0.0 <= getattr(config, key) < 1.0:
+            raise UserError(f"model.{key}={getattr(config, key)}: a probability, from 0 to below 1")
+    if config.width % config.num_heads:
+        raise UserError(f"model.width={config.width} is no multiple of model.num_heads={config.num_heads}")
+    pairs, where = (config.num_heads, "a head") if config.positions == "rotary" else (1, "the model")
+    if config.positions != "learned" and config.width // pairs % 2:
+        raise UserError(f"model.positions={config.positions} needs an even width of {where}: model.width")

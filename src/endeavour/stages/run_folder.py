@@ -1,0 +1,137 @@
+"""What a run folder holds besides checkpoints: which run it is, where it was made, what came of it.
+
+config.yaml      the resolved config          run.json        one entry a start: command, versions, device
+checkpoints/     see training.state           log.jsonl       metrics
+model/           the final weights            curves.png      loss and BLEU over the updates
+evaluation/      one folder a test split      summary.json    the results; stands only in a finished run
+"""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from endeavour.config import Config, differing_keys, read_config, save_config
+from endeavour.errors import UserError
+from endeavour.evaluation.report import write_atomically
+
+PACKAGES = (
+    "endeavour",
+    "torch",
+    "datasets",
+    "sentencepiece",
+    "sacrebleu",
+    "hydra-core",
+    "safetensors",
+    "wandb",
+)
+
+
+def open_run(config: Config) -> dict[str, Any] | None:
+    """Makes the run folder of `config`, or finds it as an earlier command left it.
+
+    Returns:
+        The summary of a run that is finished; None where there is something to train.
+    Raises:
+        UserError: the folder holds a run of another config, or cannot be written.
+    """
+    folder = config.run_folder
+    if config.training.restart and (folder / "config.yaml").is_file():
+        shutil.rmtree(folder)
+    saved = folder / "config.yaml"
+    if saved.is_file():
+        differences = differing_keys(config, read_config(saved))
+        if differences:
+            raise UserError(
+                f"{folder} holds a run with another config ({'; '.join(differences)})\n"
+                "choose another name=…, or training.restart=true to throw that run away"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_config(config, saved)
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written ({error.strerror}): choose another output_folder"
+        ) from error
+    return read_summary(folder)
+
+
+def find_run(config: Config) -> tuple[Path, Config]:
+    """The folder of the run that `config` names and the config it was trained with.
+
+    Raises:
+        UserError: there is no such run, or it has no finished model.
+    """
+    folder = config.run_folder
+    if not (folder / "model").is_dir():
+        runs = sorted(
+            str(path.parent.relative_to(config.output_folder))
+            for path in Path(config.output_folder).glob("**/model")
+        )
+        known = f"finished runs: {', '.join(runs[:8])}" if runs else "there is no finished run yet"
+        raise UserError(
+            f"{folder} holds no trained model ({known})\n"
+            "train it with the same settings, or choose another with name=…"
+        )
+    return folder, read_config(folder / "config.yaml")
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    path = folder / "summary.json"
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def write_json(path: Path, content: object) -> None:
+    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def note_start(folder: Path, device: torch.device) -> None:
+    """Adds to run.json what it would take to repeat this start: command, git commit, versions, device."""
+    path = folder / "run.json"
+    starts: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    name = (
+        torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.processor() or platform.machine()
+    )
+    starts.append(
+        {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+            "git_commit": _git_commit(),
+            "packages": {package: _version(package) for package in PACKAGES},
+            "python": platform.python_version(),
+            "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
+            "cores": os.cpu_count(),
+        }
+    )
+    write_json(path, starts)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """Of the checkout that this code lies in, with "+changes" where it differs from the commit; None elsewhere."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None

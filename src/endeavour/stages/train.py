@@ -1,0 +1,142 @@
+"""The training stage: prepare the data, train, keep the best weights, evaluate them."""
+
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from endeavour.config import Config, to_dict
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.model.transformer import Transformer
+from endeavour.stages.evaluate import evaluate_splits
+from endeavour.stages.prepare import prepare
+from endeavour.stages.run_folder import note_start, open_run, write_json
+from endeavour.stages.validation import Validator
+from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
+from endeavour.training.curves import draw_curves, validation_table
+from endeavour.training.device import choose_device, choose_precision
+from endeavour.training.display import TrainingDisplay
+from endeavour.training.loop import make_optimizer
+from endeavour.training.loop import train as train_model
+from endeavour.training.state import Checkpoints, MetricLog, TrainState
+from endeavour.training.tracking import Tracker
+
+
+def train(config: Config) -> dict[str, Any]:
+    """Trains the run of `config` to its end, from wherever it stands, and evaluates it.
+
+    Returns:
+        What summary.json holds.
+    Raises:
+        UserError: the run folder holds a run of another config.
+    """
+    console = Console(stderr=True)
+    device = choose_device(config.device)
+    folder = config.run_folder
+    summary = open_run(config)
+    if summary is not None:
+        console.print(f"{folder} is finished; training.restart=true trains it anew", markup=False)
+        return summary
+    data = prepare(config)
+    note_start(folder, device)
+
+    torch.manual_seed(config.seed)
+    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    model = Transformer(
+        config.model,
+        source_vocabulary=tokenizers[0].vocabulary_size,
+        target_vocabulary=tokenizers[1].vocabulary_size,
+    ).to(device)
+    optimizer = make_optimizer(model, config.training)
+    checkpoints = Checkpoints(
+        folder / "checkpoints",
+        tokenizers,
+        keep_last=config.training.keep_last,
+        keep_best=config.training.keep_best,
+    )
+    state, damaged = checkpoints.restore_newest(model, optimizer)
+    log = MetricLog(folder / "log.jsonl")
+    log.cut_after(state.update)
+    tracker = Tracker(
+        config.tracking, name=config.name, run_id=state.tracking_id, config=to_dict(config), folder=folder
+    )
+    state.tracking_id = tracker.id
+    validator = Validator(data, tokenizers, config)
+    display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
+    try:
+        with display:
+            _announce(display, config, model, device, state, damaged)
+            state = train_model(
+                model,
+                ParallelDataset.open(data.folder, "train"),
+                config.training,
+                seed=config.seed,
+                device=device,
+                optimizer=optimizer,
+                state=state,
+                checkpoints=checkpoints,
+                log=log,
+                validate=validator,
+                tracker=tracker,
+                display=display,
+            )
+        _finish_model(model, config, checkpoints, state, tokenizers)
+        console.print(validation_table(log.read()))
+        final = validator(model.eval())
+        validation = {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu}
+        scores = evaluate_splits(config, folder, data)
+        for split, row in scores.items():
+            tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
+    finally:
+        draw_curves(log.read(), folder / "curves.png", title=config.name)
+        tracker.finish()
+    summary = {
+        "name": config.name,
+        "status": "finished",
+        "updates": state.update,
+        "minutes": round(state.seconds / 60, 2),
+        "validation": validation,
+        "test": scores,
+    }
+    write_json(folder / "summary.json", summary)
+    console.print(f"curves: {folder / 'curves.png'}", markup=False, highlight=False, soft_wrap=True)
+    return summary
+
+
+def _announce(
+    display: TrainingDisplay,
+    config: Config,
+    model: Transformer,
+    device: torch.device,
+    state: TrainState,
+    damaged: list[str],
+) -> None:
+    for line in damaged:
+        display.note(line)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    precision = str(choose_precision(config.training.precision, device)).removeprefix("torch.")
+    threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
+    display.note(
+        f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {device}, {precision}{threads})"
+    )
+    if state.update:
+        display.note(f"resuming after update {state.update}")
+
+
+def _finish_model(
+    model: Transformer,
+    config: Config,
+    checkpoints: Checkpoints,
+    state: TrainState,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> None:
+    """Makes the run's final model: an average of checkpoints, or the best one."""
+    sources = {
+        "last": checkpoints.last(),
+        "best": checkpoints.best(state),
+        "none": checkpoints.best(state)[:1],
+    }[config.training.average]
+    model.load_state_dict(average_weights(sources))
+    with atomic_folder(config.run_folder / "model") as partial:
+        write_model(partial, model, tokenizers)

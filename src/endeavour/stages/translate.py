@@ -1,0 +1,74 @@
+"""The translate stage: a sentence, a file or standard input through a run's model, line by line."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+
+from endeavour.config import Config
+from endeavour.errors import UserError
+from endeavour.evaluation.translate import Translator
+from endeavour.stages.prepare import progress_bar
+from endeavour.stages.run_folder import find_run
+from endeavour.training.checkpoint import load_model
+from endeavour.training.device import choose_device
+
+
+def translate(config: Config) -> None:
+    """Writes one line for each line read; with `decoding.num_hypotheses` > 1, `n` lines of score, tab, text.
+
+    Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost.
+
+    Raises:
+        UserError: no such run, or no such file.
+    """
+    folder, _ = find_run(config)
+    if config.text is not None and config.input is not None:
+        raise UserError("text=… and input=… are two inputs: give one of them")
+    device = choose_device(config.device)
+    with ExitStack() as stack:
+        source = _open_input(config, stack)
+        target = _open_output(config, stack)
+        model, tokenizers = load_model(folder / "model", device)
+        translator = Translator(model, tokenizers, config.decoding)
+        progress = stack.enter_context(progress_bar(Console(stderr=True)))
+        task = progress.add_task("translating", total=None, visible=config.text is None)
+        for hypotheses in translator.translate_n_best(source):
+            if config.decoding.num_hypotheses == 1:
+                print(hypotheses[0].text, file=target)
+            else:
+                for hypothesis in hypotheses:
+                    print(f"{hypothesis.score:.4f}\t{hypothesis.text}", file=target)
+            progress.advance(task)
+        target.flush()
+
+
+def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
+    if config.text is not None:
+        return iter([config.text])
+    if config.input is None:
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
+        return _lines(sys.stdin)
+    try:
+        # newline="\n": a line ends at \n and nowhere else, or the output would have more lines than the input
+        file = Path(config.input).open(encoding="utf-8", errors="replace", newline="\n")
+    except OSError as error:
+        raise UserError(f"input={config.input} cannot be read ({error.strerror})") from error
+    return _lines(stack.enter_context(file))
+
+
+def _open_output(config: Config, stack: ExitStack) -> TextIO:
+    if config.output is None:
+        return sys.stdout
+    try:
+        return stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"output={config.output} cannot be written ({error.strerror})") from error
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    for line in file:
+        yield line.rstrip("\n")

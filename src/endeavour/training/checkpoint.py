@@ -1,0 +1,177 @@
+"""Folders of weights and state on disk: written whole or not at all, verified when read.
+
+A *model folder* holds what translation needs: weights.safetensors, model.json, source.model, target.model.
+A *checkpoint* is a model folder with what resuming needs: optimizer.safetensors, state.json. Each has a
+digests.json, written last, with the SHA-256 of every other file. Knows tensors and files; not the loop.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
+from endeavour.model.transformer import ModelConfig, Transformer
+
+DIGESTS = "digests.json"
+Tensors = dict[str, Tensor]
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yields an empty folder beside `folder`, and puts it in `folder`'s place once the block has ended well.
+
+    Digests are added and everything is flushed to disk before the name changes, so `folder` is either what
+    it was or complete.
+    """
+    partial = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    yield partial
+    digests = {file.name: file_digest(file) for file in sorted(partial.iterdir())}
+    (partial / DIGESTS).write_text(json.dumps(digests, indent=1))
+    for file in partial.iterdir():
+        _flush(file)
+    _flush(partial)
+    if folder.exists():
+        shutil.rmtree(folder)
+    partial.rename(folder)
+    _flush(folder.parent)
+
+
+def verify(folder: Path) -> None:
+    """Raises `UserError`, naming the file, where `folder` is not as `atomic_folder` left it."""
+    try:
+        digests = json.loads((folder / DIGESTS).read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder}: incomplete, {DIGESTS} cannot be read ({error})") from error
+    for name, digest in digests.items():
+        if not (folder / name).is_file() or file_digest(folder / name) != digest:
+            raise UserError(f"{folder / name}: missing or altered since it was written (SHA-256 differs)")
+
+
+def write_model(folder: Path, model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    """Writes the files of a model folder into an existing folder."""
+    source, target = tokenizers
+    save_file(weights_of(model), folder / "weights.safetensors")
+    description = {
+        "model": asdict(model.config),
+        "source_vocabulary": source.vocabulary_size,
+        "target_vocabulary": target.vocabulary_size,
+        "tokenizers": {"source": source.digest, "target": target.digest},
+    }
+    (folder / "model.json").write_text(json.dumps(description, indent=1))
+    source.save(folder / "source.model")
+    target.save(folder / "target.model")
+
+
+def load_model(folder: Path, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
+    """Rebuilds model and tokenizers from a model folder alone, verified, in evaluation mode.
+
+    Raises:
+        UserError: a file is missing or altered, or the tokenizer is not the one the model was trained with.
+    """
+    verify(folder)
+    description = json.loads((folder / "model.json").read_text())
+    tokenizers = Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
+    for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+        if tokenizer.digest != description["tokenizers"][side]:
+            raise UserError(f"{folder / side}.model is not the tokenizer that this model was trained with")
+    model = Transformer(
+        ModelConfig(**description["model"]),
+        source_vocabulary=description["source_vocabulary"],
+        target_vocabulary=description["target_vocabulary"],
+    )
+    load_weights(model, folder)
+    return model.to(device).eval(), tokenizers
+
+
+def load_weights(model: Transformer, folder: Path) -> None:
+    """Copies a model folder's weights into `model`. Raises `UserError` where names or shapes differ."""
+    try:
+        model.load_state_dict(load_file(folder / "weights.safetensors"))
+    except (OSError, RuntimeError, SafetensorError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{folder / 'weights.safetensors'}: not the weights of this model ({reason})"
+        ) from error
+
+
+def weights_of(model: Transformer) -> Tensors:
+    """All weights by name, on the CPU, as they are stored."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+
+
+def average_weights(folders: Sequence[Path]) -> Tensors:
+    """The mean of several model folders' weights, in fp32, parameter by parameter."""
+    mean: Tensors = {}
+    for folder in folders:
+        for name, tensor in load_file(folder / "weights.safetensors").items():
+            part = tensor.float() / len(folders) if tensor.is_floating_point() else tensor
+            mean[name] = mean[name] + part if name in mean and tensor.is_floating_point() else part
+    return mean
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
+    """An optimizer's state as flat tensors named `<parameter number>.<state name>`."""
+    return {
+        f"{number}.{name}": value.detach().cpu().contiguous()
+        for number, values in optimizer.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    """Puts `optimizer_tensors` back."""
+    state: dict[int, Tensors] = {}
+    for key, value in tensors.items():
+        number, name = key.split(".", 1)
+        state.setdefault(int(number), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def random_state() -> dict[str, Any]:
+    """The states of torch's generators, of every device, as JSON can hold them."""
+    state: dict[str, Any] = {"cpu": torch.get_rng_state().numpy().tobytes().hex()}
+    if torch.cuda.is_available():
+        state["cuda"] = [tensor.numpy().tobytes().hex() for tensor in torch.cuda.get_rng_state_all()]
+    return state
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    torch.set_rng_state(_bytes_tensor(state["cpu"]))
+    if torch.cuda.is_available() and "cuda" in state:
+        torch.cuda.set_rng_state_all([_bytes_tensor(text) for text in state["cuda"]])
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The finished checkpoints in `folder`, oldest first."""
+    return sorted(path for path in folder.glob("update-*") if (path / DIGESTS).is_file())
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _bytes_tensor(text: str) -> Tensor:
+    return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

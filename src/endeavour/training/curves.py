@@ -1,0 +1,56 @@
+"""The course of a run as a picture and a table, from its metric log alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+# Rows of the table on the screen; the log has them all.
+TABLE_ROWS = 12
+
+
+def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> None:
+    """Draws loss, validation BLEU and learning rate over the updates into a PNG; nothing if nothing is logged."""
+    train = [line for line in lines if line["kind"] == "train"]
+    validation = [line for line in lines if line["kind"] == "validation"]
+    if not train:
+        return
+    # Imported here: it takes half a second that no other stage should pay.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    loss, bleu, rate = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 1.2))
+    figure.suptitle(title)
+    loss.plot(*_series(train, "loss"), label="training", color="#7a869a", linewidth=1)
+    loss.plot(*_series(validation, "loss"), label="validation", color="#c2410c", marker="o", markersize=3)
+    loss.set_ylabel("loss (nats per token)")
+    loss.legend()
+    bleu.plot(*_series(validation, "bleu"), color="#1d4ed8", marker="o", markersize=3)
+    bleu.set_ylabel("validation BLEU")
+    rate.plot(*_series(train, "learning_rate"), color="#4d7c0f", linewidth=1)
+    rate.set_ylabel("learning rate")
+    rate.set_xlabel("update")
+    for axes in (loss, bleu, rate):
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=120)
+
+
+def validation_table(lines: Sequence[dict[str, Any]]) -> Table:
+    """The validations of a run, thinned to a dozen rows; the last is always there."""
+    rows = [line for line in lines if line["kind"] == "validation"]
+    step = max(1, -(-len(rows) // TABLE_ROWS))
+    table = Table(title="validation")
+    for column in ("update", "loss", "perplexity", "BLEU"):
+        table.add_column(column, justify="right")
+    for row in rows[::-1][::step][::-1]:
+        figures = (f"{row['loss']:.3f}", f"{row['perplexity']:.2f}", f"{row['bleu']:.2f}")
+        table.add_row(f"{row['update']:,}", *figures)
+    return table
+
+
+def _series(lines: Sequence[dict[str, Any]], key: str) -> tuple[list[int], list[float]]:
+    return [line["update"] for line in lines], [line[key] for line in lines]

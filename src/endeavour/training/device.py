@@ -1,0 +1,60 @@
+"""Which device computes, and in which precision. Knows torch's devices and nothing else of the project."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from endeavour.errors import UserError
+
+PRECISIONS = ("auto", "fp32", "bf16")
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto`: CUDA, then MPS, then the CPU; otherwise the device of that name.
+
+    Raises:
+        UserError: no such device here.
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"device={name} is not known: choose auto, cpu, cuda, cuda:1 … or mps") from error
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if not available.get(device.type, False):
+        raise UserError(
+            f"device={name}: this machine (or this build of torch) has none; use device=auto or cpu"
+        )
+    return device
+
+
+def choose_precision(name: str, device: torch.device) -> torch.dtype:
+    """The type that matrix products compute in.
+
+    `auto` is bf16 where the device multiplies it faster than fp32: CUDA from compute capability 8 on, and
+    CPUs with AMX or AVX-512 BF16; weights and optimizer stay in fp32 either way.
+    """
+    if name == "auto":
+        name = "bf16" if _has_fast_bf16(device) else "fp32"
+    return {"fp32": torch.float32, "bf16": torch.bfloat16}[name]
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:
+    if precision == torch.float32:
+        return nullcontext()
+    return torch.autocast(device.type, dtype=precision)
+
+
+def _has_fast_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device)[0] >= 8
+    if device.type == "cpu":
+        return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()  # pyright: ignore[reportPrivateUsage]
+    return False

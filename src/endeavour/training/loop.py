@@ -1,0 +1,343 @@
+"""The training loop, in one place and in reading order.
+
+Knows batches of ids, a model, a loss and an optimizer. Does not know text, decoding or scores: validation is
+a function that it is handed.
+"""
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+from torch import Tensor
+
+from endeavour.data.batching import Batch, collate, epoch_batches
+from endeavour.data.dataset import ParallelDataset
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.training.device import PRECISIONS, autocast, choose_precision
+from endeavour.training.display import TrainingDisplay
+from endeavour.training.loss import projected_loss
+from endeavour.training.schedule import SCHEDULES, learning_rate
+from endeavour.training.state import Checkpoints, MetricLog, TrainState
+from endeavour.training.tracking import Tracker
+
+
+@dataclass(kw_only=True)
+class TrainingConfig:
+    """Values and their meaning: conf/training/default.yaml."""
+
+    tokens_per_batch: int
+    accumulate: int
+    precision: str
+    label_smoothing: float
+    clip_norm: float | None
+    learning_rate: float
+    schedule: str
+    warmup_updates: int
+    final_learning_rate: float
+    adam_beta1: float
+    adam_beta2: float
+    adam_epsilon: float
+    weight_decay: float
+    max_updates: int | None
+    max_epochs: int | None
+    max_minutes: float | None
+    patience: int | None
+    validate_every: int
+    validation_sentences: int | None
+    metric: str
+    keep_last: int
+    keep_best: int
+    average: str
+    log_every: int
+    restart: bool
+
+    def check(self) -> None:
+        """Raises `UserError`, naming the key, for values that describe no training."""
+        choices = {
+            "precision": PRECISIONS,
+            "schedule": SCHEDULES,
+            "metric": ("bleu", "loss"),
+            "average": ("last", "best", "none"),
+        }
+        for key, known in choices.items():
+            if getattr(self, key) not in known:
+                value = getattr(self, key)
+                raise UserError(f"training.{key}={value} is not known: choose one of {', '.join(known)}")
+        for key in (
+            "tokens_per_batch",
+            "accumulate",
+            "validate_every",
+            "keep_last",
+            "keep_best",
+            "log_every",
+        ):
+            if getattr(self, key) < 1:
+                raise UserError(f"training.{key}={getattr(self, key)}: must be at least 1")
+        if not 0 <= self.label_smoothing < 1:
+            raise UserError(f"training.label_smoothing={self.label_smoothing}: must be from 0 to below 1")
+        if self.max_updates is None and self.max_epochs is None and self.max_minutes is None:
+            raise UserError("training has no end: set training.max_updates, max_epochs or max_minutes")
+        if self.schedule == "cosine" and self.max_updates is None:
+            raise UserError("training.schedule=cosine needs training.max_updates")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """One validation: loss (label-smoothed) and perplexity per target token, BLEU, and some translations.
+
+    `samples` are (source, hypothesis, reference).
+    """
+
+    loss: float
+    perplexity: float
+    bleu: float
+    samples: list[tuple[str, str, str]]
+
+
+class Interrupted(Exception):
+    """A signal asked for the end; the run is saved and can be resumed."""
+
+    def __init__(self, signal_number: int, checkpoint: str) -> None:
+        super().__init__(
+            f"stopped by {signal.Signals(signal_number).name}; saved {checkpoint}, "
+            "the same command resumes the run"
+        )
+        self.exit_code = 128 + signal_number
+
+
+def make_optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.Optimizer:
+    """AdamW; with `weight_decay` 0 it is Adam (Kingma and Ba 2015). Biases and norms are not decayed."""
+    decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+    return torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ],
+        lr=config.learning_rate,
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=config.adam_epsilon,
+        fused=decayed[0].device.type in ("cpu", "cuda"),
+    )
+
+
+def train(
+    model: Transformer,
+    data: ParallelDataset,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    device: torch.device,
+    optimizer: torch.optim.Optimizer,
+    state: TrainState,
+    checkpoints: Checkpoints,
+    log: MetricLog,
+    validate: Callable[[Transformer], Validation],
+    tracker: Tracker,
+    display: TrainingDisplay,
+) -> TrainState:
+    """Trains `model` in place from `state` to the first of the config's limits.
+
+    Every validation ends in a checkpoint, and so does a signal. A run that is resumed from a checkpoint makes
+    the same updates, on the CPU to the bit, as one that never stopped.
+
+    Raises:
+        Interrupted: SIGINT or SIGTERM came; the update was finished and a checkpoint written.
+    """
+    precision = choose_precision(config.precision, device)
+    window = _Window()
+    started = time.monotonic() - state.seconds
+    model.train()
+    with _StopSignal() as stop:
+        for batches in _updates(data, config, seed, state):
+            rate = learning_rate(
+                state.update + 1,
+                schedule=config.schedule,
+                peak=config.learning_rate,
+                warmup_updates=config.warmup_updates,
+                max_updates=config.max_updates,
+                final=config.final_learning_rate,
+            )
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            loss, likelihood, tokens = accumulate_gradients(
+                model, batches, device=device, precision=precision, label_smoothing=config.label_smoothing
+            )
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm or math.inf)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+
+            state.update += 1
+            state.target_tokens += tokens
+            state.seconds = time.monotonic() - started
+            window.add(loss, likelihood, tokens, norm, batches)
+            display.updated(state.update)
+            finished = _finished(state, config)
+            due = finished or state.update % config.validate_every == 0
+            if due or stop.number or state.update % config.log_every == 0:
+                metrics = window.close(epoch=state.epoch, rate=rate, seconds=state.seconds)
+                log.write("train", state.update, metrics)
+                tracker.log({f"train/{key}": value for key, value in metrics.items()}, state.update)
+                display.logged(state.update, metrics)
+            if due:
+                _validate(model, config, state, validate, log, tracker, display)
+                window = _Window()  # validation's time is not training's
+            if due or stop.number:
+                state.seconds = time.monotonic() - started
+                path = checkpoints.save(model, optimizer, state)
+                if stop.number and not finished:
+                    raise Interrupted(stop.number, str(path))
+            if finished or _out_of_patience(state, config):
+                break
+    return state
+
+
+def accumulate_gradients(
+    model: Transformer,
+    batches: Sequence[Batch],
+    *,
+    device: torch.device,
+    precision: torch.dtype,
+    label_smoothing: float,
+) -> tuple[Tensor, Tensor, int]:
+    """Adds to the gradients those of the mean loss over all target tokens of `batches`.
+
+    However the tokens are divided into batches, the gradient is that of one large batch.
+
+    Returns:
+        Sums of loss and negative log-likelihood (nats, on `device`, not waited for), and the target tokens.
+    """
+    tokens = sum(batch.target_tokens for batch in batches)
+    loss_sum = torch.zeros((), device=device)
+    likelihood_sum = torch.zeros((), device=device)
+    for batch in batches:
+        batch = batch.to(device)
+        with autocast(device, precision):
+            states = model.decode(batch.target_in, model.encode(batch.source))
+            loss, likelihood = projected_loss(
+                states, model.output_weight, batch.target_out, label_smoothing=label_smoothing
+            )
+        (loss / tokens).backward()
+        loss_sum += loss.detach()
+        likelihood_sum += likelihood
+    return loss_sum, likelihood_sum, tokens
+
+
+def _updates(
+    data: ParallelDataset, config: TrainingConfig, seed: int, state: TrainState
+) -> Iterator[list[Batch]]:
+    """The batches of one update after another, from `state` on, whose epoch and position it moves along."""
+    while not _finished(state, config):
+        order = epoch_batches(
+            data.source.lengths,
+            data.target.lengths,
+            tokens_per_batch=config.tokens_per_batch,
+            seed=seed,
+            epoch=state.epoch,
+        )
+        while state.position < len(order):
+            rows = order[state.position : state.position + config.accumulate]
+            state.position += len(rows)
+            if state.position == len(order):
+                # Moved before the update is made, so that a checkpoint of it stands at the next epoch's start.
+                state.epoch, state.position = state.epoch + 1, 0
+            yield [collate(data, batch) for batch in rows]
+            if state.position == 0:
+                break
+
+
+def _finished(state: TrainState, config: TrainingConfig) -> bool:
+    return (
+        (config.max_updates is not None and state.update >= config.max_updates)
+        or (config.max_epochs is not None and state.epoch >= config.max_epochs)
+        or (config.max_minutes is not None and state.seconds >= 60 * config.max_minutes)
+        or _out_of_patience(state, config)
+    )
+
+
+def _out_of_patience(state: TrainState, config: TrainingConfig) -> bool:
+    return config.patience is not None and state.validations_without_gain >= config.patience
+
+
+def _validate(
+    model: Transformer,
+    config: TrainingConfig,
+    state: TrainState,
+    validate: Callable[[Transformer], Validation],
+    log: MetricLog,
+    tracker: Tracker,
+    display: TrainingDisplay,
+) -> None:
+    model.eval()
+    result = validate(model)
+    model.train()
+    higher_is_better = config.metric == "bleu"
+    state.note_validation(
+        result.bleu if higher_is_better else result.loss,
+        higher_is_better=higher_is_better,
+        keep=config.keep_best,
+    )
+    metrics = {"loss": result.loss, "perplexity": result.perplexity, "bleu": result.bleu}
+    log.write("validation", state.update, metrics)
+    tracker.log({f"validation/{key}": value for key, value in metrics.items()}, state.update)
+    tracker.log_samples(result.samples, state.update)
+    display.validated(state.update, metrics, result.samples)
+
+
+class _Window:
+    """Sums over the updates since the last log line; tensors are read only when it closes."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._sums: list[Tensor] = []
+        self._tokens = self._padding = self._cells = 0
+
+    def add(self, loss: Tensor, likelihood: Tensor, tokens: int, norm: Tensor, batches: list[Batch]) -> None:
+        self._sums.append(torch.stack((loss, likelihood, norm)))
+        self._tokens += tokens
+        for batch in batches:
+            padding, cells = batch.padding
+            self._padding += padding
+            self._cells += cells
+
+    def close(self, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
+        """The means, loss and perplexity per target token; starts a new window."""
+        loss, likelihood, norm = torch.stack(self._sums).double().sum(dim=0).tolist()
+        metrics = {
+            "epoch": epoch,
+            "loss": loss / self._tokens,
+            "perplexity": math.exp(min(likelihood / self._tokens, 700.0)),
+            "learning_rate": rate,
+            "gradient_norm": norm / len(self._sums),
+            "tokens_per_second": self._tokens / max(time.monotonic() - self._started, 1e-9),
+            "padding": self._padding / self._cells,
+            "seconds": seconds,
+        }
+        self.__init__()
+        return metrics
+
+
+class _StopSignal:
+    """Notes SIGINT and SIGTERM instead of dying of them; a second one has its usual effect."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._usual: dict[int, object] = {}
+
+    def __enter__(self) -> "_StopSignal":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._usual[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._usual.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.number = number
+        self.__exit__()

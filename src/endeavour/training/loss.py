@@ -1,0 +1,94 @@
+"""Label-smoothed cross-entropy, computed together with the vocabulary projection.
+
+Knows states, a projection matrix and ids; not the model that made them.
+
+Shapes: tokens = positions of a batch that are not PAD; width = of the model; vocabulary = target pieces.
+"""
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from endeavour.special import PAD
+
+# Rows of logits that exist at a time. Small enough to stay in a CPU's cache between the steps of the loss.
+CPU_ROWS = 256
+GPU_ROWS = 8192
+
+
+def projected_loss(
+    states: Tensor, weight: Tensor, target_out: Tensor, *, label_smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Sums over all target tokens of the smoothed loss and of the plain negative log-likelihood, in nats.
+
+    Equals `torch.nn.functional.cross_entropy(states @ weight.T, …, label_smoothing=ε, reduction="sum")`
+    (Szegedy et al. 2016, section 7: the target distribution is (1 - ε)·one-hot + ε·uniform), but never holds
+    the logits of the whole batch: the gradient is computed chunk by chunk along with the loss.
+
+    Args:
+        states: (batch, target, width) the decoder's output.
+        weight: (vocabulary, width) the projection.
+        target_out: (batch, target) ids; PAD is not counted.
+        label_smoothing: ε in [0, 1).
+
+    Returns:
+        Two scalars: the loss, through which gradients flow, and the negative log-likelihood, detached.
+    """
+    kept = target_out.flatten() != PAD
+    states = states.flatten(0, 1)
+    # Boolean indexing waits for the device, and on a GPU the few padded rows cost less than waiting.
+    if states.device.type == "cpu" and not bool(kept.all()):
+        states, target_out = states[kept], target_out.flatten()[kept]
+    device = states.device.type
+    if torch.is_autocast_enabled(device):
+        states = states.to(torch.get_autocast_dtype(device))
+    with torch.autocast(device, enabled=False):
+        return cast(
+            tuple[Tensor, Tensor],
+            _ProjectedLoss.apply(states, weight, target_out.flatten(), label_smoothing),
+        )
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, target: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        matrix = weight.to(states.dtype)
+        needs_gradient = any(ctx.needs_input_grad[:2])
+        states_gradient = torch.empty_like(states) if needs_gradient else None
+        weight_gradient = torch.zeros_like(weight, dtype=torch.float32) if needs_gradient else None
+        loss = torch.zeros((), device=states.device)
+        likelihood = torch.zeros((), device=states.device)
+        rows = CPU_ROWS if states.device.type == "cpu" else GPU_ROWS
+        for start in range(0, len(states), rows):
+            chunk, ids = states[start : start + rows], target[start : start + rows]
+            counted = (ids != PAD).float()
+            logits = (chunk @ matrix.T).float()
+            log_sum = torch.logsumexp(logits, dim=-1)
+            chosen = logits.gather(1, ids[:, None]).squeeze(1)
+            likelihood += ((log_sum - chosen) * counted).sum()
+            # (1 - ε)·(log Σ - chosen) + ε·(log Σ - mean of the logits)
+            loss += ((log_sum - (1 - smoothing) * chosen - smoothing * logits.mean(dim=-1)) * counted).sum()
+            if states_gradient is None or weight_gradient is None:
+                continue
+            gradient = logits.sub_(log_sum[:, None]).exp_().sub_(smoothing / logits.shape[1])
+            gradient.scatter_add_(1, ids[:, None], gradient.new_full((len(ids), 1), smoothing - 1))
+            gradient = gradient.mul_(counted[:, None]).to(states.dtype)
+            torch.mm(gradient, matrix, out=states_gradient[start : start + rows])
+            if weight_gradient.dtype == gradient.dtype:
+                weight_gradient.addmm_(gradient.T, chunk)
+            else:
+                weight_gradient += gradient.T @ chunk
+        if needs_gradient:
+            ctx.save_for_backward(states_gradient, weight_gradient)
+            ctx.weight_dtype = weight.dtype
+        ctx.mark_non_differentiable(likelihood)
+        return loss, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        states_gradient, weight_gradient = ctx.saved_tensors
+        scale = gradients[0]
+        return states_gradient * scale, (weight_gradient * scale).to(ctx.weight_dtype), None, None

@@ -1,0 +1,87 @@
+"""Weights & Biases, or nothing. Knows metrics by name; not where they come from."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from endeavour.errors import UserError
+
+MODES = ("none", "offline", "online")
+
+
+@dataclass(kw_only=True)
+class TrackingConfig:
+    """Values and their meaning: conf/tracking/*.yaml."""
+
+    mode: str
+    project: str
+    group: str | None
+
+    def check(self) -> None:
+        if self.mode not in MODES:
+            raise UserError(f"tracking.mode={self.mode} is not known: choose one of {', '.join(MODES)}")
+
+
+class Tracker:
+    """One W&B run; with `tracking=none` every method does nothing.
+
+    Args:
+        run_id: of the run to continue; None starts a new one. `id` holds it either way.
+        config: what W&B shows as the run's config.
+        folder: W&B writes below it.
+    """
+
+    def __init__(
+        self,
+        tracking: TrackingConfig,
+        *,
+        name: str,
+        run_id: str | None,
+        config: Mapping[str, Any],
+        folder: Path,
+    ) -> None:
+        self.id = run_id
+        self._run: Any = None
+        if tracking.mode == "none":
+            return
+        # Imported here: it takes a second, which `tracking=none` should not pay.
+        import wandb
+
+        os.environ.setdefault("WANDB_SILENT", "true")
+        try:
+            self._run = wandb.init(
+                project=tracking.project,
+                group=tracking.group,
+                name=name,
+                id=run_id,
+                resume="allow" if run_id else None,
+                config=dict(config),
+                dir=str(folder),
+                mode="online" if tracking.mode == "online" else "offline",
+                settings=wandb.Settings(init_timeout=30, console="off", disable_git=True, silent=True),
+            )
+        except wandb.Error as error:
+            raise UserError(
+                f"tracking.mode={tracking.mode}: Weights & Biases cannot start ({error}); "
+                "use tracking=offline or tracking=none"
+            ) from error
+        self.id = self._run.id
+
+    def log(self, metrics: Mapping[str, float], update: int) -> None:
+        if self._run is not None:
+            self._run.log(dict(metrics), step=update)
+
+    def log_samples(self, samples: Sequence[tuple[str, str, str]], update: int) -> None:
+        """Adds a table of (source, hypothesis, reference)."""
+        if self._run is not None:
+            import wandb
+
+            rows = [list(sample) for sample in samples]
+            table = wandb.Table(columns=["source", "hypothesis", "reference"], data=rows)
+            self._run.log({"samples": table}, step=update)
+
+    def finish(self) -> None:
+        if self._run is not None:
+            self._run.finish(quiet=True)

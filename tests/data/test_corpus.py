@@ -1,0 +1,257 @@
+"""What is in a file comes out as it stands there, and what is wrong with it is named by file and line."""
+
+import gzip
+import json
+import sys
+import types
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hub_server import REVISION, HubServer
+from omegaconf import OmegaConf
+
+from endeavour.data.corpus import CorpusConfig, FileHashes, check, fingerprint, load_splits
+from endeavour.errors import UserError
+
+CONF = Path(__file__).parents[2] / "conf"
+MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
+PAIRS = [("A dog.", "Ein Hund."), ('Two "cats"\u2028there.', "Zwei Katzen – über ß."), ("", "leer")]
+
+
+def corpus(**changes) -> CorpusConfig:
+    settings = {
+        "name": "mine",
+        "kind": "files",
+        "path": None,
+        "repository": None,
+        "revision": None,
+        "splits": {},
+        "path_splits": None,
+        "english_column": "en",
+        "german_column": "de",
+        "train_pairs": None,
+        "seed": None,
+    }
+    return CorpusConfig(**(settings | changes))
+
+
+def shipped(name: str, **changes) -> CorpusConfig:
+    merged = OmegaConf.merge(
+        OmegaConf.structured(CorpusConfig), OmegaConf.load(CONF / "corpus" / f"{name}.yaml"), changes
+    )
+    return OmegaConf.to_object(merged)
+
+
+def read(folder: Path, *names: str, **changes) -> list[tuple[str, str]]:
+    config = corpus(path=str(folder), splits={"train": list(names)}, **changes)
+    return list(load_splits(config)["train"])
+
+
+def write(path: Path, content: str | bytes) -> None:
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_line_aligned_files(tmp_path, suffix):
+    write(tmp_path / f"a.en{suffix}", "".join(english + "\n" for english, _ in PAIRS))
+    write(tmp_path / f"a.de{suffix}", "\n".join(german for _, german in PAIRS))  # no line end at the end
+    assert read(tmp_path, f"a.en{suffix}", f"a.de{suffix}") == PAIRS
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_not_text(tmp_path):
+    write(tmp_path / "a.en", "\ufeffA dog.\r\nA cat.\r\n")
+    write(tmp_path / "a.de", "Ein Hund.\nEine Katze.\n")
+    assert read(tmp_path, "a.en", "a.de") == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_tsv_with_a_header(tmp_path, suffix):
+    write(tmp_path / f"a.tsv{suffix}", "id\tde\ten\n" + "".join(f"7\t{de}\t{en}\n" for en, de in PAIRS))
+    assert read(tmp_path, f"a.tsv{suffix}") == PAIRS
+
+
+def test_tsv_without_a_header(tmp_path):
+    write(tmp_path / "a.tsv", "".join(f"{en}\t{de}\tCC-BY\n" for en, de in PAIRS))
+    assert read(tmp_path, "a.tsv", english_column="1", german_column="2") == PAIRS
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_json_lines(tmp_path, suffix):
+    write(tmp_path / f"a.jsonl{suffix}", "".join(json.dumps({"de": de, "en": en}) + "\n" for en, de in PAIRS))
+    assert read(tmp_path, f"a.jsonl{suffix}") == PAIRS
+
+
+def test_nested_parquet_and_several_files_of_one_split(tmp_path):
+    rows = [{"translation": {"de": de, "en": en}} for en, de in PAIRS]
+    pq.write_table(pa.Table.from_pylist(rows[:2]), tmp_path / "0.parquet")
+    pq.write_table(pa.Table.from_pylist(rows[2:]), tmp_path / "1.parquet")
+    columns = {"english_column": "translation.en", "german_column": "translation.de"}
+    assert read(tmp_path, "0.parquet", "1.parquet", **columns) == PAIRS
+
+
+def test_missing_partner_lines_are_named(tmp_path):
+    write(tmp_path / "a.en", "1\n2\n3\n4\n")
+    write(tmp_path / "a.de", "1\n2\n")
+    with pytest.raises(UserError, match=r"a\.en:3: .*a\.de ends at line 2 and .*a\.en has 4 lines"):
+        read(tmp_path, "a.en", "a.de")
+    write(tmp_path / "a.de", "1\n2\n3\n4\n5\n6\n")
+    with pytest.raises(UserError, match=r"a\.de:5: .*a\.en ends at line 4 and .*a\.de has 6 lines"):
+        read(tmp_path, "a.en", "a.de")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_invalid_utf8_is_named(tmp_path, suffix):
+    write(tmp_path / f"a.en{suffix}", "1\n2\n")
+    write(tmp_path / f"a.de{suffix}", b"eins\n" + "für\n".encode("latin-1"))
+    with pytest.raises(UserError, match=r"a\.de(\.gz)?:2: invalid UTF-8 \(byte 2"):
+        read(tmp_path, f"a.en{suffix}", f"a.de{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "en\tother\n1\t2\n", r"a\.tsv:1: no column 'de'.*to 1 and 2"),
+        ("a.tsv", "en\tde\n1\t2\n3\n", r"a\.tsv:3: column 2 is missing, the line has 1"),
+        ("a.jsonl", '{"en": "1", "de": "2"}\n{"en": "1"}\n', r"a\.jsonl:2: no column 'de' \(found: \['en'\]"),
+        ("a.jsonl", '{"en": "1", "de": "2"}\n{"en": \n', r"a\.jsonl:2: not a JSON object"),
+        ("a.jsonl", '{"en": "1", "de": "2"}\n["1", "2"]\n', r"a\.jsonl:2: no column 'en' \(found: list"),
+        ("a.jsonl", '{"en": "1", "de": null}\n', r"a\.jsonl:1: column 'de' holds None, not text"),
+        ("a.jsonl", '{"en": "1", "de": "\\ud800"}\n', r"a\.jsonl:1: column 'de' holds a lone surrogate"),
+        ("a.parquet", "no parquet", r"a\.parquet: not a readable Parquet file"),
+    ],
+)
+def test_a_malformed_record_is_named(tmp_path, name, content, message):
+    write(tmp_path / name, content)
+    with pytest.raises(UserError, match=message):
+        read(tmp_path, name)
+
+
+def test_a_parquet_file_without_the_column_is_named(tmp_path):
+    pq.write_table(pa.Table.from_pylist([{"en": "1"}]), tmp_path / "a.parquet")
+    with pytest.raises(UserError, match=r"a\.parquet, row 1: no column 'de'"):
+        read(tmp_path, "a.parquet")
+
+
+def test_damaged_gzip_is_named(tmp_path):
+    whole = gzip.compress(b'{"en": "1", "de": "2"}\n' * 2000)
+    (tmp_path / "cut.jsonl.gz").write_bytes(whole[: len(whole) - 20])
+    (tmp_path / "no.jsonl.gz").write_bytes(b"plain text")
+    for name in ("cut", "no"):
+        with pytest.raises(UserError, match=rf"{name}\.jsonl\.gz:\d+: damaged gzip"):
+            read(tmp_path, f"{name}.jsonl.gz")
+
+
+def test_files_that_make_no_split_are_named(tmp_path):
+    for name in ("a.en", "a.de", "b.txt"):
+        write(tmp_path / name, "x\n")
+    with pytest.raises(UserError, match=r"missing\.en: no such file"):
+        read(tmp_path, "missing.en", "a.de")
+    with pytest.raises(UserError, match="two line-aligned text files"):
+        read(tmp_path, "a.en", "a.de", "b.txt")
+    with pytest.raises(UserError, match="the English file comes first"):
+        read(tmp_path, "a.de", "a.en")
+    with pytest.raises(UserError, match="no such folder"):
+        read(tmp_path / "nowhere", "a.en", "a.de")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "folder"}, "textbook, hub or files"),
+        ({"splits": {"validation": ["b.tsv"]}}, "no files for split train"),
+        ({"splits": {"train": ["a.tsv"], "validation": []}}, r"corpus\.splits\.validation"),
+        ({"splits": {"train": ["a"], "validation": ["b"], "a/b": ["c"]}}, "letters, digits"),
+        ({"kind": "textbook", "seed": 1, "train_pairs": 0}, "train_pairs"),
+    ],
+)
+def test_impossible_configs_are_named(changes, message):
+    with pytest.raises(UserError, match=message):
+        check(corpus(**changes))
+
+
+@pytest.mark.parametrize("name", ["textbook", "multi30k", "iwslt17", "wmt14", "opus100", "files"])
+def test_the_shipped_corpora_fit_the_schema_and_are_pinned(name, tmp_path):
+    config = shipped(name)
+    assert config.name == name
+    if name == "files":
+        config.splits |= {"train": ["a.en", "a.de"], "validation": ["b.tsv"]}
+    check(config)
+    if config.kind == "hub":
+        inputs = fingerprint(config, FileHashes(tmp_path / "hashes"))
+        assert inputs["revision"] == config.revision
+        assert set(inputs["splits"]) == {"train", "validation", "test"}
+
+
+@pytest.mark.parametrize("revision", ["main", "37e1186", None])
+def test_a_revision_that_can_move_is_refused(tmp_path, revision):
+    with pytest.raises(UserError, match="full commit hash"):
+        fingerprint(shipped("multi30k", revision=revision), FileHashes(tmp_path / "hashes"))
+
+
+def test_a_hub_corpus_is_fetched_and_read(tmp_path, monkeypatch):
+    lines = {"train": PAIRS, "val": PAIRS[:1], "test": PAIRS[1:]}
+    files = {
+        f"{name}.jsonl": "".join(json.dumps({"en": en, "de": de}) + "\n" for en, de in pairs).encode()
+        for name, pairs in lines.items()
+    }
+    with HubServer("bentrevett/multi30k", files) as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        splits = load_splits(shipped("multi30k", revision=REVISION), hub_cache=tmp_path)
+        assert {name: list(pairs) for name, pairs in splits.items()} == {
+            "train": PAIRS,
+            "validation": PAIRS[:1],
+            "test": PAIRS[1:],
+        }
+
+
+def test_the_textbook_corpus_asks_the_textbook(monkeypatch):
+    package = types.ModuleType("textbook_stub")
+    package.textbook_splits = lambda *, seed, train_pairs: {"train": [(f"{seed}", f"{train_pairs}")]}
+    monkeypatch.setitem(sys.modules, "textbook_stub", package)
+    monkeypatch.setattr("endeavour.data.corpus._TEXTBOOK", "textbook_stub")
+    assert load_splits(shipped("textbook", seed=5, train_pairs=9)) == {"train": [("5", "9")]}
+
+
+def test_the_fingerprint_follows_content_and_not_place(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "a.tsv", "en\tde\n1\t2\n")
+    one, two = (
+        corpus(path=str(tmp_path / name), splits={"train": ["a.tsv"], "validation": ["a.tsv"], "test": []})
+        for name in ("one", "two")
+    )
+    hashes = FileHashes(tmp_path / "hashes")
+    assert fingerprint(one, hashes) == fingerprint(two, hashes)
+    write(tmp_path / "two" / "a.tsv", "en\tde\n1\t3\n")
+    assert fingerprint(one, hashes) != fingerprint(two, hashes)
+
+
+def test_hashes_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
+    file, store = tmp_path / "a", tmp_path / "hashes"
+    file.write_text("one")
+    hashes = FileHashes(store)
+    first = hashes.of(file)
+    hashes.save()
+    with monkeypatch.context() as patch:
+        patch.setattr("hashlib.file_digest", lambda *_: pytest.fail("read again"))
+        assert FileHashes(store).of(file) == first
+    file.write_text("other")
+    assert FileHashes(store).of(file) != first
+    store.write_text("torn {")
+    assert FileHashes(store).of(file) != first
+
+
+@pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"Multi30k is not at {MULTI30K}")
+def test_multi30k_from_a_folder():
+    splits = load_splits(shipped("multi30k", path=str(MULTI30K)))
+    rows = {name: list(pairs) for name, pairs in splits.items()}
+    assert {name: len(pairs) for name, pairs in rows.items()} == {
+        "train": 29000,
+        "validation": 1014,
+        "test": 1000,
+    }
+    assert rows["test"][0][0].startswith("A man in an orange hat")
+    assert rows["test"][0][1].startswith("Ein Mann mit einem orangefarbenen Hut")

@@ -1,0 +1,168 @@
+"""Tokenizers lose nothing but what the normal form takes away, and are the same on every run."""
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from endeavour.data.normalization import normalize
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.errors import UserError
+from endeavour.special import BOS, EOS, PAD, UNK
+
+SENTENCES = [
+    f"{subject} {verb} {number} {thing}."
+    for subject in ("The old man", "A girl", "Der alte Mann", "Ein Mädchen")
+    for verb in ("sees", "buys", "sieht", "grüßt")
+    for number in ("two", "three", "zwei", "drei")
+    for thing in ("dogs", "green apples", "Hunde", "süße Äpfel")
+]
+
+
+def config(**changes) -> TokenizerConfig:
+    settings = {
+        "name": "tiny",
+        "algorithm": "bpe",
+        "vocabulary_size": 330,
+        "joint": True,
+        "character_coverage": 1.0,
+        "max_sentences": 1000,
+    }
+    return TokenizerConfig(**(settings | changes))
+
+
+BPE = Tokenizer.train(SENTENCES, config())
+UNIGRAM = Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=305))
+both = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+
+
+def round_trip(tokenizer: Tokenizer, text: str) -> str:
+    return tokenizer.decode(tokenizer.encode([text]))[0]
+
+
+@both
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fünf süße Äpfel, größer als Öl und Übermut – ß bleibt ß, STRASSE und STRAẞE.",
+        "„Ja“, sagte sie, »nein« und 'vielleicht' sowie \"so\"… it’s ½ of 2²!",
+        "👩‍👩‍👧 lacht 🙂, ❤️ und 🇩🇪; 日本語, العربية, ελληνικά",
+        "1.234.567,89 € am 3.10.1990 um 12:30 = 50% + 10⁻³",
+        "<s> </s> <unk> <pad> <0x41> ist Text",
+        "ﬁ und Ⅳ und ｗｉｄｅ: compatibility characters stay",
+        "",
+    ],
+)
+def test_text_in_normal_form_comes_back_as_it_was(tokenizer, text):
+    assert normalize(text) == text
+    assert round_trip(tokenizer, text) == text
+
+
+@both
+@given(text=st.text(max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_any_text_comes_back_in_normal_form_and_none_is_unknown(tokenizer, text):
+    ids = tokenizer.encode([text])[0]
+    assert not {PAD, UNK, BOS, EOS} & set(ids)
+    assert tokenizer.decode([ids]) == [normalize(text)]
+
+
+@given(text=st.text(max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_the_normal_form_is_its_own_normal_form(text):
+    normal = normalize(text)
+    assert normalize(normal) == normal
+    assert unicodedata.is_normalized("NFC", normal)
+    assert normal == " ".join(normal.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("  two\t spaces\u00a0and\u2003more \n", "two spaces and more"),
+        ("u\u0308ber", "über"),
+        ("a\x00b\x07c\ufeffd\u200be\u00adf", "abcdef"),
+        ("\ud800lone", "lone"),
+        ("a\u2581b", "a b"),
+        ("½ … ﬁ", "½ … ﬁ"),
+        ("u\u200b\u0308", "ü"),
+    ],
+)
+def test_the_documented_normal_form(text, normal):
+    assert normalize(text) == normal
+
+
+@both
+def test_special_ids_are_fixed_and_never_decoded(tokenizer):
+    ids = tokenizer.encode(["A girl sees two dogs."])[0]
+    assert tokenizer.decode([[BOS, *ids, EOS, PAD, PAD]]) == ["A girl sees two dogs."]
+    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("bpe", 330), ("unigram", 305)])
+def test_training_is_deterministic(algorithm, size):
+    again = Tokenizer.train(iter(SENTENCES), config(algorithm=algorithm, vocabulary_size=size))
+    assert again.digest == {"bpe": BPE, "unigram": UNIGRAM}[algorithm].digest
+    assert again.vocabulary_size == size
+
+
+def test_a_saved_tokenizer_is_the_same_when_loaded(tmp_path):
+    BPE.save(tmp_path / "source.model")
+    loaded = Tokenizer.load(tmp_path / "source.model")
+    assert loaded.digest == BPE.digest
+    assert loaded.encode(SENTENCES) == BPE.encode(SENTENCES)
+
+
+def test_no_sentences_give_no_rows():
+    assert BPE.encode([]) == []
+    assert BPE.decode([]) == []
+    assert BPE.encode(["", "  "]) == [[], []]
+    assert BPE.decode([[], [EOS]]) == ["", ""]
+
+
+@both
+def test_whatever_ids_a_model_writes_the_text_is_one_line(tokenizer):
+    every = [[number] for number in range(tokenizer.vocabulary_size)]
+    texts = tokenizer.decode([*every, [number for row in every for number in row]])
+    assert len(texts) == len(every) + 1
+    assert all(text == normalize(text) for text in texts)
+    assert "\n" in tokenizer._processor.decode([tokenizer._processor.piece_to_id("<0x0A>")])
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_too_large_a_vocabulary_names_the_largest_possible(algorithm):
+    with pytest.raises(UserError, match=r"vocabulary_size=5000: this corpus allows at most (\d+)") as caught:
+        Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=5000))
+    largest = int(str(caught.value).split("at most ")[1].split(";")[0])
+    trained = Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=largest))
+    assert trained.vocabulary_size == largest
+
+
+def test_too_small_a_vocabulary_names_the_smallest_possible():
+    with pytest.raises(UserError, match=r"need at least (\d+)") as caught:
+        Tokenizer.train(SENTENCES, config(vocabulary_size=100))
+    smallest = int(str(caught.value).split("at least ")[1])
+    assert Tokenizer.train(SENTENCES, config(vocabulary_size=smallest)).vocabulary_size == smallest
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"algorithm": "word"}, "bpe or unigram"), ({"character_coverage": 0.5}, "character_coverage")],
+)
+def test_impossible_settings_are_named(changes, message):
+    with pytest.raises(UserError, match=message):
+        Tokenizer.train(SENTENCES, config(**changes))
+
+
+def test_a_damaged_or_missing_model_is_named(tmp_path: Path):
+    (tmp_path / "bad.model").write_bytes(b"no model")
+    for name in ("bad.model", "missing.model"):
+        with pytest.raises(UserError, match=name):
+            Tokenizer.load(tmp_path / name)
+
+
+def test_the_trainer_is_silent(capfd):
+    Tokenizer.train(SENTENCES, config())
+    assert capfd.readouterr() == ("", "")

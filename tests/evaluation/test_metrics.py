@@ -1,0 +1,196 @@
+import os
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from endeavour.errors import UserError
+from endeavour.evaluation import metrics
+
+REFERENCES = [
+    "Der alte Mann liest am Abend eine lange Zeitung.",
+    "Zwei Kinder spielen im Garten.",
+    "Sie kauft Brot, Käse und drei rote Äpfel.",
+    "Ja.",
+    "Wir fahren morgen früh mit dem Zug nach Hamburg.",
+]
+HYPOTHESES = [
+    "Der alte Mann liest abends eine lange Zeitung.",
+    "Zwei kinder spielen in dem Garten.",
+    "Sie kauft Brot und drei Äpfel.",
+    "Ja.",
+    "",
+]
+SOURCES = [
+    "The old man reads a long newspaper in the evening.",
+    "Two children play in the garden.",
+    "She buys bread, cheese and three red apples.",
+    "Yes.",
+    "We go to Hamburg by train early tomorrow morning.",
+]
+
+lines = st.lists(st.text("abAB .,", max_size=12), min_size=1, max_size=6)
+
+
+def _score(hypotheses: list[str], references: list[str], seed: int = 1) -> dict[str, metrics.Score]:
+    return metrics.score(hypotheses, references, bootstrap_samples=100, seed=seed)
+
+
+def _corpus(sentences: int = 60) -> tuple[list[str], list[str]]:
+    """Outputs in which about a third of the reference words are wrong."""
+    draw = random.Random(3)
+    words = [f"wort{number}" for number in range(200)]
+    references = [" ".join(draw.choices(words, k=draw.randint(5, 15))) for _ in range(sentences)]
+    hypotheses = [
+        " ".join(word if draw.random() < 0.7 else "falsch" for word in line.split()) for line in references
+    ]
+    return hypotheses, references
+
+
+def test_the_values_are_sacrebleus_own() -> None:
+    scores = _score(HYPOTHESES, REFERENCES)
+    expected = {"bleu": BLEU(), "bleu_lowercased": BLEU(lowercase=True), "chrf": CHRF(), "ter": TER()}
+    assert list(scores) == list(expected)
+    for key, metric in expected.items():
+        assert scores[key].value == metric.corpus_score(HYPOTHESES, [REFERENCES]).score
+
+
+def test_only_the_lowercased_bleu_forgives_case() -> None:
+    shouted = [line.upper() for line in REFERENCES]
+    scores = _score(shouted, REFERENCES)
+    assert scores["bleu_lowercased"].value == pytest.approx(100)
+    assert scores["bleu"].value < 50
+
+
+def test_perfect_translations_get_the_best_scores_with_no_interval_left() -> None:
+    for key, score in _score(REFERENCES, REFERENCES).items():
+        best = 0 if key == "ter" else 100
+        assert (score.value, score.low, score.high) == pytest.approx((best, best, best), abs=1e-4)
+
+
+def test_outputs_without_a_match_are_scored_and_not_refused() -> None:
+    scores = _score([""] * len(REFERENCES), REFERENCES)
+    assert [scores[key].value for key in ("bleu", "chrf", "ter")] == [0, 0, 100]
+
+
+def test_resamples_without_any_match_or_reference_word_have_an_interval_too() -> None:
+    for hypotheses, references in ((["a b c d e", "x"], ["a b c d e", "y"]), (["a", "b"], ["", "b"])):
+        for score in _score(hypotheses, references).values():
+            assert score.low <= score.high
+
+
+def test_the_interval_holds_the_value_and_narrows_with_more_sentences() -> None:
+    few, many = _score(*_corpus(40)), _score(*_corpus(400))
+    for key, score in few.items():
+        assert score.low < score.value < score.high
+        assert many[key].high - many[key].low < score.high - score.low
+
+
+def test_the_interval_comes_of_the_seed_alone_and_the_value_does_not() -> None:
+    corpus = _corpus()
+    one, again, other = _score(*corpus, seed=1), _score(*corpus, seed=1), _score(*corpus, seed=2)
+    assert one == again
+    for key in one:
+        assert one[key].value == other[key].value
+        assert one[key].low != other[key].low
+
+
+def test_signatures_tell_how_the_score_was_made() -> None:
+    scores = _score(HYPOTHESES, REFERENCES, seed=7)
+    for score in scores.values():
+        assert {"nrefs:1", "bs:100", "seed:7"} <= set(score.signature.split("|"))
+        assert "version:" in score.signature
+    assert "case:mixed" in scores["bleu"].signature
+    assert "case:lc" in scores["bleu_lowercased"].signature
+
+
+@pytest.mark.parametrize("before", [None, "99"])
+def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    monkeypatch.delenv("SACREBLEU_SEED", raising=False)
+    if before is not None:
+        monkeypatch.setenv("SACREBLEU_SEED", before)
+    _score(HYPOTHESES, REFERENCES)
+    assert os.environ.get("SACREBLEU_SEED") == before
+
+
+@settings(max_examples=25, deadline=None)
+@given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=6))
+def test_any_text_gets_scores_on_the_scale_inside_their_interval_order(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    scores = metrics.score(hypotheses, references, bootstrap_samples=metrics.MIN_BOOTSTRAP_SAMPLES, seed=1)
+    for key, score in scores.items():
+        assert 0 <= score.low <= score.high
+        assert score.value >= 0
+        if key != "ter":
+            assert score.value <= 100 + 1e-9
+            assert score.high <= 100
+    assert metrics.corpus_bleu(hypotheses, references) == scores["bleu"].value
+
+
+def test_sentence_scores_are_one_each_and_highest_for_the_reference_itself() -> None:
+    scores = metrics.sentence_scores(HYPOTHESES, REFERENCES)
+    assert len(scores) == len(HYPOTHESES)
+    assert scores[3] == pytest.approx(100)
+    assert scores[4] == 0
+    assert max(scores[:3]) < 100
+
+
+def test_length_buckets_part_the_corpus() -> None:
+    buckets = metrics.bleu_by_source_length(SOURCES, HYPOTHESES, REFERENCES, edges=[1, 6, 8])
+    assert [(bucket.label, bucket.sentences) for bucket in buckets] == [
+        ("1–1", 1),
+        ("2–6", 1),
+        ("7–8", 1),
+        ("9+", 2),
+    ]
+    # “Ja.” alone is too short for any 4-gram; it is right all the same.
+    assert buckets[0].bleu == pytest.approx(100)
+    assert buckets[0].length_ratio == 1
+    assert buckets[-1].length_ratio < 1
+
+
+def test_empty_buckets_are_left_out_and_a_single_one_is_the_corpus() -> None:
+    (bucket,) = metrics.bleu_by_source_length(SOURCES, HYPOTHESES, REFERENCES, edges=[100, 200])
+    assert bucket.sentences == len(SOURCES)
+    assert bucket.bleu == metrics.corpus_bleu(HYPOTHESES, REFERENCES)
+
+
+@given(sources=lines)
+def test_every_sentence_falls_into_one_bucket(sources: list[str]) -> None:
+    buckets = metrics.bleu_by_source_length(sources, sources, sources, edges=[1, 2])
+    assert sum(bucket.sentences for bucket in buckets) == len(sources)
+
+
+def test_output_rates_count_what_they_name() -> None:
+    outputs = ["", "  ", "same line", "no no no", "a b c d a b c d a b c d", "well well done", "fine", "fine"]
+    sources = ["s", "s", "same line", "s", "s", "s", "s", "s"]
+    rates = metrics.output_rates(sources, outputs, ["two words"] * 8)
+    assert rates.empty == 2 / 8
+    assert rates.copied == 1 / 8
+    assert rates.repetitive == 2 / 8
+    assert rates.length_ratio == (2 + 3 + 12 + 3 + 1 + 1) / 16
+
+
+@pytest.mark.parametrize("references", [[], ["a"], ["a", "b", "c"]])
+def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
+    calls = [
+        lambda: _score(["a", "b"], references),
+        lambda: metrics.corpus_bleu(["a", "b"], references),
+        lambda: metrics.sentence_scores(["a", "b"], references),
+        lambda: metrics.bleu_by_source_length(["a", "b"], ["a", "b"], references),
+        lambda: metrics.output_rates(["a", "b"], ["a", "b"], references),
+    ]
+    for call in calls:
+        with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):
+            call()
+
+
+def test_an_empty_corpus_and_too_few_resamples_are_refused() -> None:
+    with pytest.raises(UserError, match="nothing to score"):
+        metrics.corpus_bleu([], [])
+    with pytest.raises(UserError, match="bootstrap_samples is 10"):
+        metrics.score(["a"], ["a"], bootstrap_samples=10, seed=1)

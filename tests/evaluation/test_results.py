@@ -1,0 +1,154 @@
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from endeavour.errors import UserError
+from endeavour.evaluation import results
+
+BLEU = "test.heldout.bleu"
+
+
+def _run(folder: Path, name: str, bleu: float | None, **more: Any) -> Path:
+    summary: dict[str, Any] = {
+        "name": name,
+        "overrides": {"model": name.split("-")[0], "seed": int(name.split("-")[1]), "corpus": "textbook"},
+        "status": "finished",
+        "error": None,
+        "validation": {"bleu": 20.0, "loss": 2.0},
+        "test": {"heldout": {"bleu": bleu, "chrf": 50.0}},
+        "updates": 100,
+        "minutes": 1.5,
+    }
+    run = folder / name
+    run.mkdir()
+    (run / "summary.json").write_text(json.dumps(summary | more), encoding="utf-8")
+    return run
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> list[Path]:
+    """Two finished runs, one that failed, one that left nothing, and one of half a file."""
+    failed = {"status": "failed", "error": "the loss is not finite", "validation": {}, "test": {}}
+    killed, torn = tmp_path / "small-2", tmp_path / "base-1"
+    killed.mkdir()
+    torn.mkdir()
+    (torn / "summary.json").write_text('{"name": "ba')
+    return [
+        _run(tmp_path, "tiny-2", None, **failed),
+        killed,
+        _run(tmp_path, "tiny-1", 21.123456789),
+        torn,
+        _run(tmp_path, "small-1", 30.5),
+    ]
+
+
+def _text(table: Table, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_rows_hold_the_overrides_that_differ_and_the_metrics(sweep: list[Path]) -> None:
+    row = results.collect(sweep)[4]
+    assert row == {
+        "name": "small-1",
+        "model": "small",
+        "seed": 1,
+        "status": "finished",
+        "validation.bleu": 20.0,
+        "validation.loss": 2.0,
+        BLEU: 30.5,
+        "test.heldout.chrf": 50.0,
+        "updates": 100,
+        "minutes": 1.5,
+    }
+
+
+def test_overrides_all_runs_share_are_no_columns(tmp_path: Path) -> None:
+    rows = results.collect([_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0)])
+    assert "seed" in rows[0]
+    assert not {"model", "corpus"} & set(rows[0])
+
+
+def test_an_override_only_some_runs_have_is_a_column(tmp_path: Path) -> None:
+    more = {"overrides": {"model": "tiny", "seed": 2, "corpus": "textbook", "training.dropout": 0.1}}
+    rows = results.collect([_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0, **more)])
+    assert rows[1]["training.dropout"] == 0.1
+    assert "training.dropout" not in rows[0]
+
+
+def test_runs_without_a_readable_summary_are_failed_rows_with_the_reason(sweep: list[Path]) -> None:
+    _, killed, _, torn, _ = results.collect(sweep)
+    assert (killed["name"], killed["status"]) == ("small-2", "failed")
+    assert "no summary.json" in str(killed["error"])
+    assert (torn["name"], torn["status"]) == ("base-1", "failed")
+    assert "not JSON" in str(torn["error"])
+
+
+def test_best_first_and_failed_last(sweep: list[Path]) -> None:
+    names = [row["name"] for row in results.sort_rows(results.collect(sweep), BLEU)]
+    assert names[:2] == ["small-1", "tiny-1"]
+    assert set(names[2:]) == {"tiny-2", "small-2", "base-1"}
+
+
+def test_a_failed_run_is_last_however_good_its_score(tmp_path: Path) -> None:
+    runs = [_run(tmp_path, "tiny-1", 99.0, status="failed"), _run(tmp_path, "tiny-2", 1.0)]
+    assert [row["name"] for row in results.sort_rows(results.collect(runs), BLEU)] == ["tiny-2", "tiny-1"]
+
+
+def test_less_loss_is_better_and_no_number_is_worse_than_any(tmp_path: Path) -> None:
+    losses = {"tiny-1": 3.0, "tiny-2": math.nan, "tiny-3": 2.0, "tiny-4": None}
+    runs = [_run(tmp_path, name, 1.0, validation={"loss": loss}) for name, loss in losses.items()]
+    names = [row["name"] for row in results.sort_rows(results.collect(runs), "validation.loss")]
+    assert names == ["tiny-3", "tiny-1", "tiny-2", "tiny-4"]
+
+
+def test_an_unknown_column_is_refused_with_the_known_ones(sweep: list[Path]) -> None:
+    with pytest.raises(UserError, match=r"'test\.bleu'.*validation\.bleu.*test\.heldout\.bleu"):
+        results.sort_rows(results.collect(sweep), "test.bleu")
+
+
+def test_a_sweep_of_failures_alone_is_still_a_table(sweep: list[Path]) -> None:
+    assert "small-2" in _text(results.results_table(results.collect(sweep[:2]), BLEU))
+
+
+def test_the_table_shows_every_run_in_order(sweep: list[Path]) -> None:
+    text = _text(results.results_table(results.collect(sweep), BLEU))
+    positions = [text.index(name) for name in ("small-1", "tiny-1", "tiny-2")]
+    assert positions == sorted(positions)
+    for part in ("30.50", "21.12", "2.000", "the loss is not finite", "5 runs"):
+        assert part in text
+
+
+def test_the_reason_of_a_failure_does_not_squeeze_the_numbers(sweep: list[Path]) -> None:
+    text = _text(results.results_table(results.collect(sweep), BLEU), width=100)
+    table, _, below = text.partition("└")
+    assert "30.50" in table
+    assert "not finite" not in table
+    assert "tiny-2: the loss is not finite" in below
+
+
+def test_brackets_in_a_cell_are_text_and_no_markup(tmp_path: Path) -> None:
+    run = _run(tmp_path, "tiny-1", 1.0, status="failed", error="bad value [red]x[/nothing]")
+    assert "bad value [red]x[/nothing]" in _text(results.results_table(results.collect([run]), BLEU))
+
+
+def test_the_csv_reads_back_with_full_numbers_and_all_columns(sweep: list[Path], tmp_path: Path) -> None:
+    rows = results.sort_rows(results.collect(sweep), BLEU)
+    path = tmp_path / "sweeps" / "results.csv"
+    results.write_csv(path, rows)
+    with path.open(encoding="utf-8", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [row["name"] for row in read] == [row["name"] for row in rows]
+    assert list(read[0])[:4] == ["name", "model", "seed", "status"]
+    assert list(read[0])[-1] == "error"
+    assert float(read[1][BLEU]) == 21.123456789
+    assert read[4][BLEU] == ""

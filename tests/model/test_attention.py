@@ -1,0 +1,90 @@
+"""The plain and the fused product agree; masks hide what they should; recorded weights are those applied."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from endeavour.model import attention
+from endeavour.model.attention import attend, causal_mask, padding_mask
+from endeavour.model.layers import Dropout
+from endeavour.special import PAD
+
+BATCH, HEADS, LENGTH, HEAD_WIDTH = 3, 2, 7, 5
+MASKS = ["none", "padding", "causal"]
+
+
+def _inputs() -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(BATCH, HEADS, LENGTH, HEAD_WIDTH, requires_grad=True) for _ in range(3)]
+
+
+def _padding() -> Tensor:
+    ids = torch.full((BATCH, LENGTH), 5)
+    ids[0, 4:] = PAD
+    ids[2, 1:] = PAD
+    return padding_mask(ids, torch.float32)
+
+
+def _attend(inputs: list[Tensor], kind: str, record: list[Tensor] | None = None) -> Tensor:
+    mask = _padding() if kind == "padding" else None
+    query, key, value = inputs
+    return attend(query, key, value, mask=mask, causal=kind == "causal", dropout=Dropout(0.0), record=record)
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_plain_and_fused_agree_in_values_and_gradients(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes: list[list[Tensor]] = []
+    for limit in (10**6, 0):
+        monkeypatch.setattr(attention, "PLAIN_SCORES", limit)
+        inputs = _inputs()
+        attended = _attend(inputs, kind)
+        (attended * torch.arange(HEAD_WIDTH)).sum().backward()
+        outcomes.append([attended.detach(), *(tensor.grad for tensor in inputs if tensor.grad is not None)])
+    assert len(outcomes[0]) == len(outcomes[1]) == 4
+    for plain, fused in zip(*outcomes, strict=True):
+        torch.testing.assert_close(plain, fused)
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_recorded_weights_are_those_of_the_fused_path(kind: str) -> None:
+    record: list[Tensor] = []
+    with torch.no_grad():
+        inputs = _inputs()
+        fused, recorded = _attend(inputs, kind), _attend(inputs, kind, record)
+    (weights,) = record
+    torch.testing.assert_close(recorded, fused)
+    torch.testing.assert_close(weights @ inputs[2], fused)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(BATCH, HEADS, LENGTH))
+    if kind == "padding":
+        assert not weights[0, :, :, 4:].any()
+    if kind == "causal":
+        assert not weights.triu(1).any()
+
+
+def test_dropout_acts_on_the_weights_of_both_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key, _ = _inputs()
+    value = torch.eye(LENGTH).expand(BATCH, HEADS, LENGTH, LENGTH)  # makes the output the weights themselves
+    for limit in (10**6, 0):
+        monkeypatch.setattr(attention, "PLAIN_SCORES", limit)
+        weights = attend(query, key, value, mask=None, causal=False, dropout=Dropout(0.5), record=None)
+        assert 0.3 < (weights == 0).float().mean().item() < 0.7
+        dropout = Dropout(0.5).eval()
+        weights = attend(query, key, value, mask=None, causal=False, dropout=dropout, record=None)
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(BATCH, HEADS, LENGTH))
+
+
+def test_a_row_of_padding_alone_gives_numbers() -> None:
+    mask = padding_mask(torch.full((BATCH, LENGTH), PAD), torch.float32)
+    query, key, value = _inputs()
+    for given in (query, query.detach()):
+        attended = attend(given, key, value, mask=mask, causal=False, dropout=Dropout(0.0), record=None)
+        assert attended.isfinite().all()
+
+
+def test_masks_hide_padding_and_the_future_and_nothing_else() -> None:
+    padding = padding_mask(torch.tensor([[7, 3, PAD]]), torch.float32)
+    assert padding.shape == (1, 1, 1, 3)
+    assert (padding == 0).flatten().tolist() == [True, True, False]
+    causal = causal_mask(3, torch.float32, torch.device("cpu"))
+    assert (causal == 0).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert (causal.softmax(dim=-1)[causal != 0] == 0).all()

@@ -1,0 +1,294 @@
+"""The whole model: equal to torch's, blind to padding and to the future, the same step by step."""
+
+from dataclasses import fields, replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+
+from endeavour.errors import UserError
+from endeavour.model.attention import CrossAttention, SelfAttention
+from endeavour.model.layers import FeedForward
+from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.special import BOS, EOS, PAD
+
+CONFIGS = Path(__file__).parents[2] / "conf" / "model"
+VOCABULARY = 11
+VARIANTS = list(product(["pre", "post"], ["sinusoidal", "learned", "rotary"]))
+
+
+def _config(name: str) -> ModelConfig:
+    values = OmegaConf.to_container(OmegaConf.load(CONFIGS / f"{name}.yaml"))
+    assert isinstance(values, dict)
+    assert set(values) == {field.name for field in fields(ModelConfig)}
+    return ModelConfig(**{str(key): value for key, value in values.items()})
+
+
+def _model(**changes: object) -> Transformer:
+    """A few thousand parameters, no dropout, biases and norms moved off their first values."""
+    small = {"width": 16, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 24, "max_length": 12}
+    undropped = {f"{where}dropout": 0.0 for where in ("", "attention_", "activation_", "embedding_")}
+    config = replace(_config("tiny"), **{**small, **undropped, **changes})
+    torch.manual_seed(0)
+    model = Transformer(config, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    return model.eval()
+
+
+def _pair(batch: int = 3, source: int = 6, target: int = 5) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    sources = torch.randint(EOS + 1, VOCABULARY, (batch, source), generator=generator)
+    targets = torch.randint(EOS + 1, VOCABULARY, (batch, target), generator=generator)
+    sources[:, -1], targets[:, 0] = EOS, BOS
+    return sources, targets
+
+
+def _copy_attention(ours: SelfAttention | CrossAttention, theirs: nn.MultiheadAttention) -> None:
+    assert theirs.in_proj_bias is not None
+    if isinstance(ours, SelfAttention):
+        theirs.in_proj_weight.copy_(ours.input.weight)
+        theirs.in_proj_bias.copy_(ours.input.bias)
+    else:
+        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.memory.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.memory.bias]))
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+
+def _copy_feed_forward(
+    ours: FeedForward, theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
+) -> None:
+    theirs.linear1.load_state_dict(ours.inner.state_dict())
+    theirs.linear2.load_state_dict(ours.outer.state_dict())
+
+
+@torch.no_grad()
+def _torch_transformer(model: Transformer) -> nn.Transformer:
+    """torch's own stacks with our weights. A post-norm stack has no norm on top, which torch would add."""
+    config = model.config
+    sizes = (config.width, config.num_heads, config.feed_forward, 0.0)
+    pre = config.norm == "pre"
+    encoder_layer = nn.TransformerEncoderLayer(*sizes, batch_first=True, norm_first=pre)
+    decoder_layer = nn.TransformerDecoderLayer(*sizes, batch_first=True, norm_first=pre)
+    norms = [nn.LayerNorm(config.width) if pre else None for _ in range(2)]
+    encoder = nn.TransformerEncoder(
+        encoder_layer, config.encoder_layers, norm=norms[0], enable_nested_tensor=False
+    )
+    decoder = nn.TransformerDecoder(decoder_layer, config.decoder_layers, norm=norms[1])
+    # Its constructor draws all weights anew, therefore it comes before the copying.
+    reference = nn.Transformer(
+        config.width, config.num_heads, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
+    )
+    for norm, ours in zip(norms, (model.encoder_norm, model.decoder_norm), strict=True):
+        if norm is not None:
+            norm.load_state_dict(ours.state_dict())
+    for ours, theirs in zip(model.encoder, encoder.layers, strict=True):
+        _copy_attention(ours.self_attention, theirs.self_attn)
+        _copy_feed_forward(ours.feed_forward, theirs)
+        theirs.norm1.load_state_dict(ours.attention_residual.norm.state_dict())
+        theirs.norm2.load_state_dict(ours.feed_forward_residual.norm.state_dict())
+    for ours, theirs in zip(model.decoder, decoder.layers, strict=True):
+        _copy_attention(ours.self_attention, theirs.self_attn)
+        _copy_attention(ours.cross_attention, theirs.multihead_attn)
+        _copy_feed_forward(ours.feed_forward, theirs)
+        theirs.norm1.load_state_dict(ours.attention_residual.norm.state_dict())
+        theirs.norm2.load_state_dict(ours.cross_residual.norm.state_dict())
+        theirs.norm3.load_state_dict(ours.feed_forward_residual.norm.state_dict())
+    return reference
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("training", [False, True])
+def test_equals_torch_transformer_with_the_same_weights(norm: str, training: bool) -> None:
+    model = _model(norm=norm).train(training)
+    reference = _torch_transformer(model).train(training)
+    source, target_in = _pair()
+    source[0, 3:] = torch.tensor([EOS, PAD, PAD])
+    embedded = [
+        model.source_embedding(ids) * model.config.width**0.5 + positions(0, ids.shape[1])
+        for ids, positions in ((source, model.source_positions), (target_in, model.target_positions))
+    ]
+    hidden = reference(
+        *embedded,
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(target_in.shape[1]),
+        src_key_padding_mask=(source == PAD).float().masked_fill(source == PAD, -torch.inf),
+        memory_key_padding_mask=(source == PAD).float().masked_fill(source == PAD, -torch.inf),
+        tgt_is_causal=True,
+    )
+    expected = hidden @ model.source_embedding.weight.T
+    torch.testing.assert_close(model(source, target_in), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("norm", "positions"), VARIANTS)
+def test_padding_changes_nothing(norm: str, positions: str) -> None:
+    model = _model(norm=norm, positions=positions)
+    source, target_in = _pair()
+    padded_source = torch.nn.functional.pad(source, (0, 4), value=PAD)
+    padded_target = torch.nn.functional.pad(target_in, (0, 3), value=PAD)
+    padded = model(padded_source, padded_target)[:, : target_in.shape[1]]
+    torch.testing.assert_close(padded, model(source, target_in), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("norm", "positions"), VARIANTS)
+def test_no_position_sees_the_future(norm: str, positions: str) -> None:
+    model = _model(norm=norm, positions=positions)
+    source, target_in = _pair()
+    memory = model.encode(source)
+    before = model.decode(target_in, memory)
+    for position in range(1, target_in.shape[1]):
+        changed = target_in.clone()
+        changed[:, position] = EOS + 1 + (changed[:, position] - EOS) % (VOCABULARY - EOS - 1)
+        after = model.decode(changed, memory)
+        assert torch.equal(after[:, :position], before[:, :position])
+        assert not torch.isclose(after[:, position:], before[:, position:]).all(dim=-1).any()
+
+
+@pytest.mark.parametrize(("norm", "positions"), VARIANTS)
+@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+@torch.no_grad()
+def test_step_by_step_equals_all_at_once(norm: str, positions: str, activation: str) -> None:
+    model = _model(norm=norm, positions=positions, activation=activation)
+    source, target_in = _pair(target=12)
+    source[1, 2:] = torch.tensor([EOS, PAD, PAD, PAD])
+    memory = model.encode(source)
+    cache = model.start(memory, beam_size=1)
+    steps = [model.step(target_in[:, [position]], cache) for position in range(target_in.shape[1])]
+    torch.testing.assert_close(torch.cat(steps, dim=1), model.decode(target_in, memory), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@torch.no_grad()
+def test_reordered_beams_and_removed_sentences_equal_all_at_once(positions: str) -> None:
+    model = _model(positions=positions)
+    batch, beam = 4, 3
+    source, _ = _pair(batch)
+    source[1, 2:] = torch.tensor([EOS, PAD, PAD, PAD])
+    cache = model.start(model.encode(source), beam_size=beam)
+    past = torch.full((batch, beam, 1), BOS)
+    for position in range(9):
+        if position == 5:
+            kept = torch.tensor([3, 1])
+            cache.select(kept)
+            source, past = source[kept], past[kept]
+        hidden = model.step(past[:, :, -1], cache)
+        expected = torch.stack(
+            [model.decode(past[:, index], model.encode(source))[:, -1] for index in range(beam)], dim=1
+        )
+        torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
+        parents = torch.randint(beam, past.shape[:2])
+        cache.reorder(parents)
+        past = past.gather(1, parents[:, :, None].expand_as(past))
+        past = torch.cat([past, torch.randint(EOS + 1, VOCABULARY, (*past.shape[:2], 1))], dim=2)
+
+
+def test_attention_maps_show_every_layer_and_leave_the_model_as_it_was() -> None:
+    model = _model()
+    source, target_in = _pair()
+    source[0, 3:] = torch.tensor([EOS, PAD, PAD])
+    before = model(source, target_in)
+    maps = model.attention_maps(source, target_in)
+    assert [weights.shape for weights in maps.encoder] == [(3, 4, 6, 6)] * 2
+    assert [weights.shape for weights in maps.decoder] == [(3, 4, 5, 5)] * 2
+    assert [weights.shape for weights in maps.cross] == [(3, 4, 5, 6)] * 2
+    for weights in (*maps.encoder, *maps.decoder, *maps.cross):
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
+    assert not any(weights.triu(1).any() for weights in maps.decoder)
+    assert not any(weights[0, :, :, 4:].any() for weights in (*maps.encoder, *maps.cross))
+    assert torch.equal(model(source, target_in), before)
+
+
+# The paper's table 3 rounds to millions: 65 and 213. Ours is what its sizes come to with biases, which the
+# paper does not mention.
+@pytest.mark.parametrize(("name", "millions", "papers"), [("base", 63.08, 65), ("big", 214.25, 213)])
+def test_sizes_are_those_of_the_paper(name: str, millions: float, papers: int) -> None:
+    with torch.device("meta"):
+        model = Transformer(_config(name), source_vocabulary=37_000, target_vocabulary=37_000)
+    count = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    assert count == pytest.approx(millions, abs=0.01)
+    assert count == pytest.approx(papers, rel=0.04)
+
+
+@pytest.mark.parametrize(("name", "width"), [("tiny", 128), ("small", 256)])
+def test_small_sizes_are_what_they_say(name: str, width: int) -> None:
+    config = _config(name)
+    assert (config.width, config.encoder_layers, config.decoder_layers) == (width, 4, 4)
+    Transformer(config, source_vocabulary=10, target_vocabulary=10)
+
+
+def test_ties_share_one_matrix_two_or_none() -> None:
+    config = _config("tiny")
+    counts: dict[str, int] = {}
+    for tie in ("none", "decoder", "all"):
+        model = Transformer(replace(config, tie=tie), source_vocabulary=100, target_vocabulary=100)
+        counts[tie] = sum(parameter.numel() for parameter in model.parameters())
+        pointers = [tensor.data_ptr() for tensor in model.state_dict().values()]
+        assert len(set(pointers)) == len(pointers), "a checkpoint must hold each matrix once"
+        tied = (
+            model.output_weight
+            is (model.source_embedding if model.target_embedding is None else model.target_embedding).weight
+        )
+        assert tied == (tie != "none")
+    matrix = 100 * config.width
+    assert counts["none"] - matrix == counts["decoder"] == counts["all"] + matrix
+    model = Transformer(replace(config, tie="decoder"), source_vocabulary=7, target_vocabulary=9)
+    assert model(torch.tensor([[5, EOS]]), torch.tensor([[BOS]])).shape == (1, 1, 9)
+
+
+def test_fresh_weights_have_the_scale_of_the_papers() -> None:
+    torch.manual_seed(0)
+    config = _config("small")
+    model = Transformer(config, source_vocabulary=2000, target_vocabulary=2000)
+    width = config.width
+    assert model.source_embedding.weight[1:].std().item() == pytest.approx(width**-0.5, rel=0.02)
+    assert not model.source_embedding.weight[PAD].any()
+    layer = model.decoder[0]
+    xavier = (2 / (width + width)) ** 0.5
+    assert layer.self_attention.output.weight.std().item() == pytest.approx(xavier, rel=0.02)
+    for fused in (layer.self_attention.input, layer.cross_attention.query, layer.cross_attention.memory):
+        assert fused.weight.std().item() == pytest.approx(xavier / 2**0.5, rel=0.02)
+    inner = (2 / (width + config.feed_forward)) ** 0.5
+    assert layer.feed_forward.inner.weight.std().item() == pytest.approx(inner, rel=0.02)
+    source = torch.randint(4, 2000, (8, 16))
+    assert 0.7 < model(source, source).std().item() < 1.4
+
+
+def test_bfloat16_weights_and_autocast_stay_close() -> None:
+    model = _model(positions="rotary")
+    source, target_in = _pair()
+    source[0, 3:] = torch.tensor([EOS, PAD, PAD])
+    with torch.no_grad():
+        exact = model(source, target_in)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.testing.assert_close(model(source, target_in).float(), exact, atol=0.1, rtol=0.1)
+        model.bfloat16()
+        torch.testing.assert_close(model(source, target_in).float(), exact, atol=0.2, rtol=0.1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model.float()(source, target_in).float().sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"width": 18}, r"model\.width=18 is no multiple of model\.num_heads=4"),
+        ({"activation": "tanh"}, r"model\.activation=tanh: .*swiglu"),
+        ({"norm": "none"}, r"model\.norm=none"),
+        ({"positions": "relative"}, r"model\.positions=relative"),
+        ({"tie": "some"}, r"model\.tie=some"),
+        ({"num_heads": 0}, r"model\.num_heads=0"),
+        ({"dropout": 1.0}, r"model\.dropout=1\.0"),
+        ({"width": 12, "positions": "rotary"}, r"model\.positions=rotary .* even"),
+        ({"width": 15, "num_heads": 3}, r"model\.positions=sinusoidal .* even"),
+    ],
+)
+def test_a_config_of_no_model_is_refused_by_key(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        _model(**changes)
+
+
+def test_a_three_way_tie_needs_one_vocabulary() -> None:
+    with pytest.raises(UserError, match=r"model\.tie=all .* 7 source and 9 target"):
+        Transformer(_config("tiny"), source_vocabulary=7, target_vocabulary=9)

@@ -1,6 +1,7 @@
 """`endeavour STAGE key=value …`: names to stage functions, and errors to one or two lines. Nothing else."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -29,6 +30,9 @@ STAGES = {
 
 USER_ERROR = 2
 
+# Their values are text or file names, never Hydra's grammar.
+LITERAL_KEYS = ("text", "input", "output")
+
 
 def main() -> None:
     """Runs one stage and ends the process: 0 done, 2 the user's error, 1 a defect, 128 + n after signal n."""
@@ -37,6 +41,7 @@ def main() -> None:
         print(USAGE, end="")
         sys.exit(0 if arguments else USER_ERROR)
     name, *overrides = arguments
+    overrides = [quote_literal(override) for override in overrides]
     if name not in STAGES:
         _fail(f"endeavour: no stage {name!r}; choose one of {', '.join(dict.fromkeys(STAGES.values()))}")
     # Hydra would print its own account of an error and exit with 1; told to raise instead, it leaves the
@@ -53,7 +58,7 @@ def main() -> None:
         if name == "sweep":
             import_module("endeavour.stages.sweep").sweep(overrides)
         else:
-            run_stage(STAGES[name], overrides)
+            run_stage(STAGES[name], STAGES[name], overrides)
     except (UserError, HydraException, OmegaConfBaseException) as error:
         if verbose:
             raise
@@ -63,16 +68,16 @@ def main() -> None:
         sys.exit(stop.exit_code)
 
 
-def run_stage(stage: str, overrides: list[str]) -> None:
-    """Hands the command line to Hydra, and the config that it composes to the stage's function."""
+def run_stage(module_name: str, function_name: str, overrides: list[str]) -> None:
+    """Hands the command line to Hydra, and the config that it composes to a function of a stage's module."""
     import hydra
 
     from endeavour.config import config_folder, register_schema, to_config
 
-    module = import_module(f"endeavour.stages.{stage}")
-    function = cast(Callable[[Any], object], getattr(module, stage))
+    module = import_module(f"endeavour.stages.{module_name}")
+    function = cast(Callable[[Any], object], getattr(module, function_name))
     register_schema()
-    sys.argv = [f"endeavour {stage}", *overrides]
+    sys.argv = [f"endeavour {module_name}", *overrides]
 
     def task(composed: Any) -> None:
         function(to_config(composed))
@@ -81,6 +86,18 @@ def run_stage(stage: str, overrides: list[str]) -> None:
         version_base="1.3", config_path=str(config_folder().resolve()), config_name="config"
     )
     decorate(task)()
+
+
+def quote_literal(override: str) -> str:
+    """Text and file names as Hydra takes them literally: its grammar gives commas, brackets and quotes a meaning."""
+    key, equals, value = override.partition("=")
+    if key not in LITERAL_KEYS or not equals or value == "null":
+        return override
+    # OmegaConf would resolve ${…}: a backslash before it escapes it, and those that stood there are doubled.
+    value = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
+    # In Hydra's quotes a backslash counts only before the quote mark, or where the value ends in it.
+    value = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
+    return f"{key}='{value}'"
 
 
 def _one_line(error: Exception) -> str:

@@ -18,7 +18,6 @@ BLEU = "test.heldout.bleu"
 def _run(folder: Path, name: str, bleu: float | None, **more: Any) -> Path:
     summary: dict[str, Any] = {
         "name": name,
-        "overrides": {"model": name.split("-")[0], "seed": int(name.split("-")[1]), "corpus": "textbook"},
         "status": "finished",
         "error": None,
         "validation": {"bleu": 20.0, "loss": 2.0},
@@ -30,6 +29,13 @@ def _run(folder: Path, name: str, bleu: float | None, **more: Any) -> Path:
     run.mkdir()
     (run / "summary.json").write_text(json.dumps(summary | more), encoding="utf-8")
     return run
+
+
+def _collect(folders: list[Path]) -> list[results.Row]:
+    """As a sweep does: each run was started with the model and the seed that its name tells."""
+    parts = [folder.name.split("-") for folder in folders]
+    overrides = [{"model": model, "seed": int(seed), "corpus": "textbook"} for model, seed in parts]
+    return results.collect(folders, overrides)
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ def _text(table: Table, width: int = 200) -> str:
 
 
 def test_rows_hold_the_overrides_that_differ_and_the_metrics(sweep: list[Path]) -> None:
-    row = results.collect(sweep)[4]
+    row = _collect(sweep)[4]
     assert row == {
         "name": "small-1",
         "model": "small",
@@ -73,20 +79,20 @@ def test_rows_hold_the_overrides_that_differ_and_the_metrics(sweep: list[Path]) 
 
 
 def test_overrides_all_runs_share_are_no_columns(tmp_path: Path) -> None:
-    rows = results.collect([_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0)])
+    rows = _collect([_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0)])
     assert "seed" in rows[0]
     assert not {"model", "corpus"} & set(rows[0])
 
 
 def test_an_override_only_some_runs_have_is_a_column(tmp_path: Path) -> None:
-    more = {"overrides": {"model": "tiny", "seed": 2, "corpus": "textbook", "training.dropout": 0.1}}
-    rows = results.collect([_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0, **more)])
+    runs = [_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0)]
+    rows = results.collect(runs, [{"seed": 1}, {"seed": 2, "training.dropout": 0.1}])
     assert rows[1]["training.dropout"] == 0.1
     assert "training.dropout" not in rows[0]
 
 
 def test_runs_without_a_readable_summary_are_failed_rows_with_the_reason(sweep: list[Path]) -> None:
-    _, killed, _, torn, _ = results.collect(sweep)
+    _, killed, _, torn, _ = _collect(sweep)
     assert (killed["name"], killed["status"]) == ("small-2", "failed")
     assert "no summary.json" in str(killed["error"])
     assert (torn["name"], torn["status"]) == ("base-1", "failed")
@@ -94,34 +100,34 @@ def test_runs_without_a_readable_summary_are_failed_rows_with_the_reason(sweep: 
 
 
 def test_best_first_and_failed_last(sweep: list[Path]) -> None:
-    names = [row["name"] for row in results.sort_rows(results.collect(sweep), BLEU)]
+    names = [row["name"] for row in results.sort_rows(_collect(sweep), BLEU)]
     assert names[:2] == ["small-1", "tiny-1"]
     assert set(names[2:]) == {"tiny-2", "small-2", "base-1"}
 
 
 def test_a_failed_run_is_last_however_good_its_score(tmp_path: Path) -> None:
     runs = [_run(tmp_path, "tiny-1", 99.0, status="failed"), _run(tmp_path, "tiny-2", 1.0)]
-    assert [row["name"] for row in results.sort_rows(results.collect(runs), BLEU)] == ["tiny-2", "tiny-1"]
+    assert [row["name"] for row in results.sort_rows(_collect(runs), BLEU)] == ["tiny-2", "tiny-1"]
 
 
 def test_less_loss_is_better_and_no_number_is_worse_than_any(tmp_path: Path) -> None:
     losses = {"tiny-1": 3.0, "tiny-2": math.nan, "tiny-3": 2.0, "tiny-4": None}
     runs = [_run(tmp_path, name, 1.0, validation={"loss": loss}) for name, loss in losses.items()]
-    names = [row["name"] for row in results.sort_rows(results.collect(runs), "validation.loss")]
+    names = [row["name"] for row in results.sort_rows(_collect(runs), "validation.loss")]
     assert names == ["tiny-3", "tiny-1", "tiny-2", "tiny-4"]
 
 
 def test_an_unknown_column_is_refused_with_the_known_ones(sweep: list[Path]) -> None:
     with pytest.raises(UserError, match=r"'test\.bleu'.*validation\.bleu.*test\.heldout\.bleu"):
-        results.sort_rows(results.collect(sweep), "test.bleu")
+        results.sort_rows(_collect(sweep), "test.bleu")
 
 
 def test_a_sweep_of_failures_alone_is_still_a_table(sweep: list[Path]) -> None:
-    assert "small-2" in _text(results.results_table(results.collect(sweep[:2]), BLEU))
+    assert "small-2" in _text(results.results_table(_collect(sweep[:2]), BLEU))
 
 
 def test_the_table_shows_every_run_in_order(sweep: list[Path]) -> None:
-    text = _text(results.results_table(results.collect(sweep), BLEU))
+    text = _text(results.results_table(_collect(sweep), BLEU))
     positions = [text.index(name) for name in ("small-1", "tiny-1", "tiny-2")]
     assert positions == sorted(positions)
     for part in ("30.50", "21.12", "2.000", "the loss is not finite", "5 runs"):
@@ -129,7 +135,7 @@ def test_the_table_shows_every_run_in_order(sweep: list[Path]) -> None:
 
 
 def test_the_reason_of_a_failure_does_not_squeeze_the_numbers(sweep: list[Path]) -> None:
-    text = _text(results.results_table(results.collect(sweep), BLEU), width=100)
+    text = _text(results.results_table(_collect(sweep), BLEU), width=100)
     table, _, below = text.partition("└")
     assert "30.50" in table
     assert "not finite" not in table
@@ -138,11 +144,11 @@ def test_the_reason_of_a_failure_does_not_squeeze_the_numbers(sweep: list[Path])
 
 def test_brackets_in_a_cell_are_text_and_no_markup(tmp_path: Path) -> None:
     run = _run(tmp_path, "tiny-1", 1.0, status="failed", error="bad value [red]x[/nothing]")
-    assert "bad value [red]x[/nothing]" in _text(results.results_table(results.collect([run]), BLEU))
+    assert "bad value [red]x[/nothing]" in _text(results.results_table(_collect([run]), BLEU))
 
 
 def test_the_csv_reads_back_with_full_numbers_and_all_columns(sweep: list[Path], tmp_path: Path) -> None:
-    rows = results.sort_rows(results.collect(sweep), BLEU)
+    rows = results.sort_rows(_collect(sweep), BLEU)
     path = tmp_path / "sweeps" / "results.csv"
     results.write_csv(path, rows)
     with path.open(encoding="utf-8", newline="") as file:

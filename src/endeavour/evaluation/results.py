@@ -25,19 +25,18 @@ _LESS_IS_BETTER = {"loss", "ter", "perplexity", "minutes"}
 Row = dict[str, object]
 
 
-def collect(run_folders: Sequence[Path]) -> list[Row]:
+def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object]]) -> list[Row]:
     """Read `<run>/summary.json` of each run into one flat row, in the order given.
+
+    `overrides` holds what each run was started with, key by key.
 
     Columns: `name`, the overrides in which the runs differ, `status`, the metrics by dotted name
     (`validation.bleu`, `test.<split>.chrf`), and what else the summary holds (`updates`, `minutes`,
     `error`). A row leaves out what it has no value for. A run without a readable summary is a failed row.
     """
     summaries = [_read(folder) for folder in run_folders]
-    overrides = [cast(Mapping[str, object], summary.pop("overrides", {})) for summary in summaries]
-    # A run that left no summary says nothing about its overrides; it must not make all of them differ.
-    known = [chosen for chosen in overrides if chosen]
-    names = dict.fromkeys(name for chosen in known for name in chosen)
-    differing = [name for name in names if len({repr(chosen.get(name)) for chosen in known}) > 1]
+    names = dict.fromkeys(name for chosen in overrides for name in chosen)
+    differing = [name for name in names if len({repr(chosen.get(name)) for chosen in overrides}) > 1]
     rows: list[Row] = []
     for summary, chosen in zip(summaries, overrides, strict=True):
         row: Row = {"name": summary.pop("name")}

@@ -99,8 +99,11 @@ class Validation:
     samples: list[tuple[str, str, str]]
 
 
-class Interrupted(Exception):
-    """A signal asked for the end; the run is saved and can be resumed."""
+class Interrupted(BaseException):
+    """A signal asked for the end; the run is saved and can be resumed.
+
+    Like KeyboardInterrupt no `Exception`: it ends a whole sweep and not one trial of it.
+    """
 
     def __init__(self, signal_number: int, checkpoint: str) -> None:
         super().__init__(

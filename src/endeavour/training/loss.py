@@ -66,14 +66,19 @@ class _ProjectedLoss(torch.autograd.Function):
             chunk, ids = states[start : start + rows], target[start : start + rows]
             counted = (ids != PAD).float()
             logits = (chunk @ matrix.T).float()
-            log_sum = torch.logsumexp(logits, dim=-1)
             chosen = logits.gather(1, ids[:, None]).squeeze(1)
+            mean = logits.mean(dim=-1)
+            largest = logits.amax(dim=-1)
+            exponentials = logits.sub_(largest[:, None]).exp_()
+            total = exponentials.sum(dim=-1)
+            log_sum = largest + total.log()
             likelihood += ((log_sum - chosen) * counted).sum()
             # (1 - ε)·(log Σ - chosen) + ε·(log Σ - mean of the logits)
-            loss += ((log_sum - (1 - smoothing) * chosen - smoothing * logits.mean(dim=-1)) * counted).sum()
+            loss += ((log_sum - (1 - smoothing) * chosen - smoothing * mean) * counted).sum()
             if states_gradient is None or weight_gradient is None:
                 continue
-            gradient = logits.sub_(log_sum[:, None]).exp_().sub_(smoothing / logits.shape[1])
+            # d loss / d logits = softmax - (1 - ε)·one-hot - ε / vocabulary
+            gradient = exponentials.mul_((1 / total)[:, None]).sub_(smoothing / logits.shape[1])
             gradient.scatter_add_(1, ids[:, None], gradient.new_full((len(ids), 1), smoothing - 1))
             gradient = gradient.mul_(counted[:, None]).to(states.dtype)
             torch.mm(gradient, matrix, out=states_gradient[start : start + rows])

@@ -58,7 +58,7 @@ class Verb:
     english_preposition: str
     where: tuple[str, ...]
     manner: tuple[str, ...]
-    stative: bool
+    simple: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +203,7 @@ def _verb(where: str, row: dict[str, str]) -> Verb:
         english_preposition=row["english_preposition"],
         where=tuple(row["where"].split()),
         manner=tuple(row["manner"].split()),
-        stative=row["flags"].strip() == "stative",
+        simple=row["flags"] == "simple",
     )
 
 

@@ -1,0 +1,60 @@
+# Every target makes .venv and installs into it what pyproject.toml asks for, whenever that file is newer.
+# Hydra overrides pass through: make train model=small training.learning_rate=1e-3
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/endeavour
+
+# `make train model=small` defines make's variable `model`. Each one from the command line is handed on as one
+# word, quoted for the shell; MAKEOVERRIDES has them too, but escapes neither quotes nor parentheses.
+quote = '$(subst ','\'',$(1))'
+typed = $(filter-out PYTHON SHELL,$(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name))))
+OVERRIDES = $(foreach name,$(typed),$(call quote,$(name)=$(value $(name))))
+
+.DEFAULT_GOAL := help
+.PHONY: prepare train eval translate sweep test slow check format clean help
+
+prepare: $(VENV)/installed  ## obtain, clean and encode a corpus
+	@$(RUN) prepare $(OVERRIDES)
+
+train: $(VENV)/installed  ## prepare, train, evaluate; goes on where it was stopped
+	@$(RUN) train $(OVERRIDES)
+
+eval: $(VENV)/installed  ## score a trained model: the same settings as train, or name=…
+	@$(RUN) evaluate $(OVERRIDES)
+
+translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input
+	@$(RUN) translate $(OVERRIDES)
+
+sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2
+	@$(RUN) sweep $(OVERRIDES)
+
+test: $(VENV)/installed  ## run the tests
+	$(VENV)/bin/python -m pytest
+
+slow: $(VENV)/installed  ## run the tests that take minutes
+	$(VENV)/bin/python -m pytest -m slow
+
+check: $(VENV)/installed  ## format, lint and types, then the tests: what CI runs
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/pyright
+	$(MAKE) test
+
+format: $(VENV)/installed  ## bring the code into shape
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+clean:  ## delete .venv and caches; data/ and outputs/ stay
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -exec rm -rf {} +
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 20
+
+$(VENV)/installed: pyproject.toml
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (once; a minute or two)"
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

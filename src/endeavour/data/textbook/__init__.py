@@ -1,0 +1,15 @@
+"""The textbook corpus: English-German sentence pairs drawn from a bilingual grammar, without any network.
+
+lexicon/*.tsv        the words; README.md there tells how to add one
+entries.py           reads the lexicon
+morphology_*.py      inflection, one file a language
+numerals.py          numbers, clock times, dates
+trees.py             the sentence as a tree of neither language
+german.py english.py write the same tree, each in its language
+phrases.py clauses.py sentences.py  draw random trees that make sense
+generate.py          the splits
+"""
+
+from endeavour.data.textbook.generate import textbook_splits
+
+__all__ = ["textbook_splits"]

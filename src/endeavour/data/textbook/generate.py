@@ -1,0 +1,82 @@
+"""Draws the splits of the textbook corpus: distinct pairs, disjoint splits, unseen combinations held out.
+
+Knows nothing of grammar: `SentenceDraw` makes the trees, german.py and english.py write them.
+"""
+
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+
+from endeavour.data.textbook import english, german
+from endeavour.data.textbook.entries import load_lexicon
+from endeavour.data.textbook.sentences import SentenceDraw
+from endeavour.errors import UserError
+
+EVALUATION_PAIRS = 1000
+HELD_OUT_SHARE = 16  # one combination of noun, verb and adjective in so many never reaches the training pairs
+MAX_FAILURES = 200_000  # draws in a row without a new pair, after which the grammar counts as exhausted
+
+
+@lru_cache(maxsize=1 << 20)
+def held_out(noun: str, verb: str, adjective: str) -> bool:
+    """Whether the three words never stand in one training sentence; the same in every process and for every seed."""
+    return zlib.crc32(f"{noun} {verb} {adjective}".encode()) % HELD_OUT_SHARE == 0
+
+
+def textbook_splits(seed: int, train_pairs: int) -> dict[str, Iterator[tuple[str, str]]]:
+    """Pairs (English, German) by split: train, validation, test, test_unseen.
+
+    No sentence of either language stands in two splits. Every pair of test_unseen holds a noun, a verb and an
+    adjective (by their German lemma) that stand together in no pair of the other splits. The evaluation splits
+    do not depend on `train_pairs`, and a shorter training split is the beginning of a longer one.
+
+    Raises:
+        UserError: train_pairs is negative, or larger than the number of sentences the grammar can find.
+    """
+    if train_pairs < 0:
+        raise UserError(f"corpus textbook: train_pairs is {train_pairs}, but should be zero or more")
+    taken: set[int] = set()
+    splits: dict[str, Iterator[tuple[str, str]]] = {}
+    for number, (name, unseen) in enumerate((("validation", False), ("test", False), ("test_unseen", True))):
+        pairs = list(_distinct(seed * 4 + number, EVALUATION_PAIRS, unseen, taken, set(taken)))
+        splits[name] = iter(pairs)
+    return {"train": _distinct(seed * 4 + 3, train_pairs, False, set(), taken), **splits}
+
+
+def _distinct(
+    seed: int, count: int, unseen: bool, taken: set[int], forbidden: set[int]
+) -> Iterator[tuple[str, str]]:
+    """`count` pairs with new English sentences, neither side in `forbidden`; both sides go into `taken`."""
+    draw = SentenceDraw(load_lexicon(), seed)
+    failures = 0
+    while count:
+        tree = draw.sentence()
+        combined = any(
+            held_out(noun, verb, adjective)
+            for adjective in draw.adjectives
+            for verb in draw.verbs
+            for noun in draw.nouns
+        )
+        if combined == unseen:
+            source = english.sentence(tree)
+            key = _key("en", source)
+            if key not in taken and key not in forbidden:
+                target = german.sentence(tree)
+                target_key = _key("de", target)
+                if target_key not in forbidden and not (unseen and target_key in taken):
+                    taken.update((key, target_key))
+                    count -= 1
+                    failures = 0
+                    yield source, target
+                    continue
+        failures += 1
+        if failures > MAX_FAILURES:
+            raise UserError(
+                f"corpus textbook: the grammar found no new sentence in {MAX_FAILURES} draws; lower train_pairs"
+            )
+
+
+def _key(language: str, text: str) -> int:
+    """A number that stands for a sentence and takes less memory than its text."""
+    data = text.encode()
+    return zlib.crc32(data) | zlib.crc32(data, 0x9E3779B9) << 32 | (language == "de") << 64

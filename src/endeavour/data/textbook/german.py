@@ -1,0 +1,297 @@
+"""Writes a tree in German: agreement, case and word order. It knows no English and makes no choices.
+
+Word order follows the school rules: the finite verb second, first or last; pronouns before nouns; time before
+manner before place; indefinite objects after adverbials; nicht before what it denies; relative clauses behind
+the closing bracket.
+"""
+
+from endeavour.data.textbook import morphology_german as forms
+from endeavour.data.textbook.entries import Verb, load_lexicon
+from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE
+from endeavour.data.textbook.numerals import german_number
+from endeavour.data.textbook.trees import (
+    Clause,
+    Fixed,
+    Name,
+    NounPhrase,
+    Pair,
+    Prepositional,
+    Pronoun,
+    Property,
+    Relative,
+    Sentence,
+    Slot,
+    Subordinate,
+)
+
+CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
+DEFINITE = frozenset({"the", "this", "every", "all", *(k for k in forms.DETERMINERS if k[:2] in ("my", "yo", "hi", "he"))})
+PROPERLY_DEFINITE = DEFINITE | {"our", "their"}
+ASPECTS = {"already": "schon", "just": "gerade", "never": "noch nie", "yet": "noch", "ever": "schon einmal"}
+ATTITUDES = {"like to": "gern", "would rather": "lieber"}
+
+
+def gender_of(phrase: Slot) -> str:
+    """m, f, n, or p for a plural."""
+    if isinstance(phrase, NounPhrase):
+        return "p" if phrase.plural or phrase.count > 1 else "f" if phrase.feminine else phrase.noun.gender
+    if isinstance(phrase, Name):
+        return phrase.gender
+    return "p" if isinstance(phrase, Pair) else phrase.gender if isinstance(phrase, Relative) else "n"
+
+
+def person_of(phrase: Slot | None) -> int:
+    """0-5 for ich, du, er, wir, ihr, sie."""
+    if isinstance(phrase, Pronoun):
+        return forms.PERSONS.get(phrase.key, 2)
+    if isinstance(phrase, Pair):
+        return 3 if isinstance(phrase.second, Pronoun) else 5
+    return 5 if phrase is not None and gender_of(phrase) == "p" else 2
+
+
+def phrase(slot: Slot, case: int, negated: bool = False) -> str:
+    """A phrase in a case, without its relative clause; `negated` turns ein or no article into kein."""
+    if isinstance(slot, NounPhrase):
+        return _noun_phrase(slot, case, negated)
+    if isinstance(slot, Fixed):
+        return slot.german
+    if isinstance(slot, Pronoun):
+        return forms.PRONOUNS[slot.key][case]
+    if isinstance(slot, Prepositional):
+        return forms.contract(slot.german, phrase(slot.phrase, slot.case))
+    if isinstance(slot, Relative):
+        return forms.RELATIVE[slot.gender][case]
+    if isinstance(slot, Pair):
+        return f"{phrase(slot.first, case)} und {phrase(slot.second, case)}"
+    if isinstance(slot, Property):
+        return _property(slot)
+    return _name(slot, case)
+
+
+def _name(slot: Name, case: int) -> str:
+    if slot.title:
+        title = {"Mr.": "Herr", "Mrs.": "Frau"}[slot.title]
+        return f"{title}n {slot.german}" if title == "Herr" and case != NOMINATIVE else f"{title} {slot.german}"
+    if case == GENITIVE:
+        return slot.german + ("'" if slot.german[-1] in "sxzß" else "s")
+    return slot.german
+
+
+def _noun_phrase(slot: NounPhrase, case: int, negated: bool) -> str:
+    gender = gender_of(slot)
+    words: list[str] = []
+    genitive = ""
+    name = slot.determiner
+    if negated and name in ("", "a"):
+        name = "no"
+    if isinstance(slot.owner, Name | Relative):
+        words.append(phrase(slot.owner, GENITIVE))
+        endings = forms.STRONG
+    else:
+        # A numeral alone leaves the strong endings: zwei alte Häuser.
+        word, endings = forms.determiner(name if not slot.count or name != "a" else "", gender, case)
+        if word:
+            words.append(word)
+        if slot.owner is not None:
+            genitive = " " + phrase(slot.owner, GENITIVE)
+    if slot.count:
+        words.append(german_number(slot.count))
+    words.extend(forms.adjective(a, slot.degree, endings[gender][case]) for a in slot.adjectives)
+    words.append(slot.noun.feminine if slot.feminine else forms.noun(slot.noun, gender == "p", case))
+    return " ".join(words) + genitive
+
+
+def _property(slot: Property) -> str:
+    word = slot.adjective
+    if slot.comparison == "than":
+        text = word.comparative + " als"
+    elif slot.comparison == "as":
+        text = f"so {word.german} wie"
+    else:
+        text = f"{slot.intensifier.german} {word.german}" if slot.intensifier else word.german
+    return f"{text} {phrase(slot.standard, NOMINATIVE)}" if slot.standard is not None else text
+
+
+def _relative(slot: Slot | None) -> str:
+    """The relative clause that belongs to a slot, with both commas."""
+    inner = slot.phrase if isinstance(slot, Prepositional) else slot
+    if isinstance(inner, NounPhrase) and inner.relative is not None:
+        return f", {clause(inner.relative, 'final')},"
+    return ""
+
+
+def _definite(slot: Slot) -> bool:
+    return isinstance(slot, Name | Pair) or (
+        isinstance(slot, NounPhrase) and (slot.determiner in PROPERLY_DEFINITE or slot.owner is not None)
+    )
+
+
+def _takes_kein(slot: Slot | None) -> bool:
+    return isinstance(slot, NounPhrase) and slot.determiner in ("", "a") and not slot.count and slot.owner is None
+
+
+def _helper(name: str, person: int, tense: str = "present") -> str:
+    return load_lexicon().finite_forms[name, tense][person]
+
+
+def verb_forms(tree: Clause) -> tuple[str, str, str]:
+    """The finite verb, its separable prefix, and the rest of the closing bracket."""
+    verb, person = tree.verb, 2 if tree.verb.frame == "there" else person_of(tree.subject)
+    tense = tree.tense
+    if tree.modal is not None:
+        finite = _helper(tree.modal.german, person, "past" if tense == "past" else "present")
+        return finite, "", forms.infinitive(verb)
+    if tense == "future":
+        return _helper("werden", person), "", forms.infinitive(verb)
+    if tense in ("present", "since"):
+        return forms.present(verb, person), verb.prefix, ""
+    simple = forms.past(verb, person) if tense == "past" else None
+    if simple is not None:
+        return simple, "", ""
+    auxiliary = "sein" if verb.auxiliary == "ist" else "haben"
+    return _helper(auxiliary, person, "past" if tense == "pluperfect" else "present"), "", verb.participle
+
+
+def clause(tree: Clause, order: str, please: bool = False) -> str:
+    """A clause; order is "second", "first", "final", "infinitive" or, for imperatives, "imperative1/4/5"."""
+    finite, prefix, rest = verb_forms(tree)
+    tail: list[str] = []
+    if order in ("second", "final") and (tree.front or order == "second"):
+        fronted = tree.front or "subject"
+        lead = _slot(tree, fronted)
+        lead += _relative(getattr(tree, fronted))
+    else:
+        fronted, lead = "", ""
+    if order.startswith("imperative"):
+        finite = forms.imperative(tree.verb, int(order[-1]))
+        fronted = "subject" if order[-1] != "5" else ""
+        prefix = tree.verb.prefix
+    if order == "infinitive":
+        fronted = "subject"
+    middle = _middle_field(tree, fronted, please, tail)
+    if order == "infinitive":
+        parts = [*middle, forms.zu_infinitive(tree.verb)]
+    elif order == "final":
+        # The prefix joins its verb again: weil er früh aufsteht.
+        parts = [lead, *middle, rest, prefix + finite]
+    else:
+        parts = [lead, finite, *middle, rest, prefix.strip()]
+    return " ".join(part for part in parts if part) + "".join(tail)
+
+
+def _slot(tree: Clause, name: str) -> str:
+    """The words of one slot, in the case that its function asks for."""
+    slot = getattr(tree, name)
+    if name == "oblique":
+        return oblique(tree.verb, slot)
+    case = {"direct": ACCUSATIVE, "indirect": DATIVE}.get(name, NOMINATIVE)
+    if name == "subject" and tree.verb.frame == "there":
+        return "es"
+    return phrase(slot, case)
+
+
+def oblique(verb: Verb, slot: Slot) -> str:
+    """The prepositional object; "what" and things asked for make worauf, womit."""
+    if isinstance(slot, Pronoun) and slot.key == "what":
+        return ("wor" if verb.preposition[0] in "aäiouü" else "wo") + verb.preposition
+    return forms.contract(verb.preposition, phrase(slot, CASES[verb.preposition_case]))
+
+
+def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> list[str]:
+    """Everything between the brackets; relative clauses of objects are added to `tail`."""
+    verb = tree.verb
+    objects = {n: s for n in ("direct", "indirect") if n != fronted and (s := getattr(tree, n)) is not None}
+    for slot in (*objects.values(), *(getattr(tree, n) for n in ("oblique", "place", "direction") if n != fronted)):
+        if relative := _relative(slot):
+            tail.append(relative)
+    pronouns = _pronouns(tree, objects)
+    nouns = {n: s for n, s in objects.items() if not isinstance(s, Pronoun) or s.key in INDEFINITE_PRONOUNS}
+
+    words: list[str] = []
+    if fronted != "subject" and (tree.subject is not None or verb.frame == "there"):
+        subject = _slot(tree, "subject") + _relative(tree.subject)
+        personal = verb.frame == "there" or (
+            isinstance(tree.subject, Pronoun) and tree.subject.key not in INDEFINITE_PRONOUNS
+        )
+        words = [subject, *pronouns] if personal else [*pronouns, subject]
+    else:
+        words = pronouns
+    if please:
+        words.append("bitte")
+
+    direct = nouns.get("direct")
+    kein = tree.negated and not tree.attitude and (_takes_kein(direct) or _takes_kein(tree.predicate))
+    texts = {"direct": phrase(direct, ACCUSATIVE, kein) if direct is not None else ""}
+    texts["indirect"] = _slot(tree, "indirect") if "indirect" in nouns else ""
+    late = "" if direct is None or _definite(direct) else texts.pop("direct")
+    known = [texts["indirect"], texts.get("direct", "")]
+    early = bool(tree.aspect) or (tree.negated and not tree.attitude)
+    denial = "nicht" if tree.negated and not kein else ""
+
+    words.extend(known if early else ())
+    words.extend(_part(tree, n, fronted) for n in ("time", "frequency", "reason"))
+    words.append(ASPECTS.get(tree.aspect, ""))
+    if tree.attitude:
+        words.extend([denial, ATTITUDES[tree.attitude]])
+        denial = ""
+    words.extend(() if early else known)
+    words.append(denial)
+    words.extend(_part(tree, n, fronted) for n in ("companion", "manner", "place"))
+    words.append(late)
+    words.extend(_part(tree, n, fronted) for n in ("oblique", "direction"))
+    if tree.predicate is not None and fronted != "predicate":
+        words.append(phrase(tree.predicate, NOMINATIVE, kein))
+    return words
+
+
+INDEFINITE_PRONOUNS = frozenset({"somebody", "nobody", "something", "nothing", "who", "what"})
+
+
+def _pronouns(tree: Clause, objects: dict[str, Slot]) -> list[str]:
+    """Personal and reflexive pronouns: accusative before dative, the reflexive like its case."""
+    person = person_of(tree.subject)
+    found: list[str] = []
+    for name, case, reflexive in (("direct", ACCUSATIVE, "accusative"), ("indirect", DATIVE, "dative")):
+        slot = objects.get(name)
+        if isinstance(slot, Pronoun) and slot.key not in INDEFINITE_PRONOUNS:
+            found.append(forms.PRONOUNS[slot.key][case])
+        if tree.verb.reflexive == reflexive:
+            found.append(forms.REFLEXIVE[reflexive][person])
+    return found
+
+
+def _part(tree: Clause, name: str, fronted: str) -> str:
+    return "" if name == fronted or getattr(tree, name) is None else _slot(tree, name)
+
+
+def _dependent(part: Subordinate) -> str:
+    if part.form == "infinitive":
+        return clause(part.clause, "infinitive")
+    if part.form == "purpose":
+        return "um " + clause(part.clause, "infinitive")
+    return f"{part.german} {clause(part.clause, 'final')}".strip()
+
+
+def sentence(tree: Sentence) -> str:
+    """The whole sentence with its punctuation."""
+    part = tree.subordinate
+    if tree.kind == "imperative":
+        order = f"imperative{forms.PERSONS[tree.addressee]}"
+    elif tree.kind == "question":
+        order = "second" if tree.main.front and tree.main.front != "time" else "first"
+    else:
+        order = "first" if part is not None and part.first else "second"
+    text = clause(tree.main, order, tree.please)
+    if part is not None:
+        text = f"{_dependent(part)}, {text}" if part.first else f"{text}, {_dependent(part)}"
+    if tree.joined is not None and tree.conjunction is not None:
+        word = tree.conjunction.german
+        comma = "" if word == "und" else ","
+        text = f"{text}{comma} {word} {clause(tree.joined, 'first' if tree.inverted else 'second')}"
+    if tree.vocative is not None:
+        text = f"{phrase(tree.vocative, NOMINATIVE)}, {text}"
+    mark = {"statement": ".", "question": "?", "imperative": "!"}[tree.kind]
+    text = text.rstrip(",") + mark
+    while ",," in text or ", ," in text:
+        text = text.replace(",,", ",").replace(", ,", ",")
+    return text[0].upper() + text[1:]

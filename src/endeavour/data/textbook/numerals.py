@@ -1,0 +1,156 @@
+"""Numbers, clock times, dates and durations in both languages. It knows nothing of sentences."""
+
+from endeavour.data.textbook.entries import Word
+from endeavour.data.textbook.trees import Fixed
+
+ENGLISH_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+).split()
+ENGLISH_TENS = ", , twenty, thirty, forty, fifty, sixty, seventy, eighty, ninety".split(", ")
+GERMAN_ONES = (
+    "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+    "siebzehn achtzehn neunzehn"
+).split()
+GERMAN_TENS = ", , zwanzig, dreißig, vierzig, fünfzig, sechzig, siebzig, achtzig, neunzig".split(", ")
+
+ENGLISH_ORDINALS = {1: "first", 2: "second", 3: "third", 5: "fifth", 8: "eighth", 9: "ninth", 12: "twelfth"}
+GERMAN_ORDINALS = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
+
+
+def english_number(number: int) -> str:
+    """Words for 0-999: two hundred and twenty-one."""
+    if number >= 100:
+        hundreds, rest = divmod(number, 100)
+        words = f"{ENGLISH_ONES[hundreds]} hundred"
+        return f"{words} and {english_number(rest)}" if rest else words
+    if number < 20:
+        return ENGLISH_ONES[number]
+    tens, ones = divmod(number, 10)
+    return f"{ENGLISH_TENS[tens]}-{ENGLISH_ONES[ones]}" if ones else ENGLISH_TENS[tens]
+
+
+def german_number(number: int) -> str:
+    """Words for 0-999 before a noun: zweihunderteinundzwanzig; 1 is "ein"."""
+    if number >= 100:
+        hundreds, rest = divmod(number, 100)
+        return f"{GERMAN_ONES[hundreds]}hundert" + (german_number(rest) if rest else "")
+    if number < 20:
+        return GERMAN_ONES[number]
+    tens, ones = divmod(number, 10)
+    return f"{GERMAN_ONES[ones]}und{GERMAN_TENS[tens]}" if ones else GERMAN_TENS[tens]
+
+
+def english_ordinal(number: int) -> str:
+    """Words for 1-31: twenty-first."""
+    if number in ENGLISH_ORDINALS:
+        return ENGLISH_ORDINALS[number]
+    tens, ones = divmod(number, 10)
+    if number < 20:
+        return ENGLISH_ONES[number] + "th"
+    return f"{ENGLISH_TENS[tens]}-{english_ordinal(ones)}" if ones else ENGLISH_TENS[tens][:-1] + "ieth"
+
+
+def german_ordinal(number: int, ending: str) -> str:
+    """Words for 1-31 with their ending: am dritten, der einundzwanzigste."""
+    stem = GERMAN_ORDINALS.get(number) or german_number(number) + ("t" if number < 20 else "st")
+    return stem + ending
+
+
+def clock(hour: int, minute: int) -> Fixed:
+    """The time of day without a preposition: half past three, halb vier. Hours are 1-12, minutes multiples of 5.
+
+    From twenty-one to thirty-nine minutes only the half hour exists.
+    """
+    this, following = _hour(hour), _hour(hour % 12 + 1)
+    if minute == 0:
+        return Fixed(f"{'ein' if hour == 1 else this[1]} Uhr", f"{this[0]} o'clock")
+    if minute == 30:
+        return Fixed(f"halb {following[1]}", f"half past {this[0]}")
+    after = minute < 30
+    distance = minute if after else 60 - minute
+    english = "a quarter" if distance == 15 else english_number(distance)
+    german = "Viertel" if distance == 15 else german_number(distance)
+    if after:
+        return Fixed(f"{german} nach {this[1]}", f"{english} past {this[0]}")
+    return Fixed(f"{german} vor {following[1]}", f"{english} to {following[0]}")
+
+
+def _hour(hour: int) -> tuple[str, str]:
+    return ENGLISH_ONES[hour], "eins" if hour == 1 else GERMAN_ONES[hour]
+
+
+def at_clock(time: Fixed) -> Fixed:
+    return Fixed(f"um {time.german}", f"at {time.english}")
+
+
+def timetable(hour: int, minute: int) -> Fixed:
+    """A time in figures: at 14:35, um 14:35 Uhr."""
+    figures = f"{hour}:{minute:02d}"
+    return Fixed(f"um {figures} Uhr", f"at {figures}")
+
+
+def date(day: int, month: Word) -> Fixed:
+    """on the third of May, am dritten Mai."""
+    return Fixed(f"am {german_ordinal(day, 'en')} {month.german}", f"on the {english_ordinal(day)} of {month.english}")
+
+
+def on_weekday(day: Word, part: Word | None) -> Fixed:
+    """on Monday, am Montag; on Monday evening, am Montagabend."""
+    if part is None:
+        return Fixed(f"am {day.german}", f"on {day.english}")
+    return Fixed(f"am {day.german}{part.german}", f"on {day.english} {part.english}")
+
+
+def in_period(period: Word) -> Fixed:
+    """in May, im Mai; in summer, im Sommer."""
+    return Fixed(f"im {period.german}", f"in {period.english}")
+
+
+# English unit -> German singular, plural, dative plural, gender.
+UNITS = {
+    "minute": ("Minute", "Minuten", "Minuten", "f"),
+    "hour": ("Stunde", "Stunden", "Stunden", "f"),
+    "day": ("Tag", "Tage", "Tagen", "m"),
+    "week": ("Woche", "Wochen", "Wochen", "f"),
+    "month": ("Monat", "Monate", "Monaten", "m"),
+    "year": ("Jahr", "Jahre", "Jahren", "n"),
+}
+_ONE_ACCUSATIVE = {"m": "einen", "f": "eine", "n": "ein"}
+_ONE_DATIVE = {"m": "einem", "f": "einer", "n": "einem"}
+
+
+def span(number: int, unit: str) -> Fixed:
+    """two hours, zwei Stunden (accusative)."""
+    singular, plural, _, gender = UNITS[unit]
+    if number == 1:
+        article = "an" if unit == "hour" else "a"
+        return Fixed(f"{_ONE_ACCUSATIVE[gender]} {singular}", f"{article} {unit}")
+    return Fixed(f"{german_number(number)} {plural}", f"{english_number(number)} {unit}s")
+
+
+def _dative(number: int, unit: str) -> str:
+    singular, _, dative, gender = UNITS[unit]
+    return f"{_ONE_DATIVE[gender]} {singular}" if number == 1 else f"{german_number(number)} {dative}"
+
+
+def ago(number: int, unit: str) -> Fixed:
+    """three days ago, vor drei Tagen."""
+    return Fixed(f"vor {_dative(number, unit)}", f"{span(number, unit).english} ago")
+
+
+def ahead(number: int, unit: str) -> Fixed:
+    """in three days, in drei Tagen."""
+    return Fixed(f"in {_dative(number, unit)}", f"in {span(number, unit).english}")
+
+
+def since(number: int, unit: str) -> Fixed:
+    """for three years (and still), seit drei Jahren."""
+    return Fixed(f"seit {_dative(number, unit)}", f"for {span(number, unit).english}")
+
+
+def price(euros: int, in_words: bool) -> Fixed:
+    """twenty-one euros, einundzwanzig Euro; 45 euros, 45 Euro."""
+    if not in_words:
+        return Fixed(f"{euros} Euro", f"{euros} euros")
+    return Fixed(f"{german_number(euros)} Euro", f"{english_number(euros)} {'euro' if euros == 1 else 'euros'}")

@@ -1,0 +1,92 @@
+"""The command line: names to stages, values that stay what they are, errors in one or two lines."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from endeavour.__main__ import quote_literal
+from endeavour.config import load_config
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "endeavour", *arguments],
+        capture_output=True,
+        text=True,
+        env={key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"} | environment,
+        check=False,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.one_of(
+        st.text(alphabet=st.sampled_from("ab '\"\\${}[](),=:~!#%&ä€\t"), max_size=12),
+        st.text(max_size=20).filter(lambda text: not any(0xD800 <= ord(char) < 0xE000 for char in text)),
+    ).filter(lambda text: text != "null")
+)
+def test_text_reaches_the_config_as_it_was_typed(text: str) -> None:
+    assert load_config([quote_literal(f"text={text}")]).text == text
+
+
+def test_other_overrides_keep_hydras_grammar() -> None:
+    assert quote_literal("evaluation.splits=[test]") == "evaluation.splits=[test]"
+    assert quote_literal("text=null") == "text=null"
+
+
+ERRORS = {
+    "typo": (["training.learningrate=1"], ["learningrate"]),
+    "type": (["training.max_updates=many"], ["training.max_updates", "many"]),
+    "missing value": (["name=???"], ["name"]),
+    "group": (["model=huge"], ["model/huge", "tiny"]),
+    "choice": (["direction=de-fr"], ["direction=de-fr", "en-de"]),
+    "training choice": (["training.metric=rouge"], ["training.metric=rouge", "bleu"]),
+    "range": (["training.validate_every=0"], ["training.validate_every=0"]),
+    "model": (["model.width=130"], ["model.width=130", "model.num_heads"]),
+    "decoding": (["decoding.beam_size=0"], ["decoding.beam_size=0"]),
+    "no end": (["training.max_updates=null"], ["training.max_updates"]),
+    "folder": (["name=../elsewhere"], ["name", "elsewhere"]),
+    "override grammar": (["training.max_updates"], ["training.max_updates"]),
+    "sweep without a sweep": (["seed=1,2"], ["seed"]),
+    "device": (["device=tpu"], ["device=tpu"]),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_a_users_error_is_a_line_or_two_and_exit_code_2(case: str, tmp_path: Path) -> None:
+    overrides, mentioned = ERRORS[case]
+    folders = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}"]
+    result = run("train", *folders, *overrides)
+    assert result.returncode == 2, result.stderr
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) <= 2, result.stderr
+    assert all(word in result.stderr for word in mentioned), result.stderr
+    assert not list(tmp_path.iterdir()), "work was begun before the config was checked"
+
+
+def test_a_traceback_comes_when_it_is_asked_for() -> None:
+    result = run("train", "training.learningrate=1", HYDRA_FULL_ERROR="1")
+    assert result.returncode != 0
+    assert "Traceback" in result.stderr
+
+
+def test_unknown_stage_and_no_stage() -> None:
+    assert run("fly").returncode == 2
+    assert "prepare" in run("fly").stderr
+    assert run().returncode == 2
+    assert run("--help").returncode == 0
+
+
+def test_hydras_own_flags_work() -> None:
+    help_text = run("train", "--help")
+    assert help_text.returncode == 0
+    assert "corpus: " in help_text.stdout
+    job = run("train", "--cfg", "job", "model=small", "seed=7")
+    assert job.returncode == 0
+    assert "name: ${corpus.name}-${model.name}-${seed}" in job.stdout
+    assert "seed: 7" in job.stdout

@@ -73,19 +73,27 @@ def run_stage(module_name: str, function_name: str, overrides: list[str]) -> Non
     import hydra
 
     from endeavour.config import config_folder, register_schema, to_config
+    from endeavour.errors import UserError
 
     module = import_module(f"endeavour.stages.{module_name}")
     function = cast(Callable[[Any], object], getattr(module, function_name))
     register_schema()
     sys.argv = [f"endeavour {module_name}", *overrides]
 
+    failures: list[UserError] = []
+
     def task(composed: Any) -> None:
-        function(to_config(composed))
+        try:
+            function(to_config(composed))
+        except UserError as error:  # kept from Hydra, which would add lines of its own
+            failures.append(error)
 
     decorate = hydra.main(
         version_base="1.3", config_path=str(config_folder().resolve()), config_name="config"
     )
     decorate(task)()
+    if failures:
+        raise failures[0]
 
 
 def quote_literal(override: str) -> str:

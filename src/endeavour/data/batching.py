@@ -79,7 +79,9 @@ def epoch_batches(
         )
     random = np.random.default_rng((seed, epoch))
     order = random.permutation(len(target_lengths))
-    order = order[np.lexsort((source_lengths[order], target_lengths[order]))]
+    # Source lengths rise and fall in turn, so that the two ends of neighbouring target lengths fit together.
+    target = target_lengths[order]
+    order = order[np.lexsort((np.where(target % 2, -source_lengths[order], source_lengths[order]), target))]
     batches = _cut(order, source_lengths[order], target_lengths[order], tokens_per_batch)
     return [batches[i] for i in random.permutation(len(batches))]
 

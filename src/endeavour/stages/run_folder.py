@@ -35,33 +35,42 @@ PACKAGES = (
 )
 
 
-def open_run(config: Config) -> dict[str, Any] | None:
-    """Makes the run folder of `config`, or finds it as an earlier command left it.
+def find_earlier(config: Config) -> dict[str, Any] | None:
+    """Looks whether the run of `config` was begun or finished before; deletes it where a restart is asked for.
 
     Returns:
         The summary of a run that is finished; None where there is something to train.
     Raises:
-        UserError: the folder holds a run of another config, or cannot be written.
+        UserError: the folder holds a run of another config.
     """
     folder = config.run_folder
-    if config.training.restart and (folder / "config.yaml").is_file():
-        shutil.rmtree(folder)
     saved = folder / "config.yaml"
-    if saved.is_file():
-        differences = differing_keys(config, read_config(saved))
-        if differences:
-            raise UserError(
-                f"{folder} holds a run with another config ({'; '.join(differences)})\n"
-                "choose another name=…, or training.restart=true to throw that run away"
-            )
+    if not saved.is_file() or not (folder / "checkpoints").is_dir():
+        return None  # nothing was trained here yet
+    if config.training.restart:
+        shutil.rmtree(folder)
+        return None
+    differences = differing_keys(config, read_config(saved))
+    if differences:
+        raise UserError(
+            f"{folder} holds a run with another config ({'; '.join(differences)})\n"
+            "choose another name=…, or training.restart=true to throw that run away"
+        )
+    path = folder / "summary.json"
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def begin(config: Config, device: torch.device) -> None:
+    """Makes the run folder and notes config and circumstances. Raises `UserError` if it cannot be written."""
+    folder = config.run_folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save_config(config, saved)
+        save_config(config, folder / "config.yaml")
+        _note_start(folder, device)
     except OSError as error:
         raise UserError(
             f"{folder} cannot be written ({error.strerror}): choose another output_folder"
         ) from error
-    return read_summary(folder)
 
 
 def find_run(config: Config) -> tuple[Path, Config]:
@@ -84,16 +93,11 @@ def find_run(config: Config) -> tuple[Path, Config]:
     return folder, read_config(folder / "config.yaml")
 
 
-def read_summary(folder: Path) -> dict[str, Any] | None:
-    path = folder / "summary.json"
-    return json.loads(path.read_text()) if path.is_file() else None
-
-
 def write_json(path: Path, content: object) -> None:
     write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def note_start(folder: Path, device: torch.device) -> None:
+def _note_start(folder: Path, device: torch.device) -> None:
     """Adds to run.json what it would take to repeat this start: command, git commit, versions, device."""
     path = folder / "run.json"
     starts: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []

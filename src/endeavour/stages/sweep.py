@@ -58,7 +58,9 @@ def sweep(overrides: list[str]) -> None:
         raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")
     keys = [str(override.key_or_group) for override in swept]
     given = {str(override.key_or_group): override.value() for override in parsed if override not in swept}
-    name = "-".join([str(given.get("experiment", given.get("corpus", "runs"))), *(_short(key) for key in keys)])
+    name = "-".join(
+        [str(given.get("experiment", given.get("corpus", "runs"))), *(_short(key) for key in keys)]
+    )
     folder = Path(str(given.get("output_folder", "outputs"))) / "sweeps" / name
     for old in folder.glob("*/trial.json"):
         old.unlink()
@@ -106,7 +108,11 @@ def _name_template(keys: list[str]) -> str:
     for key in keys:
         if key not in IN_DEFAULT_NAME:
             # A group's chosen option is known to Hydra, a key's value to the config itself.
-            value = "${hydra:runtime.choices." + key + "}" if "." not in key and _is_group(key) else "${" + key + "}"
+            value = (
+                "${hydra:runtime.choices." + key + "}"
+                if "." not in key and _is_group(key)
+                else "${" + key + "}"
+            )
             template += f"-{_short(key)}_{value}"
     return template
 

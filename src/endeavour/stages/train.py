@@ -11,7 +11,7 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.stages.evaluate import evaluate_splits
 from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import note_start, open_run, write_json
+from endeavour.stages.run_folder import begin, find_earlier, write_json
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
 from endeavour.training.curves import draw_curves, validation_table
@@ -34,12 +34,14 @@ def train(config: Config) -> dict[str, Any]:
     console = Console(stderr=True)
     device = choose_device(config.device)
     folder = config.run_folder
-    summary = open_run(config)
+    summary = find_earlier(config)
     if summary is not None:
-        console.print(f"{folder} is finished; training.restart=true trains it anew", markup=False)
+        console.print(
+            f"{folder} is finished: nothing to do (training.restart=true trains it anew)", markup=False
+        )
         return summary
     data = prepare(config)
-    note_start(folder, device)
+    begin(config, device)
 
     torch.manual_seed(config.seed)
     tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()

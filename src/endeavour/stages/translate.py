@@ -53,11 +53,11 @@ def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
         sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
         return _lines(sys.stdin)
     try:
-        # newline="\n": a line ends at \n and nowhere else, or the output would have more lines than the input
-        file = Path(config.input).open(encoding="utf-8", errors="replace", newline="\n")
+        # A line ends at \n and nowhere else, or the output would have more lines than the input.
+        opened = Path(config.input).open(encoding="utf-8", errors="replace", newline="\n")  # noqa: SIM115
     except OSError as error:
         raise UserError(f"input={config.input} cannot be read ({error.strerror})") from error
-    return _lines(stack.enter_context(file))
+    return _lines(stack.enter_context(opened))
 
 
 def _open_output(config: Config, stack: ExitStack) -> TextIO:

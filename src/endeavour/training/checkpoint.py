@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +29,7 @@ Tensors = dict[str, Tensor]
 
 
 @contextmanager
-def atomic_folder(folder: Path) -> Iterator[Path]:
+def atomic_folder(folder: Path) -> Generator[Path]:
     """Yields an empty folder beside `folder`, and puts it in `folder`'s place once the block has ended well.
 
     Digests are added and everything is flushed to disk before the name changes, so `folder` is either what

@@ -78,7 +78,7 @@ class Tracker:
         if self._run is not None:
             import wandb
 
-            rows = [list(sample) for sample in samples]
+            rows: list[Any] = [list(sample) for sample in samples]
             table = wandb.Table(columns=["source", "hypothesis", "reference"], data=rows)
             self._run.log({"samples": table}, step=update)
 

@@ -2,9 +2,18 @@
 
 from endeavour.data.textbook import numerals
 from endeavour.data.textbook.entries import Adjective, Noun, Verb
+from endeavour.data.textbook.german import person_of
 from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE
 from endeavour.data.textbook.phrases import Draw
-from endeavour.data.textbook.trees import Clause, Fixed, Name, NounPhrase, Pair, Prepositional, Pronoun, Property, Slot
+from endeavour.data.textbook.trees import (
+    Clause,
+    Fixed,
+    NounPhrase,
+    Prepositional,
+    Pronoun,
+    Property,
+    Slot,
+)
 
 FRAMES = (
     ("acc", 44),
@@ -25,13 +34,29 @@ FRAMES = (
 )
 FRAME_NAMES = tuple(name for name, weight in FRAMES for _ in range(weight))
 SINCE = frozenset({"wohnen", "arbeiten", "warten", "lernen", "kennen", "haben", "spielen", "telefonieren"})
-LASTING = frozenset({"schlafen", "arbeiten", "warten", "tanzen", "lernen", "telefonieren", "wandern", "sich ausruhen"})
+LASTING = frozenset(
+    {"schlafen", "arbeiten", "warten", "tanzen", "lernen", "telefonieren", "wandern", "sich ausruhen"}
+)
 COMPANY = frozenset(
-    {"gehen", "kommen", "wandern", "tanzen", "frühstücken", "einkaufen", "wohnen", "spazieren gehen", "ausgehen"}
+    {
+        "gehen",
+        "kommen",
+        "wandern",
+        "tanzen",
+        "frühstücken",
+        "einkaufen",
+        "wohnen",
+        "spazieren gehen",
+        "ausgehen",
+    }
     | {"schwimmen", "spielen", "feiern", "fahren", "reisen", "ankommen", "kochen", "essen", "sich ansehen"}
 )
 BY_VEHICLE = frozenset({"reisen", "kommen"})
 NO_FUTURE = frozenset({"sich langweilen"})
+DENYING = (Pronoun("nobody"), Pronoun("nothing"))
+ANYTHING = frozenset(
+    {"kaufen", "essen", "trinken", "lesen", "suchen", "bestellen", "sehen", "brauchen", "schreiben"}
+)
 BARE_OBJECT = frozenset({"spielen", "üben"})
 
 
@@ -95,14 +120,20 @@ class ClauseDraw(Draw):
             word = self.pick(self.prepositions["wall"])
             landmark = "Wand" if word.german == "an" else self.pick(("Sofa", "Schreibtisch", "Bett"))
             self.nouns.append(landmark)
-            tree.direction = Prepositional(word.german, word.english, ACCUSATIVE, NounPhrase(self.by_german[landmark]))
+            tree.direction = Prepositional(
+                word.german, word.english, ACCUSATIVE, NounPhrase(self.by_german[landmark])
+            )
         elif frame == "acc body":
             noun = self.noun(verb.object)
             own = self.possessive(subject)
+            if noun.german == "Gesicht" and person_of(subject) > 2:
+                noun = self.noun(("Hand",))
             tree.direct = NounPhrase(noun, "the", noun.german != "Gesicht", english_determiner=own)
 
     def _object(self, verb: Verb, subject: Slot | None) -> Slot:
         people = "person" in verb.object
+        if verb.german in ANYTHING and not people and self.chance(0.05):
+            return Pronoun(self.pick(("something", "nothing")))
         if people and (len(verb.object) == 1 or self.chance(0.35)):
             return self.person(subject)
         classes = tuple(c for c in verb.object if c != "person")
@@ -126,7 +157,7 @@ class ClauseDraw(Draw):
         """
         verb = tree.verb
         mood = mood or self._mood(tree)
-        if verb.simple and mood == "now":
+        if verb.simple and mood not in ("past", "since", "bare"):
             mood = "state"
         use = ""
         if mood == "past":
@@ -162,15 +193,19 @@ class ClauseDraw(Draw):
             tree.negated = tree.attitude == "like to" and self.chance(0.25)
         elif mood == "since":
             tree.tense = "since"
-            tree.time = numerals.since(self.random.randint(1, 12), self.pick(("week", "month", "year", "hour", "day")))
+            tree.time = numerals.since(
+                self.random.randint(1, 12), self.pick(("week", "month", "year", "hour", "day"))
+            )
         elif mood == "lasting":
             tree.tense = "past"
-            span = numerals.span(self.random.randint(1, 12), self.pick(("hour", "day", "minute")))
+            span = numerals.span(self.random.randint(1, 12), self.pick(("hour", "minute")))
             tree.time = Fixed(f"{span.german} lang", f"for {span.english}")
-        if use and not plain and self.chance(0.55) and verb.frame != "swap":
+        if use and not plain and self.chance(0.55) and not verb.simple:
             tree.time = self.time(use)
         if tree.negated and isinstance(tree.time, Fixed) and not _deniable(tree.time):
             tree.time = None
+        if tree.subject in DENYING or tree.direct in DENYING:
+            tree.negated, tree.aspect, tree.frequency = False, "", None
         self._keep_kein_clear(tree)
 
     def _mood(self, tree: Clause) -> str:
@@ -182,7 +217,7 @@ class ClauseDraw(Draw):
         if verb.german in LASTING and 0.12 < dice < 0.2:
             return "lasting"
         if verb.simple:
-            return "state" if dice < 0.62 else "past" if dice < 0.9 or not human else "past modal"
+            return "state" if dice < 0.65 else "past"
         if dice < 0.3:
             return "past"
         if dice < 0.44:
@@ -217,10 +252,14 @@ class ClauseDraw(Draw):
 
     def _adverbials(self, tree: Clause) -> None:
         verb = tree.verb
-        heavy = sum(s is not None for s in (tree.time, tree.direct, tree.indirect, tree.direction, tree.oblique))
+        heavy = sum(
+            s is not None for s in (tree.time, tree.direct, tree.indirect, tree.direction, tree.oblique)
+        )
         if tree.place is None and verb.where and self.chance(0.5 if heavy < 2 else 0.22):
             tree.place = self.place(verb.where, tree.subject)
-        elif verb.manner and not tree.negated and not tree.aspect and self.chance(0.45 if heavy < 2 else 0.25):
+        elif (
+            verb.manner and not tree.negated and not tree.aspect and self.chance(0.45 if heavy < 2 else 0.25)
+        ):
             tree.manner = self.manner(verb)
         elif verb.german in COMPANY and not tree.negated and self.chance(0.3):
             tree.companion = self.companion(tree.subject)
@@ -308,16 +347,7 @@ class ClauseDraw(Draw):
                 elif rival.plural and tree.subject.determiner != "this" and self.chance(0.25):
                     phrase.determiner = self.possessive(None) if "person" not in rival.classes else "this"
                 return phrase
-        return self.name_other(tree.subject)
-
-    def name_other(self, subject: Slot | None) -> Slot:
-        name = self.name()
-        names = {subject.german} if isinstance(subject, Name) else set[str]()
-        if isinstance(subject, Pair):
-            names = {p.german for p in (subject.first, subject.second) if isinstance(p, Name)}
-        while name.german in names:
-            name = self.name()
-        return name
+        return self.name()
 
 
 SUBJECTS_OF_BEING = (
@@ -341,16 +371,38 @@ def _kind(noun: Noun) -> str:
     return ""
 
 
-KINDS = (
-    "family person animal drink food room nature settlement place text clothing vehicle furniture dish device "
-    "container film task lesson event game thing"
-).split()
+KINDS = [
+    "family",
+    "person",
+    "animal",
+    "drink",
+    "food",
+    "room",
+    "nature",
+    "settlement",
+    "place",
+    "text",
+    "clothing",
+    "vehicle",
+    "furniture",
+    "dish",
+    "device",
+    "container",
+    "film",
+    "task",
+    "lesson",
+    "event",
+    "game",
+    "thing",
+]
 
 
 def _specific(tree: Clause) -> bool:
     """Whether the object is one that somebody can have had or learned for years."""
     slot = tree.direct
-    return not isinstance(slot, NounPhrase) or (not slot.count and slot.determiner not in ("many", "all", "some"))
+    return not isinstance(slot, NounPhrase) or (
+        not slot.count and slot.determiner not in ("many", "all", "some")
+    )
 
 
 def _deniable(time: Fixed) -> bool:

@@ -92,6 +92,8 @@ def _noun_phrase(slot: NounPhrase) -> str:
     elif name == "every" and many:
         name = "all"
     name = forms.DETERMINERS.get(name, name)
+    if slot.attribute is not None:
+        after += f" {phrase(slot.attribute)}"
     return " ".join([name, *words] if name else words) + after
 
 
@@ -128,7 +130,11 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
     if tense == "since" and not verb.simple:
         return forms.finite("have", person, ""), ["been", forms.progressive(base)], ""
     if tense in ("perfect", "since", "pluperfect"):
-        return forms.finite("have", person, "had" if tense == "pluperfect" else ""), [forms.participle(verb)], ""
+        return (
+            forms.finite("have", person, "had" if tense == "pluperfect" else ""),
+            [forms.participle(verb)],
+            "",
+        )
     if tree.progressive:
         past = "was" if tense == "past" else ""
         return forms.finite("be", person, past), [forms.progressive(base)], ""
@@ -186,7 +192,13 @@ def _lead(tree: Clause, front: str, direct: Slot | None, indirect: Slot | None) 
     slot: Slot | None = {"direct": direct, "indirect": indirect}.get(front) or getattr(tree, front)
     assert slot is not None, front
     text = full(slot)
-    question = isinstance(slot, Fixed) and slot.english.partition(" ")[0] in ("where", "when", "why", "how", "what")
+    question = isinstance(slot, Fixed) and slot.english.partition(" ")[0] in (
+        "where",
+        "when",
+        "why",
+        "how",
+        "what",
+    )
     plain = isinstance(slot, Prepositional) and not isinstance(slot.phrase, Relative)
     if plain or (isinstance(slot, Fixed) and " " in text and not question):
         text += ","  # In the evening, ...

@@ -25,8 +25,7 @@ from endeavour.data.textbook.trees import (
 )
 
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
-DEFINITE = frozenset({"the", "this", "every", "all", *(k for k in forms.DETERMINERS if k[:2] in ("my", "yo", "hi", "he"))})
-PROPERLY_DEFINITE = DEFINITE | {"our", "their"}
+INDEFINITE = frozenset({"", "a", "no", "some", "many", "several"})  # these objects follow the adverbials
 ASPECTS = {"already": "schon", "just": "gerade", "never": "noch nie", "yet": "noch", "ever": "schon einmal"}
 ATTITUDES = {"like to": "gern", "would rather": "lieber"}
 
@@ -71,7 +70,9 @@ def phrase(slot: Slot, case: int, negated: bool = False) -> str:
 def _name(slot: Name, case: int) -> str:
     if slot.title:
         title = {"Mr.": "Herr", "Mrs.": "Frau"}[slot.title]
-        return f"{title}n {slot.german}" if title == "Herr" and case != NOMINATIVE else f"{title} {slot.german}"
+        return (
+            f"{title}n {slot.german}" if title == "Herr" and case != NOMINATIVE else f"{title} {slot.german}"
+        )
     if case == GENITIVE:
         return slot.german + ("'" if slot.german[-1] in "sxzß" else "s")
     return slot.german
@@ -98,7 +99,8 @@ def _noun_phrase(slot: NounPhrase, case: int, negated: bool) -> str:
         words.append(german_number(slot.count))
     words.extend(forms.adjective(a, slot.degree, endings[gender][case]) for a in slot.adjectives)
     words.append(slot.noun.feminine if slot.feminine else forms.noun(slot.noun, gender == "p", case))
-    return " ".join(words) + genitive
+    attribute = f" {phrase(slot.attribute, DATIVE)}" if slot.attribute is not None else ""
+    return " ".join(words) + genitive + attribute
 
 
 def _property(slot: Property) -> str:
@@ -122,12 +124,17 @@ def _relative(slot: Slot | None) -> str:
 
 def _definite(slot: Slot) -> bool:
     return isinstance(slot, Name | Pair) or (
-        isinstance(slot, NounPhrase) and (slot.determiner in PROPERLY_DEFINITE or slot.owner is not None)
+        isinstance(slot, NounPhrase) and (slot.determiner not in INDEFINITE or slot.owner is not None)
     )
 
 
 def _takes_kein(slot: Slot | None) -> bool:
-    return isinstance(slot, NounPhrase) and slot.determiner in ("", "a") and not slot.count and slot.owner is None
+    return (
+        isinstance(slot, NounPhrase)
+        and slot.determiner in ("", "a")
+        and not slot.count
+        and slot.owner is None
+    )
 
 
 def _helper(name: str, person: int, tense: str = "present") -> str:
@@ -201,7 +208,10 @@ def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> 
     """Everything between the brackets; relative clauses of objects are added to `tail`."""
     verb = tree.verb
     objects = {n: s for n in ("direct", "indirect") if n != fronted and (s := getattr(tree, n)) is not None}
-    for slot in (*objects.values(), *(getattr(tree, n) for n in ("oblique", "place", "direction") if n != fronted)):
+    for slot in (
+        *objects.values(),
+        *(getattr(tree, n) for n in ("oblique", "place", "direction") if n != fronted),
+    ):
         if relative := _relative(slot):
             tail.append(relative)
     pronouns = _pronouns(tree, objects)
@@ -278,7 +288,7 @@ def sentence(tree: Sentence) -> str:
     if tree.kind == "imperative":
         order = f"imperative{forms.PERSONS[tree.addressee]}"
     elif tree.kind == "question":
-        order = "second" if tree.main.front and tree.main.front != "time" else "first"
+        order = "second" if tree.main.front else "first"
     else:
         order = "first" if part is not None and part.first else "second"
     text = clause(tree.main, order, tree.please)

@@ -197,7 +197,7 @@ def imperative(verb: Verb, person: int) -> str:
         return third[:-1]
     if verb.base.endswith("eln"):
         return stem[:-2] + "le"
-    return stem + "e" if _needs_e(stem) or stem.endswith(("ig", "er")) else stem
+    return stem + "e" if _needs_e(stem) or len(stem) < 3 or stem.endswith(("ig", "er", "eis", "nz")) else stem
 
 
 def infinitive(verb: Verb) -> str:

@@ -3,16 +3,52 @@
 from endeavour.data.textbook.entries import Word
 from endeavour.data.textbook.trees import Fixed
 
-ENGLISH_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
-ENGLISH_TENS = ", , twenty, thirty, forty, fifty, sixty, seventy, eighty, ninety".split(", ")
-GERMAN_ONES = (
-    "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-    "siebzehn achtzehn neunzehn"
-).split()
-GERMAN_TENS = ", , zwanzig, dreißig, vierzig, fünfzig, sechzig, siebzig, achtzig, neunzig".split(", ")
+ENGLISH_ONES = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+ENGLISH_TENS = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+GERMAN_ONES = [
+    "null",
+    "ein",
+    "zwei",
+    "drei",
+    "vier",
+    "fünf",
+    "sechs",
+    "sieben",
+    "acht",
+    "neun",
+    "zehn",
+    "elf",
+    "zwölf",
+    "dreizehn",
+    "vierzehn",
+    "fünfzehn",
+    "sechzehn",
+    "siebzehn",
+    "achtzehn",
+    "neunzehn",
+]
+GERMAN_TENS = ["", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
 
 ENGLISH_ORDINALS = {1: "first", 2: "second", 3: "third", 5: "fifth", 8: "eighth", 9: "ninth", 12: "twelfth"}
 GERMAN_ORDINALS = {1: "erst", 3: "dritt", 7: "siebt", 8: "acht"}
@@ -92,7 +128,9 @@ def timetable(hour: int, minute: int) -> Fixed:
 
 def date(day: int, month: Word) -> Fixed:
     """on the third of May, am dritten Mai."""
-    return Fixed(f"am {german_ordinal(day, 'en')} {month.german}", f"on the {english_ordinal(day)} of {month.english}")
+    return Fixed(
+        f"am {german_ordinal(day, 'en')} {month.german}", f"on the {english_ordinal(day)} of {month.english}"
+    )
 
 
 def on_weekday(day: Word, part: Word | None) -> Fixed:
@@ -153,4 +191,6 @@ def price(euros: int, in_words: bool) -> Fixed:
     """twenty-one euros, einundzwanzig Euro; 45 euros, 45 Euro."""
     if not in_words:
         return Fixed(f"{euros} Euro", f"{euros} euros")
-    return Fixed(f"{german_number(euros)} Euro", f"{english_number(euros)} {'euro' if euros == 1 else 'euros'}")
+    return Fixed(
+        f"{german_number(euros)} Euro", f"{english_number(euros)} {'euro' if euros == 1 else 'euros'}"
+    )

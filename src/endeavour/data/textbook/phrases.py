@@ -21,7 +21,25 @@ PEOPLE = ("I", "you", "he", "she", "we", "they")
 NO_PLURAL = frozenset({"Schaf", "Haar"})  # the English plural looks like the singular
 ONLY_DEFINITE = frozenset({"weather", "sky"})
 BARE = frozenset({"sport", "language", "music"})
-OPTIONAL_ARTICLE = frozenset({"mass"})
+OWNABLE = frozenset(
+    {
+        "thing",
+        "clothing",
+        "own",
+        "pet",
+        "furniture",
+        "relation",
+        "dwelling",
+        "room",
+        "home",
+        "abstract",
+        "trip",
+    }
+    | {"work_done", "Termin", "text", "written", "instrument"}
+)
+STATES = frozenset(
+    ["müde", "krank", "hungrig", "durstig", "glücklich", "traurig", "nervös", "zufrieden", "gesund"]
+)
 
 
 class Draw:
@@ -37,6 +55,7 @@ class Draw:
         self.nouns: list[str] = []
         self.verbs: list[str] = []
         self.adjectives: list[str] = []
+        self.names: set[str] = set()
         self._nouns: dict[tuple[str, ...], list[Noun]] = {}
         self._adjectives: dict[Noun, list[Adjective]] = {}
         self.by_german = {noun.german: noun for noun in lexicon.nouns}
@@ -47,6 +66,7 @@ class Draw:
         self.nouns.clear()
         self.verbs.clear()
         self.adjectives.clear()
+        self.names.clear()
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -81,6 +101,8 @@ class Draw:
         if not fitting:
             return None
         word = self.pick(fitting)
+        if word.german in STATES and self.chance(0.7):
+            word = self.pick(fitting)
         self.adjectives.append(word.german)
         return word
 
@@ -129,6 +151,9 @@ class Draw:
 
     def name(self) -> Name:
         word = self.pick(self.first_names)
+        while word.german in self.names:
+            word = self.pick(self.first_names)
+        self.names.add(word.german)
         return Name(word.german, word.english, word.use)
 
     def titled(self) -> Name:
@@ -143,6 +168,8 @@ class Draw:
             if key == "you":
                 key = self.you
             taken = avoid.key if isinstance(avoid, Pronoun) else ""
+            if isinstance(avoid, Pair) and isinstance(avoid.second, Pronoun):
+                taken = "I"
             if key != taken and not {key, taken} <= {"I", "we"}:
                 return Pronoun(key)
 
@@ -188,6 +215,8 @@ class Draw:
                 return self.titled()
             if dice < 0.57:
                 return self.couple()
+            if dice < 0.58:
+                return Pronoun(self.pick(("somebody", "nobody")))
         if "family" in classes and self.chance(0.3):
             return self.pronoun()
         return self.noun_phrase(classes, adjectives=0.22)
@@ -197,15 +226,16 @@ class Draw:
         first = self.name()
         if self.chance(0.3):
             return Pair(first, Pronoun("I"))
-        second = self.name()
-        while second.german == first.german:
-            second = self.name()
-        return Pair(first, second)
+        return Pair(first, self.name())
 
     # Noun phrases -----------------------------------------------------------------------------------------
 
     def noun_phrase(
-        self, classes: tuple[str, ...], subject: Slot | None = None, adjectives: float = 0.4, indefinite: float = 0.4
+        self,
+        classes: tuple[str, ...],
+        subject: Slot | None = None,
+        adjectives: float = 0.4,
+        indefinite: float = 0.4,
     ) -> NounPhrase:
         """A noun of one of the classes with what may go before it."""
         noun = self.noun(classes)
@@ -215,7 +245,16 @@ class Draw:
             word = self.adjective(noun)
             if word is not None:
                 phrase.adjectives = (word,)
+                self._compare(phrase, word)
         return phrase
+
+    def _compare(self, phrase: NounPhrase, word: Adjective) -> None:
+        """a bigger bag, the biggest bag."""
+        if word.comparative and not phrase.count and self.chance(0.14):
+            if phrase.determiner == "the":
+                phrase.degree = "superlative"
+            elif phrase.determiner == "a":
+                phrase.degree = "comparative"
 
     def _determine(self, phrase: NounPhrase, subject: Slot | None, indefinite: float) -> None:
         noun = phrase.noun
@@ -244,12 +283,12 @@ class Draw:
             return
         if dice < indefinite:
             self._indefinite(phrase, countable)
-        elif dice < indefinite + 0.28:
+        elif dice < indefinite + (0.15 if "relation" in kinds else 0.28):
             phrase.plural = countable and self.chance(0.18)
         elif dice < indefinite + 0.36:
             phrase.determiner = "this"
             phrase.plural = countable and self.chance(0.3)
-        elif ("person" not in kinds and "place" not in kinds) or kinds & {"relation", "dwelling", "room", "home"}:
+        elif kinds & OWNABLE:
             phrase.determiner = self.possessive(subject if self.chance(0.8) else None)
             phrase.plural = countable and self.chance(0.2)
         elif self.chance(0.1):
@@ -264,7 +303,7 @@ class Draw:
         if dice < 0.75:
             phrase.determiner = ""
         elif dice < 0.9:
-            phrase.count = self.random.randint(2, 12) if self.chance(0.85) else self.random.randint(13, 99)
+            phrase.count = self.random.randint(2, 12) if self.chance(0.92) else self.random.randint(13, 99)
             phrase.determiner = ""
         else:
             phrase.determiner = self.pick(("many", "some", "several", "all"))
@@ -305,7 +344,9 @@ class Draw:
     def clock(self, figures: bool = False) -> Fixed:
         if figures and self.chance(0.4):
             return numerals.timetable(self.random.randint(6, 23), self.random.randint(1, 59))
-        return numerals.at_clock(numerals.clock(self.random.randint(1, 12), self.pick((0, 0, 30, 30, 15, 45, 10, 20, 50, 5))))
+        return numerals.at_clock(
+            numerals.clock(self.random.randint(1, 12), self.pick((0, 0, 30, 30, 15, 45, 10, 20, 50, 5)))
+        )
 
     def date(self) -> Fixed:
         return numerals.date(self.random.randint(1, 28), self.pick(self.calendar["month"]))
@@ -330,7 +371,9 @@ class Draw:
         if not classes:
             return None
         if ("city" in classes or "country" in classes) and self.chance(0.5):
-            return self.geography(self.pick(("city", "city", "country")) if "country" in classes else "city", DATIVE)
+            return self.geography(
+                self.pick(("city", "city", "country")) if "country" in classes else "city", DATIVE
+            )
         fixed = [a for a in self.adverbs("place") if a.use in classes or not a.use]
         if len(fixed) > 0 and self.chance(0.12):
             word = self.pick(fixed)

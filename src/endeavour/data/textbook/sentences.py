@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from endeavour.data.textbook import numerals
-from endeavour.data.textbook.clauses import COMPANY, ClauseDraw
+from endeavour.data.textbook.clauses import ClauseDraw
 from endeavour.data.textbook.entries import Lexicon, Modal, Verb
 from endeavour.data.textbook.german import gender_of
-from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE
+from endeavour.data.textbook.morphology_german import DATIVE
 from endeavour.data.textbook.trees import (
     Clause,
     Fixed,
@@ -53,6 +53,8 @@ class SentenceDraw(ClauseDraw):
             (5, self.infinitive),
             (5, self.joined),
             (3, self.existence),
+            (2, self.superlative),
+            (2, self.sensation),
             (3, self.figures),
             (2, self.possession),
         )
@@ -76,7 +78,7 @@ class SentenceDraw(ClauseDraw):
             self.nouns.append("Kind")
             return NounPhrase(self.by_german["Kind"], "", plural=True)
         first = self.name()
-        return Pair(first, self.name_other(first))
+        return Pair(first, self.name())
 
     def addressed(self) -> Sentence:
         """Mrs. Weber, can you ...? Children, you have to ..."""
@@ -178,9 +180,59 @@ class SentenceDraw(ClauseDraw):
             clause.negated = clause.modal is None and self.chance(0.2)
         return Sentence(clause)
 
+    def superlative(self) -> Sentence:
+        """This is the biggest house in the city."""
+        self.verbs.append("sein")
+        noun = self.noun(
+            ("building", "town", "vehicle", "thing", "film", "text", "animal", "person", "Park", "Wald")
+        )
+        words = [a for a in self.adjectives_of(noun) if a.superlative]
+        if not words or noun.mass or noun.gender == "p":
+            return self.superlative()
+        word = self.pick(words)
+        self.adjectives.append(word.german)
+        phrase = NounPhrase(noun, "the", adjectives=(word,), degree="superlative")
+        if "family" in noun.classes:
+            phrase.determiner = self.possessive(None)
+            phrase.degree = "comparative" if word.german in ("alt", "jung") else "positive"
+        tree = Clause(self.verb_named["sein"], Fixed("das", "this"), predicate=phrase)
+        dice = self.random.random()
+        if "town" in noun.classes or "building" in noun.classes or dice < 0.3:
+            inside = self.noun(("settlement",))
+            phrase.attribute = Prepositional(
+                "in", "in", DATIVE, NounPhrase(inside, "the" if dice < 0.7 else "our")
+            )
+        elif dice < 0.5:
+            phrase.attribute = self.geography("country" if self.chance(0.5) else "city", DATIVE)
+        tree.tense = "past" if self.chance(0.15) else "present"
+        return Sentence(tree)
+
+    def sensation(self) -> Sentence:
+        """The soup tastes good; she feels ill."""
+        degree = self.pick(self.adverbs("degree"))
+        if self.chance(0.5):
+            verb = self.verb_named["schmecken"]
+            subject: Slot = self.noun_phrase(verb.subject, indefinite=0.0, adjectives=0.3)
+            words = ("gut", "schlecht", "süß", "frisch")
+        else:
+            verb = self.verb_named["sich fühlen"]
+            subject = self.subject(("person",))
+            words = ("gut", "schlecht", "krank", "müde", "gesund", "stark", "schwach", "glücklich", "nervös")
+        self.verbs.append(verb.german)
+        word = self.pick([a for a in self.lexicon.adjectives if a.german in words])
+        self.adjectives.append(word.german)
+        intensifier = Fixed(degree.german, degree.english) if self.chance(0.3) else None
+        tree = Clause(verb, subject, predicate=Property(word, intensifier))
+        tree.tense = "past" if self.chance(0.35) else "present"
+        tree.negated = intensifier is None and subject != Pronoun("nobody") and self.chance(0.2)
+        self._keep_kein_clear(tree)
+        return Sentence(tree)
+
     def _age(self) -> Slot:
         years = self.random.randint(2, 99)
-        return Fixed(f"{numerals.german_number(years)} Jahre alt", f"{numerals.english_number(years)} years old")
+        return Fixed(
+            f"{numerals.german_number(years)} Jahre alt", f"{numerals.english_number(years)} years old"
+        )
 
     def _named(self) -> Clause:
         noun = self.noun(("family", "relation", "pet"))
@@ -225,8 +277,10 @@ class SentenceDraw(ClauseDraw):
             tree.predicate = numerals.price(self.random.randint(2, 150), self.chance(0.6))
         elif dice < 0.5:
             verb = self.verb_named["dauern"]
-            tree = Clause(verb, self.noun_phrase(verb.subject, indefinite=0.0))
-            tree.predicate = numerals.span(self.random.randint(1, 12), self.pick(("hour", "minute", "day", "week")))
+            event = self.noun_phrase(verb.subject, indefinite=0.0)
+            tree = Clause(verb, event)
+            units = ("day", "week") if "trip" in event.noun.classes else ("hour", "minute")
+            tree.predicate = numerals.span(self.random.randint(1, 12), self.pick(units))
             tree.tense = "past" if self.chance(0.3) else "present"
         elif dice < 0.7:
             verb = self.pick(self.verbs_by_frame["weather"])
@@ -263,7 +317,9 @@ class SentenceDraw(ClauseDraw):
             )
             self.verbs.append("sein")
             return Clause(being, Fixed(word, name), predicate=predicate)
-        verb = self.verb_named[self.pick(("beginnen", "enden", "anfangen", "abfahren", "ankommen", "aufstehen"))]
+        verb = self.verb_named[
+            self.pick(("beginnen", "enden", "anfangen", "abfahren", "ankommen", "aufstehen"))
+        ]
         tree = self.clause(verb, mood="bare", plain=True)
         tree.time = self.clock(figures=verb.german in ("abfahren", "ankommen"))
         return tree
@@ -373,7 +429,9 @@ class SentenceDraw(ClauseDraw):
         """A clause about a person whom a second clause can take up by a pronoun."""
         while True:
             subject = self.subject(("person",))
-            if isinstance(subject, NounPhrase) and (gender_of(subject) == "n" or subject.determiner == "every"):
+            if isinstance(subject, NounPhrase) and (
+                gender_of(subject) == "n" or subject.determiner == "every"
+            ):
                 continue
             return self.clause(verb or self.human_verb(), subject, mood or self.pick(MAIN_MOODS), plain=True)
 
@@ -468,7 +526,9 @@ class SentenceDraw(ClauseDraw):
         elif dice < 0.5:
             clause = self.cause(person, True)
         elif dice < 0.75:
-            clause = self.clause(self.verb_named[self.pick(("wohnen", "ankommen", "aufstehen"))], person, "past", True)
+            clause = self.clause(
+                self.verb_named[self.pick(("wohnen", "ankommen", "aufstehen"))], person, "past", True
+            )
             clause.negated = False
         else:
             clause = self.clause(self.human_verb(), person, "past", plain=True)
@@ -516,7 +576,11 @@ class SentenceDraw(ClauseDraw):
             main = self.main_person(self.pick(("past", "now", "bare", "modal")), verb=self.pick(self.going))
             main.negated = False
             subject, form = main.subject, "purpose"
-        verb = self.verb_named[self.pick(PURPOSES).replace("_", " ")] if form == "purpose" else self.voluntary_verb()
+        verb = (
+            self.verb_named[self.pick(PURPOSES).replace("_", " ")]
+            if form == "purpose"
+            else self.voluntary_verb()
+        )
         clause = self.clause(verb, subject, "bare", plain=True)
         if self.chance(0.25):
             clause.place = clause.place or self.place(verb.where, subject)
@@ -544,11 +608,17 @@ class SentenceDraw(ClauseDraw):
 
     def _thing_again(self) -> Sentence:
         """The soup is hot, but it tastes good: the pronoun follows the German gender."""
-        verb = self.verb_named[self.pick(("kaufen", "sehen", "haben", "suchen", "bekommen", "lesen", "bestellen"))]
+        verb = self.verb_named[
+            self.pick(("kaufen", "sehen", "haben", "suchen", "bekommen", "lesen", "bestellen"))
+        ]
         while True:
             main = self.clause(verb, mood=self.pick(("past", "bare")), plain=True)
             direct = main.direct
-            if isinstance(direct, NounPhrase) and not direct.noun.mass and "person" not in direct.noun.classes:
+            if (
+                isinstance(direct, NounPhrase)
+                and not direct.noun.mass
+                and "person" not in direct.noun.classes
+            ):
                 break
         main.negated = False
         word = self.adjective(direct.noun)
@@ -556,12 +626,18 @@ class SentenceDraw(ClauseDraw):
         if direct.determiner == "every" or gender_of(direct) == "p":
             it = Pronoun("they")
         if word is None or word in direct.adjectives:
-            second = self.clause(self.verb_named[self.pick(("vergessen", "verkaufen", "mögen"))], main.subject, "bare", True)
-            second.subject = self._pronoun_for(main.subject) if not isinstance(main.subject, Pronoun) else main.subject
+            second = self.clause(
+                self.verb_named[self.pick(("vergessen", "verkaufen", "mögen"))], main.subject, "bare", True
+            )
+            second.subject = (
+                self._pronoun_for(main.subject) if not isinstance(main.subject, Pronoun) else main.subject
+            )
             second.direct, second.tense = it, main.tense
         else:
             self.verbs.append("sein")
-            second = Clause(self.verb_named["sein"], it, predicate=Property(word, Fixed("sehr", "very")), tense=main.tense)
+            second = Clause(
+                self.verb_named["sein"], it, predicate=Property(word, Fixed("sehr", "very")), tense=main.tense
+            )
             if self.chance(0.4):
                 assert isinstance(second.predicate, Property)
                 second.predicate.intensifier = Fixed("zu", "too")
@@ -615,6 +691,8 @@ class SentenceDraw(ClauseDraw):
         mood = self.pick(("past", "state" if verb.simple else "now"))
         if slot == "subject":
             clause = self.clause(verb, who, mood, plain=True)
+        elif verb.german == self.verbs[-1]:
+            return None
         else:
             subject = self.subject(verb.subject)
             if isinstance(subject, NounPhrase):
@@ -645,7 +723,9 @@ class SentenceDraw(ClauseDraw):
 
     def _about_place(self, head: NounPhrase, who: Relative) -> Clause | None:
         noun = head.noun
-        verbs = [v for v in self.lexicon.verbs if noun.classes.intersection(v.where) and "person" in v.subject]
+        verbs = [
+            v for v in self.lexicon.verbs if noun.classes.intersection(v.where) and "person" in v.subject
+        ]
         if not verbs:
             return None
         verb = self.pick(verbs)
@@ -658,17 +738,62 @@ class SentenceDraw(ClauseDraw):
 
 
 MAIN_MOODS = ("past", "now", "modal", "future", "bare")
-UNCOMMANDED = frozenset({"einschlafen", "aufwachen", "sich verlieben", "widersprechen", "träumen", "sich ärgern", "sich langweilen", "sich erholen", "gewinnen", "weinen", "tragen"})
-PURPOSES = (
-    "besuchen treffen abholen helfen gratulieren danken kaufen suchen zurückgeben lernen arbeiten einkaufen sehen "
-    "sich_erholen sich_ausruhen feiern sprechen sich_entschuldigen teilnehmen essen trinken holen fotografieren "
-    "bewundern sich_treffen bringen zeigen zurückbringen schlafen tanzen wandern schwimmen mitbringen kochen"
-).split()
+UNCOMMANDED = frozenset(
+    {
+        "einschlafen",
+        "aufwachen",
+        "sich verlieben",
+        "widersprechen",
+        "träumen",
+        "sich ärgern",
+        "sich langweilen",
+        "sich erholen",
+        "gewinnen",
+        "weinen",
+        "tragen",
+    }
+)
+PURPOSES = [
+    "besuchen",
+    "treffen",
+    "abholen",
+    "helfen",
+    "gratulieren",
+    "danken",
+    "kaufen",
+    "suchen",
+    "zurückgeben",
+    "lernen",
+    "arbeiten",
+    "einkaufen",
+    "sehen",
+    "sich_erholen",
+    "sich_ausruhen",
+    "feiern",
+    "sprechen",
+    "sich_entschuldigen",
+    "teilnehmen",
+    "essen",
+    "trinken",
+    "holen",
+    "fotografieren",
+    "bewundern",
+    "sich_treffen",
+    "bringen",
+    "zeigen",
+    "zurückbringen",
+    "schlafen",
+    "tanzen",
+    "wandern",
+    "schwimmen",
+    "mitbringen",
+    "kochen",
+]
 OWNING = ("sehen", "suchen", "finden", "reparieren", "kaufen", "nehmen")
 EXISTENCE = (
     (("town",), ("settlement",)),
     (("furniture",), ("room",)),
-    (("outdoors", "nature"), ("settlement",)),
+    (("Park", "Fluss", "Brücke", "Wiese", "Spielplatz"), ("settlement",)),
     (("food", "dish"), ("Küche",)),
     (("plant",), ("Garten", "Park", "Wald")),
     (("wild",), ("Zoo",)),

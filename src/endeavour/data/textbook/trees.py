@@ -42,6 +42,7 @@ class NounPhrase:
     english_determiner: str | None = None
     owner: "Phrase | None" = None
     relative: "Clause | None" = None
+    attribute: "Slot | None" = None  # the biggest house in the city
     feminine: bool = False
 
 

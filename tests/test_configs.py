@@ -1,0 +1,84 @@
+"""Every shipped option composes, every key has a reader, and a saved config reads back the same."""
+
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from endeavour.config import config_folder, differing_keys, load_config, read_config, save_config, to_dict
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+
+GROUPS = (
+    "corpus",
+    "cleaning",
+    "tokenizer",
+    "model",
+    "training",
+    "decoding",
+    "evaluation",
+    "tracking",
+    "experiment",
+)
+OPTIONS = [
+    (group, path.stem) for group in GROUPS for path in sorted((config_folder() / group).glob("*.yaml"))
+]
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_composes(group: str, option: str) -> None:
+    config = load_config([f"{group}={option}"])
+    if group not in ("experiment", "cleaning", "training", "evaluation"):
+        section = getattr(config, group)
+        assert getattr(section, "name", option) == option
+
+
+@pytest.mark.parametrize("option", [path.stem for path in (config_folder() / "model").glob("*.yaml")])
+def test_every_model_can_be_built(option: str) -> None:
+    config = load_config([f"model={option}", "model.encoder_layers=1", "model.decoder_layers=1"])
+    Transformer(config.model, source_vocabulary=20, target_vocabulary=20)
+
+
+def test_every_key_is_read_somewhere() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in Path("src").rglob("*.py"))
+
+    def keys(tree: dict[str, object]) -> list[str]:
+        nested = chain.from_iterable(keys(value) for value in tree.values() if isinstance(value, dict))  # type: ignore[arg-type]
+        return [*tree, *nested]
+
+    unread = [
+        key
+        for key in keys(to_dict(load_config([])))
+        if not re.search(rf'\.{key}\b|"{key}"', code) and key not in ("train", "validation", "test")
+    ]
+    assert unread == []
+
+
+def test_a_saved_config_reads_back_the_same(tmp_path: Path) -> None:
+    config = load_config(
+        ["corpus=files", "corpus.splits.train=[a.en,a.de]", "training.patience=3", "text='a: b'"]
+    )
+    save_config(config, tmp_path / "config.yaml")
+    assert read_config(tmp_path / "config.yaml") == config
+
+
+def test_differences_name_keys_that_matter_and_no_others() -> None:
+    first = load_config([])
+    same = load_config(["device=cpu", "decoding=greedy", "tracking=none", "name=x", "training.log_every=7"])
+    assert differing_keys(same, first) == []
+    other = load_config(["training.learning_rate=0.5", "model.dropout=0.25"])
+    assert [line.split(":")[0] for line in differing_keys(other, first)] == [
+        "model.dropout",
+        "training.learning_rate",
+    ]
+
+
+def test_the_default_name_is_made_of_corpus_model_and_seed() -> None:
+    assert load_config(["model=small", "seed=3"]).name == "textbook-small-3"
+
+
+@pytest.mark.parametrize("name", ["/tmp/x", "../x", ""])
+def test_a_run_name_stays_below_the_output_folder(name: str) -> None:
+    with pytest.raises(UserError, match="output_folder"):
+        load_config([f"name='{name}'"])

@@ -1,0 +1,69 @@
+"""The fused loss equals torch's, in value and gradient."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from endeavour.special import PAD
+from endeavour.training import loss as loss_module
+from endeavour.training.loss import projected_loss
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_cross_entropy(smoothing: float, padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_module, "CPU_ROWS", 5)  # several chunks, the last of them short
+    torch.manual_seed(0)
+    states = torch.randn(3, 6, 8, requires_grad=True)
+    weight = torch.randn(11, 8, requires_grad=True)
+    target = torch.randint(1, 11, (3, 6))
+    if padded:
+        target[0, 4:] = PAD
+        target[2, 1:] = PAD
+
+    loss, likelihood = projected_loss(states, weight, target, label_smoothing=smoothing)
+    (loss * 0.7).backward()
+    ours = states.grad, weight.grad
+
+    states.grad = weight.grad = None
+    logits = (states @ weight.T).flatten(0, 1)
+    options = {"ignore_index": PAD, "reduction": "sum"}
+    expected = functional.cross_entropy(logits, target.flatten(), label_smoothing=smoothing, **options)
+    (expected * 0.7).backward()
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(likelihood, functional.cross_entropy(logits, target.flatten(), **options))
+    for mine, theirs in zip(ours, (states.grad, weight.grad), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_gradient_agrees_with_finite_differences() -> None:
+    torch.manual_seed(0)
+    states = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(5, 4)
+    target = torch.tensor([[1, 2, PAD]])
+    loss, _ = projected_loss(states, weight.double(), target, label_smoothing=0.1)
+    loss.backward()
+    step = 1e-3
+    moved = states.detach().clone()
+    moved[0, 1, 2] += step
+    after, _ = projected_loss(moved, weight.double(), target, label_smoothing=0.1)
+    assert states.grad is not None
+    assert float((after - loss.detach()) / step) == pytest.approx(float(states.grad[0, 1, 2]), abs=1e-2)
+
+
+def test_huge_logits_give_no_infinity() -> None:
+    states = torch.full((1, 2, 4), 1e4, requires_grad=True)
+    weight = torch.linspace(-1e3, 1e3, 20).view(5, 4)
+    loss, _ = projected_loss(states, weight, torch.tensor([[1, 4]]), label_smoothing=0.1)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert states.grad is not None
+    assert torch.isfinite(states.grad).all()
+
+
+def test_without_gradients_the_value_is_the_same() -> None:
+    torch.manual_seed(0)
+    states, weight, target = torch.randn(2, 3, 4), torch.randn(7, 4), torch.randint(1, 7, (2, 3))
+    with_gradient, _ = projected_loss(states.clone().requires_grad_(), weight, target, label_smoothing=0.1)
+    without, _ = projected_loss(states, weight, target, label_smoothing=0.1)
+    assert float(with_gradient.detach()) == float(without)

@@ -5,7 +5,10 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 USAGE = """\
 endeavour STAGE [key=value …]
@@ -58,7 +61,7 @@ def main() -> None:
         if name == "sweep":
             import_module("endeavour.stages.sweep").sweep(overrides)
         else:
-            run_stage(STAGES[name], STAGES[name], overrides)
+            run_stage(STAGES[name], overrides)
     except (UserError, HydraException, OmegaConfBaseException) as error:
         if verbose:
             raise
@@ -68,23 +71,31 @@ def main() -> None:
         sys.exit(stop.exit_code)
 
 
-def run_stage(module_name: str, function_name: str, overrides: list[str]) -> None:
-    """Hands the command line to Hydra, and the config that it composes to a function of a stage's module."""
+def run_stage(stage: str, overrides: list[str]) -> None:
+    """Runs the function that bears its stage's name on the config that Hydra composes."""
+    from endeavour.config import to_config
+
+    function = getattr(import_module(f"endeavour.stages.{stage}"), stage)
+    run_hydra(stage, lambda composed: function(to_config(composed)), overrides)
+
+
+def run_hydra(stage: str, function: Callable[["DictConfig"], object], overrides: list[str]) -> None:
+    """Hands a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
+
+    Raises the first `UserError` of `function`, after all its calls.
+    """
     import hydra
 
-    from endeavour.config import config_folder, register_schema, to_config
+    from endeavour.config import config_folder, register_schema
     from endeavour.errors import UserError
 
-    module = import_module(f"endeavour.stages.{module_name}")
-    function = cast(Callable[[Any], object], getattr(module, function_name))
     register_schema()
-    sys.argv = [f"endeavour {module_name}", *overrides]
-
+    sys.argv = [f"endeavour {stage}", *overrides]
     failures: list[UserError] = []
 
-    def task(composed: Any) -> None:
+    def task(composed: "DictConfig") -> None:
         try:
-            function(to_config(composed))
+            function(composed)
         except UserError as error:  # kept from Hydra, which would add lines of its own
             failures.append(error)
 

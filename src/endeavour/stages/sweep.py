@@ -12,9 +12,10 @@ from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
 from rich.console import Console
 
-from endeavour.config import Config
+from endeavour.config import config_folder, to_config
 from endeavour.errors import UserError
 from endeavour.evaluation.results import collect, results_table, sort_rows, write_csv
 from endeavour.stages.run_folder import write_json
@@ -25,15 +26,16 @@ IN_DEFAULT_NAME = ("corpus", "model", "seed")
 SORT_BY = "validation.bleu"
 
 
-def trial(config: Config) -> None:
+def trial(composed: DictConfig) -> None:
     """Trains one point of the sweep; notes which run it is, and its failure."""
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
-    note: dict[str, Any] = {"run": str(config.run_folder), "overrides": _as_dict(hydra.overrides.task)}
+    run = Path(composed.output_folder) / composed.name
+    note: dict[str, Any] = {"run": str(run), "overrides": _as_dict(hydra.overrides.task)}
     write_json(folder / "trial.json", note)
-    Console(stderr=True).print(f"trial {hydra.job.num}: {config.name}", markup=False, highlight=False)
+    Console(stderr=True).print(f"trial {hydra.job.num}: {composed.name}", markup=False, highlight=False)
     try:
-        train(config)
+        train(to_config(composed))
     except Exception as error:
         write_json(folder / "trial.json", note | {"error": f"{type(error).__name__}: {error}"})
         raise
@@ -47,10 +49,10 @@ def sweep(overrides: list[str]) -> None:
     Raises:
         UserError: nothing is swept, or a trial failed (after all the others ran).
     """
-    from endeavour.__main__ import run_stage
+    from endeavour.__main__ import run_hydra
 
     if any(argument.startswith("-") for argument in overrides):
-        run_stage("sweep", "trial", overrides)  # --help, --cfg and the like
+        run_hydra("sweep", trial, overrides)  # --help, --cfg and the like
         return
     parsed = OverridesParser.create().parse_overrides(overrides)
     swept = [override for override in parsed if override.is_sweep_override()]
@@ -69,7 +71,7 @@ def sweep(overrides: list[str]) -> None:
         added.append(f"name='{_name_template(keys)}'")
     failure: Exception | None = None
     try:
-        run_stage("sweep", "trial", ["--multirun", *overrides, *added])
+        run_hydra("sweep", trial, ["--multirun", *overrides, *added])
     except Exception as error:  # every trial has run by now; the table shows which failed
         failure = error
     if not report(folder):
@@ -118,8 +120,6 @@ def _name_template(keys: list[str]) -> str:
 
 
 def _is_group(key: str) -> bool:
-    from endeavour.config import config_folder
-
     return (config_folder() / key).is_dir()
 
 

@@ -78,6 +78,8 @@ class TrainingConfig:
         ):
             if getattr(self, key) < 1:
                 raise UserError(f"training.{key}={getattr(self, key)}: must be at least 1")
+        if self.learning_rate <= 0:
+            raise UserError(f"training.learning_rate={self.learning_rate}: must be above 0")
         if not 0 <= self.label_smoothing < 1:
             raise UserError(f"training.label_smoothing={self.label_smoothing}: must be from 0 to below 1")
         if self.max_updates is None and self.max_epochs is None and self.max_minutes is None:

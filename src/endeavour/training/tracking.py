@@ -84,4 +84,4 @@ class Tracker:
 
     def finish(self) -> None:
         if self._run is not None:
-            self._run.finish(quiet=True)
+            self._run.finish()

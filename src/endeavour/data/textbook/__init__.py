@@ -6,7 +6,10 @@ morphology_*.py      inflection, one file a language
 numerals.py          numbers, clock times, dates
 trees.py             the sentence as a tree of neither language
 german.py english.py write the same tree, each in its language
-phrases.py clauses.py sentences.py  draw random trees that make sense
+draw.py              random words by class
+phrases.py adverbials.py clauses.py  random parts of trees, chosen so that they make sense
+simple.py descriptions.py joined.py relatives.py  random sentences, a function for each construction
+sentences.py         all constructions and how often each comes
 generate.py          the splits
 """
 

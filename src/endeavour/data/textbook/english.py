@@ -158,10 +158,9 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
     if tree.aspect in AUXILIARIES:
         early.append(tree.aspect)
 
+    name = full(subject, subject=True) if subject is not None else ""
     if there:
         name = "there"
-    else:
-        name = full(subject, subject=True) if subject is not None else ""
     if imperative:
         words = ["do not"] * tree.negated + [forms.head(tree.verb)]
     elif infinitive:

@@ -1,6 +1,6 @@
 """Draws the splits of the textbook corpus: distinct pairs, disjoint splits, unseen combinations held out.
 
-Knows nothing of grammar: `SentenceDraw` makes the trees, german.py and english.py write them.
+Knows nothing of grammar: `draw_sentence` makes the trees, german.py and english.py write them.
 """
 
 import zlib
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from endeavour.data.textbook import english, german
+from endeavour.data.textbook.draw import Draw
 from endeavour.data.textbook.entries import load_lexicon
-from endeavour.data.textbook.sentences import SentenceDraw
+from endeavour.data.textbook.sentences import draw_sentence
 from endeavour.errors import UserError
 
 EVALUATION_PAIRS = 1000
@@ -47,10 +48,10 @@ def _distinct(
     seed: int, count: int, unseen: bool, taken: set[int], forbidden: set[int]
 ) -> Iterator[tuple[str, str]]:
     """`count` pairs with new English sentences, neither side in `forbidden`; both sides go into `taken`."""
-    draw = SentenceDraw(load_lexicon(), seed)
+    draw = Draw(load_lexicon(), seed)
     failures = 0
     while count:
-        tree = draw.sentence()
+        tree = draw_sentence(draw)
         combined = any(
             held_out(noun, verb, adjective)
             for adjective in draw.adjectives

@@ -1,0 +1,158 @@
+"""Draws adverbials: when, where, where to, how, with whom and why."""
+
+from endeavour.data.textbook import numerals
+from endeavour.data.textbook.draw import Draw
+from endeavour.data.textbook.entries import Noun, Verb
+from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
+from endeavour.data.textbook.phrases import possessive_of, some_person
+from endeavour.data.textbook.trees import (
+    Fixed,
+    NounPhrase,
+    Prepositional,
+    Slot,
+)
+
+
+def some_time(draw: Draw, use: str) -> Slot | None:
+    """When, for one of the uses past, present (a habit), progressive and future."""
+    dice = draw.random.random()
+    number = draw.random.randint(1, 12)
+    if dice < 0.5:
+        word = draw.pick(draw.adverbs("time", use))
+        time = Fixed(word.german, word.english)
+        if word.english in ("today", "yesterday", "tomorrow", "every day") and draw.chance(0.3):
+            clock = clock_time(draw)
+            return Fixed(f"{time.german} {clock.german}", f"{time.english} {clock.english}")
+        return time
+    if use in ("past", "future") and dice < 0.62:
+        unit = draw.pick(("minute", "hour", "day", "week", "month", "year"))
+        return numerals.ago(number, unit) if use == "past" else numerals.ahead(number, unit)
+    if use == "present" or dice < 0.72:
+        return clock_time(draw)
+    calendar = draw.calendar
+    if dice < 0.82:
+        part = draw.pick(calendar["daypart"]) if draw.chance(0.4) else None
+        return numerals.on_weekday(draw.pick(calendar["weekday"]), part)
+    if dice < 0.9:
+        return some_date(draw)
+    if use == "past" and dice < 0.95:
+        preposition = draw.pick(draw.prepositions["occasion"])
+        event = draw.noun(("feast", "Prüfung", "Konzert", "Film", "Kurs", "Reise", "Spiel"))
+        determiner = possessive_of(draw) if event.german == "Geburtstag" else "the"
+        case = GENITIVE if preposition.use == "gen" else DATIVE
+        phrase = NounPhrase(event, determiner)
+        return Prepositional(preposition.german, preposition.english, case, phrase)
+    return numerals.in_period(draw.pick(calendar["season" if draw.chance(0.5) else "month"]))
+
+
+def clock_time(draw: Draw, figures: bool = False) -> Fixed:
+    if figures and draw.chance(0.4):
+        return numerals.timetable(draw.random.randint(6, 23), draw.random.randint(1, 59))
+    return numerals.at_clock(
+        numerals.clock(draw.random.randint(1, 12), draw.pick((0, 0, 30, 30, 15, 45, 10, 20, 50, 5)))
+    )
+
+
+def some_date(draw: Draw) -> Fixed:
+    return numerals.date(draw.random.randint(1, 28), draw.pick(draw.calendar["month"]))
+
+
+def some_manner(draw: Draw, verb: Verb) -> Slot | None:
+    if not verb.manner:
+        return None
+    word = draw.pick(draw.adverbs("manner", draw.pick(verb.manner)))
+    return Fixed(word.german, word.english)
+
+
+def city_or_country(draw: Draw, kind: str, case: int) -> Slot:
+    """in Berlin, in der Schweiz; with the accusative nach Berlin, in die Schweiz."""
+    word = draw.pick([p for p in draw.lexicon.places if p.kind == kind])
+    english = f"{'in' if case == DATIVE else 'to'} {word.english}"
+    if word.use:
+        article = {"f": ("die", "der"), "p": ("die", "den")}[word.use][case == DATIVE]
+        return Fixed(f"in {article} {word.german}", english)
+    return Fixed(f"{'in' if case == DATIVE else 'nach'} {word.german}", english)
+
+
+def some_place(draw: Draw, classes: tuple[str, ...], subject: Slot | None = None) -> Slot | None:
+    """Where something happens."""
+    if not classes:
+        return None
+    if ("city" in classes or "country" in classes) and draw.chance(0.5):
+        return city_or_country(
+            draw, draw.pick(("city", "city", "country")) if "country" in classes else "city", DATIVE
+        )
+    fixed = [a for a in draw.adverbs("place") if a.use in classes or not a.use]
+    if len(fixed) > 0 and draw.chance(0.12):
+        word = draw.pick(fixed)
+        return Fixed(word.german, word.english)
+    noun = draw.noun(tuple(c for c in classes if c not in ("city", "country")))
+    phrase = place_phrase(draw, noun, subject)
+    return Prepositional(noun.where, noun.english_where, DATIVE, phrase)
+
+
+def place_phrase(draw: Draw, noun: Noun, subject: Slot | None) -> NounPhrase:
+    phrase = NounPhrase(noun)
+    dice = draw.random.random()
+    if dice < 0.12:
+        phrase.determiner = "a"
+    elif dice < 0.25 and noun.classes & {"room", "home", "dwelling", "work", "furniture"}:
+        phrase.determiner = possessive_of(draw, subject)
+    elif dice < 0.3:
+        phrase.determiner = "this"
+    if draw.chance(0.25):
+        word = draw.adjective(noun)
+        phrase.adjectives = (word,) if word else ()
+    return phrase
+
+
+def some_direction(draw: Draw, classes: tuple[str, ...], subject: Slot | None = None) -> Slot:
+    """Where somebody goes: into, onto, to."""
+    geographic = tuple(c for c in classes if c in ("city", "country"))
+    if geographic and draw.chance(0.5):
+        return city_or_country(draw, draw.pick(geographic), ACCUSATIVE)
+    if "home" in classes and draw.chance(0.2):
+        word = draw.adverbs("direction")[0]
+        return Fixed(word.german, word.english)
+    noun = draw.noun(tuple(c for c in classes if c not in geographic))
+    phrase = place_phrase(draw, noun, subject)
+    if not noun.whereto:  # a person or an event
+        phrase = NounPhrase(noun, possessive_of(draw, subject) if noun.german == "Geburtstag" else "the")
+        return Prepositional("zu", "to", DATIVE, phrase)
+    return Prepositional(noun.whereto, "to", DATIVE if noun.whereto == "zu" else ACCUSATIVE, phrase)
+
+
+def position_near(draw: Draw, thing: Slot | None, case: int) -> Slot:
+    """A two-way preposition with a landmark: dative for a place, accusative for a movement."""
+    kinds = thing.noun.classes if isinstance(thing, NounPhrase) else frozenset[str]()
+    if kinds & {"vehicle"}:
+        landmarks, prepositions = ("dwelling", "town"), ("vor", "hinter", "neben")
+    elif "upright" in kinds or "container" in kinds:
+        landmarks, prepositions = ("furniture",), ("auf", "auf", "neben", "vor", "hinter")
+    else:
+        landmarks, prepositions = ("furniture",), ("auf", "auf", "unter", "neben", "vor", "hinter")
+    choice = draw.pick(prepositions)
+    word = next(p for p in draw.prepositions["position"] if p.german == choice)
+    noun = draw.noun(("surface", "Sofa", "Stuhl") if choice in ("auf", "unter") else landmarks)
+    return Prepositional(word.german, word.english, case, place_phrase(draw, noun, None))
+
+
+def some_companion(draw: Draw, subject: Slot | None) -> Slot:
+    word = draw.pick(draw.prepositions["companion"])
+    case = DATIVE if word.use == "dat" else ACCUSATIVE
+    return Prepositional(word.german, word.english, case, some_person(draw, subject, pronouns=0.3))
+
+
+def by_vehicle(draw: Draw) -> Slot:
+    noun = draw.noun(("Auto", "Bus", "Zug", "Flugzeug", "Schiff"))
+    return Prepositional("mit", "by", DATIVE, NounPhrase(noun, english_determiner=""))
+
+
+def some_reason(draw: Draw) -> Slot:
+    noun = draw.noun(("Wetter", "Arbeit", "Prüfung", "Problem", "Termin", "Kind", "Hochzeit"))
+    phrase = NounPhrase(noun, "the")
+    if draw.chance(0.4):
+        word = draw.adjective(noun)
+        phrase.adjectives = (word,) if word else ()
+    word = draw.prepositions["reason"][0]
+    return Prepositional(word.german, word.english, GENITIVE, phrase)

@@ -1,0 +1,266 @@
+"""Draws sentences about what somebody or something is, is like, owns or is called."""
+
+from endeavour.data.textbook import numerals
+from endeavour.data.textbook.adverbials import city_or_country
+from endeavour.data.textbook.clauses import draw_clause, keep_kein_clear
+from endeavour.data.textbook.draw import Draw
+from endeavour.data.textbook.entries import Adjective, Noun, Word
+from endeavour.data.textbook.morphology_german import DATIVE
+from endeavour.data.textbook.phrases import noun_phrase, possessive_of, some_name, some_subject
+from endeavour.data.textbook.trees import (
+    Clause,
+    Fixed,
+    Name,
+    NounPhrase,
+    Phrase,
+    Prepositional,
+    Pronoun,
+    Property,
+    Sentence,
+    Slot,
+)
+
+SUBJECTS_OF_BEING = (
+    ("person",),
+    ("person",),
+    ("animal",),
+    ("thing", "clothing"),
+    ("vehicle",),
+    ("food", "drink"),
+    ("place",),
+    ("furniture", "device"),
+    ("film", "text", "task", "lesson", "event", "weather", "game"),
+)
+KINDS = (
+    "family", "person", "animal", "drink", "food", "room", "nature", "settlement", "place", "text",
+    "clothing", "vehicle", "furniture", "dish", "device", "container", "film", "task", "lesson", "event",
+    "game", "thing",
+)  # fmt: skip
+OWNING = ("sehen", "suchen", "finden", "reparieren", "kaufen", "nehmen")
+
+
+def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
+    """Somebody or something is old, too old, older than ..., as old as ..."""
+    tree = being(draw, past)
+    noun = described_noun(draw, tree)
+    word = quality_word(draw, tree, noun)
+    dice = draw.random.random()
+    prop = Property(word)
+    degree = draw.pick(draw.adverbs("degree"))
+    if dice < 0.3 and word.comparative:
+        prop.intensifier = Fixed(degree.german, degree.english)
+    elif dice < 0.65 and word.comparative and not isinstance(tree.subject, Pronoun):
+        prop.comparison = "than" if dice < 0.53 else "as"
+        prop.standard = standard_of(draw, tree, word)
+    tree.predicate = prop
+    tree.negated = not prop.intensifier and draw.chance(0.2) and prop.comparison != "than"
+    if prop.comparison == "as" and tree.negated:
+        tree.negated = True
+    return tree
+
+
+def being(draw: Draw, past: bool | None = None) -> Clause:
+    verb = next(v for v in draw.verbs_by_frame["predicate"] if v.german == "sein")
+    draw.verbs.append(verb.german)
+    tree = Clause(verb)
+    if draw.chance(0.3) if past is None else past:
+        tree.tense = "past"
+    classes = draw.pick(SUBJECTS_OF_BEING)
+    if classes == ("person",):
+        tree.subject = some_subject(draw, classes)
+    else:
+        tree.subject = noun_phrase(draw, classes, indefinite=0.0, adjectives=0.1)
+    return tree
+
+
+def described_noun(draw: Draw, tree: Clause) -> NounPhrase:
+    if isinstance(tree.subject, NounPhrase) and draw.adjectives_of(tree.subject.noun):
+        return tree.subject
+    return NounPhrase(draw.noun_named["Frau"])
+
+
+def quality_word(draw: Draw, tree: Clause, noun: NounPhrase) -> Adjective:
+    if isinstance(tree.subject, NounPhrase):
+        taken = noun.adjectives
+        noun.adjectives = ()
+        word = draw.adjective(noun.noun)
+        if word is not None and word not in taken:
+            return word
+    people = [a for a in draw.lexicon.adjectives if "person" in a.classes]
+    word = draw.pick(people)
+    draw.adjectives.append(word.german)
+    if isinstance(tree.subject, NounPhrase) and "person" not in noun.noun.classes:
+        tree.subject = some_name(draw)
+    return word
+
+
+def standard_of(draw: Draw, tree: Clause, word: Adjective) -> Phrase:
+    """What the subject is compared with: something else of its kind."""
+    if isinstance(tree.subject, NounPhrase):
+        noun = tree.subject.noun
+        rivals = [n for n in draw.nouns_of(word.classes) if n is not noun and _kind(n) == _kind(noun)]
+        if rivals:
+            rival = draw.pick(rivals)
+            draw.nouns.append(rival.german)
+            phrase = NounPhrase(rival)
+            if "family" in rival.classes:
+                phrase.determiner = possessive_of(draw, None)
+                phrase.plural = rival.gender == "p"
+            elif rival.plural and tree.subject.determiner != "this" and draw.chance(0.25):
+                phrase.determiner = possessive_of(draw, None) if "person" not in rival.classes else "this"
+            return phrase
+    return some_name(draw)
+
+
+def description(draw: Draw) -> Sentence:
+    tree = Sentence(quality_clause(draw))
+    if draw.chance(0.12):
+        tree.kind, tree.main.negated = "question", False
+    return tree
+
+
+def identity(draw: Draw) -> Sentence:
+    """She is a teacher; my name is; he is twenty years old; he wants to become a doctor."""
+    dice = draw.random.random()
+    clause = being(draw)
+    if not isinstance(clause.subject, Name | Pronoun) or clause.subject == Pronoun("they"):
+        clause.subject = some_name(draw) if draw.chance(0.5) else Pronoun(draw.pick(("he", "she")))
+    subject = clause.subject
+    if dice < 0.25:
+        clause.predicate = some_age(draw)
+    elif dice < 0.4:
+        clause = naming(draw)
+    else:
+        if isinstance(subject, Pronoun) and subject.key not in ("he", "she"):
+            subject = clause.subject = Pronoun(draw.pick(("he", "she")))
+        woman = subject.gender == "f" if isinstance(subject, Name) else subject.key == "she"
+        job = draw.noun(("job",))
+        if dice < 0.6:
+            clause.verb = draw.verb_named["werden"]
+            clause.modal, clause.tense = draw.modal_named["wollen"], "present"
+        clause.predicate = NounPhrase(job, "", english_determiner="a", feminine=woman)
+        if clause.modal is None and draw.chance(0.45):
+            word = draw.adjective(job)
+            if word is not None:
+                clause.predicate = NounPhrase(job, "a", adjectives=(word,), feminine=woman)
+        clause.negated = clause.modal is None and draw.chance(0.2)
+    return Sentence(clause)
+
+
+def some_age(draw: Draw) -> Slot:
+    years = draw.random.randint(2, 99)
+    return Fixed(f"{numerals.german_number(years)} Jahre alt", f"{numerals.english_number(years)} years old")
+
+
+def naming(draw: Draw) -> Clause:
+    noun = draw.noun(("family", "relation", "pet"))
+    subject = NounPhrase(noun, possessive_of(draw, None))
+    if noun.gender == "p":
+        subject = NounPhrase(draw.noun_named["Hund"], "my")
+        draw.nouns.append("Hund")
+    draw.verbs.append("heißen")
+    tree = Clause(draw.verb_named["heißen"], subject)
+    if noun.gender == "f":
+        tree.predicate = draw.pick([n for n in map(as_name, draw.first_names) if n.gender == "f"])
+    else:
+        tree.predicate = draw.pick([n for n in map(as_name, draw.first_names) if n.gender == "m"])
+    return tree
+
+
+def superlative(draw: Draw) -> Sentence:
+    """This is the biggest house in the city."""
+    draw.verbs.append("sein")
+    noun = draw.noun(
+        ("building", "town", "vehicle", "thing", "film", "text", "animal", "person", "Park", "Wald")
+    )
+    words = [a for a in draw.adjectives_of(noun) if a.superlative]
+    if not words or noun.mass or noun.gender == "p":
+        return superlative(draw)
+    word = draw.pick(words)
+    draw.adjectives.append(word.german)
+    phrase = NounPhrase(noun, "the", adjectives=(word,), degree="superlative")
+    if "family" in noun.classes:
+        phrase.determiner = possessive_of(draw, None)
+        phrase.degree = "comparative" if word.german in ("alt", "jung") else "positive"
+    tree = Clause(draw.verb_named["sein"], Fixed("das", "this"), predicate=phrase)
+    dice = draw.random.random()
+    if "town" in noun.classes or "building" in noun.classes or dice < 0.3:
+        inside = draw.noun(("settlement",))
+        phrase.attribute = Prepositional(
+            "in", "in", DATIVE, NounPhrase(inside, "the" if dice < 0.7 else "our")
+        )
+    elif dice < 0.5:
+        phrase.attribute = city_or_country(draw, "country" if draw.chance(0.5) else "city", DATIVE)
+    tree.tense = "past" if draw.chance(0.15) else "present"
+    return Sentence(tree)
+
+
+def sensation(draw: Draw) -> Sentence:
+    """The soup tastes good; she feels ill."""
+    degree = draw.pick(draw.adverbs("degree"))
+    if draw.chance(0.5):
+        verb = draw.verb_named["schmecken"]
+        subject: Slot = noun_phrase(draw, verb.subject, indefinite=0.0, adjectives=0.3)
+        words = ("gut", "schlecht", "süß", "frisch")
+    else:
+        verb = draw.verb_named["sich fühlen"]
+        subject = some_subject(draw, ("person",))
+        words = ("gut", "schlecht", "krank", "müde", "gesund", "stark", "schwach", "glücklich", "nervös")
+    draw.verbs.append(verb.german)
+    word = draw.pick([a for a in draw.lexicon.adjectives if a.german in words])
+    draw.adjectives.append(word.german)
+    intensifier = Fixed(degree.german, degree.english) if draw.chance(0.3) else None
+    tree = Clause(verb, subject, predicate=Property(word, intensifier))
+    tree.tense = "past" if draw.chance(0.35) else "present"
+    tree.negated = intensifier is None and subject != Pronoun("nobody") and draw.chance(0.2)
+    keep_kein_clear(tree)
+    return Sentence(tree)
+
+
+def possession(draw: Draw) -> Sentence:
+    """My father's car, Anna's new dress, the door of the house, the biggest house in the city."""
+    clause = (
+        quality_clause(draw) if draw.chance(0.5) else draw_clause(draw, draw.verb_named[draw.pick(OWNING)])
+    )
+    name = "subject" if clause.predicate is not None else "direct"
+    dice = draw.random.random()
+    if dice < 0.3:
+        noun = draw.noun(("opening", "Dach", "Wand"))
+        whole = NounPhrase(draw.noun(("dwelling", "room", "Schule", "Hotel", "Kirche")))
+        owned = NounPhrase(noun, "the", owner=whole)
+    else:
+        noun = draw.noun(("own", "clothing", "pet", "device", "text", "flat", "container"))
+        owner = some_name(draw) if dice < 0.6 else some_owner(draw)
+        owned = NounPhrase(noun, "the", owner=owner, plural=draw.chance(0.15))
+    if name == "subject":
+        word = draw.adjective(noun)
+        clause.predicate = Property(word) if word else as_name(draw.first_names[0])
+        if word is None:
+            clause = draw_clause(draw, draw.verb_named["sehen"], mood="past")
+            name = "direct"
+    elif draw.chance(0.4):
+        word = draw.adjective(noun)
+        owned.adjectives = (word,) if word else ()
+    setattr(clause, name, owned)
+    return Sentence(clause)
+
+
+def some_owner(draw: Draw) -> NounPhrase:
+    noun = draw.noun(("family", "relation", "child", "job"))
+    if "family" in noun.classes or ("relation" in noun.classes and draw.chance(0.6)):
+        return NounPhrase(noun, possessive_of(draw, None), plural=noun.gender == "p")
+    return NounPhrase(noun, "the")
+
+
+def _kind(noun: Noun) -> str:
+
+    for kind in KINDS:
+        if kind in noun.classes:
+            return kind
+    return ""
+
+
+def as_name(word: Word) -> Name:
+
+    assert isinstance(word, Word)
+    return Name(word.german, word.english, word.use)

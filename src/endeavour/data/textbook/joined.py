@@ -1,0 +1,264 @@
+"""Draws sentences of two clauses: conjunctions, dependent clauses and infinitives."""
+
+from endeavour.data.textbook.adverbials import some_place
+from endeavour.data.textbook.clauses import draw_clause, human_verb, keep_kein_clear, voluntary_verb
+from endeavour.data.textbook.descriptions import quality_clause
+from endeavour.data.textbook.draw import Draw
+from endeavour.data.textbook.entries import Verb
+from endeavour.data.textbook.german import gender_of
+from endeavour.data.textbook.phrases import some_pronoun, some_subject
+from endeavour.data.textbook.simple import ask_for
+from endeavour.data.textbook.trees import (
+    Clause,
+    Fixed,
+    Name,
+    NounPhrase,
+    Pair,
+    Pronoun,
+    Property,
+    Sentence,
+    Slot,
+    Subordinate,
+)
+
+CAUSES = ("müde", "krank", "hungrig", "durstig", "nervös", "traurig", "glücklich")
+MAIN_MOODS = ("past", "now", "modal", "future", "bare")
+GOING = ("gehen", "kommen", "fahren", "reisen", "fliegen", "laufen")
+PURPOSES = (
+    "besuchen", "treffen", "abholen", "helfen", "gratulieren", "danken", "kaufen", "suchen", "zurückgeben",
+    "lernen", "arbeiten", "einkaufen", "sehen", "sich erholen", "sich ausruhen", "feiern", "sprechen",
+    "sich entschuldigen", "teilnehmen", "essen", "trinken", "holen", "fotografieren", "bewundern",
+    "sich treffen", "bringen", "zeigen", "zurückbringen", "schlafen", "tanzen", "wandern", "schwimmen",
+    "mitbringen", "kochen",
+)  # fmt: skip
+
+
+def pronoun_for(subject: Slot | None) -> Pronoun:
+    """The pronoun that takes up a subject again."""
+    if isinstance(subject, Pronoun):
+        return subject if subject.key != "who" else Pronoun("he")
+    if isinstance(subject, Pair):
+        return Pronoun("we" if isinstance(subject.second, Pronoun) else "they")
+    if isinstance(subject, Name):
+        return Pronoun("he" if subject.gender == "m" else "she")
+    assert isinstance(subject, NounPhrase)
+    gender = gender_of(subject)
+    if gender == "p" or subject.determiner == "every":
+        return Pronoun("they")
+    if "person" in subject.noun.classes and gender != "n":
+        return Pronoun("he" if gender == "m" else "she")
+    return Pronoun("it_" + gender)
+
+
+def main_person(draw: Draw, mood: str = "", verb: Verb | None = None) -> Clause:
+    """A clause about a person whom a second clause can take up by a pronoun."""
+    while True:
+        subject = some_subject(draw, ("person",))
+        if isinstance(subject, NounPhrase) and (gender_of(subject) == "n" or subject.determiner == "every"):
+            continue
+        return draw_clause(draw, verb or human_verb(draw), subject, mood or draw.pick(MAIN_MOODS), plain=True)
+
+
+def cause_of(draw: Draw, person: Slot, past: bool) -> Clause:
+    """Why somebody does something: he is tired, has no time, has to work, it rains."""
+    tense = "past" if past else "present"
+    dice = draw.random.random()
+    if dice < 0.25:
+        word = draw.pick([a for a in draw.lexicon.adjectives if a.german in CAUSES])
+        draw.adjectives.append(word.german)
+        draw.verbs.append("sein")
+        intensifier = Fixed("sehr", "very") if draw.chance(0.3) else None
+        return Clause(draw.verb_named["sein"], person, predicate=Property(word, intensifier), tense=tense)
+    if dice < 0.38:
+        noun = draw.noun(("Zeit", "Geld", "Auto", "Termin", "Prüfung", "Problem", "Handy"))
+        kind = "no" if noun.german in ("Zeit", "Geld", "Auto", "Handy") else "a"
+        draw.verbs.append("haben")
+        return Clause(draw.verb_named["haben"], person, NounPhrase(noun, kind), tense=tense)
+    if dice < 0.5:
+        verb = draw.pick(draw.verbs_by_frame["weather"])
+        draw.verbs.append(verb.german)
+        return Clause(verb, Pronoun("it_n"), tense=tense, progressive=True)
+    if dice < 0.8:
+        clause = draw_clause(draw, human_verb(draw), person, "bare", plain=True)
+        if not clause.verb.simple:
+            clause.modal = draw.modal_named[draw.pick(("müssen", "wollen", "können", "dürfen"))]
+            clause.negated = clause.modal.german in ("können", "dürfen")
+            keep_kein_clear(clause)
+        clause.tense = tense
+        return clause
+    return draw_clause(draw, human_verb(draw), person, "past" if past else "future", plain=True)
+
+
+def because(draw: Draw) -> Sentence:
+    past = draw.chance(0.45)
+    main = main_person(draw, "past" if past else "")
+    main.frequency = None
+    person = pronoun_for(main.subject)
+    german, english = ("weil", "because") if draw.chance(0.7) else ("obwohl", "although")
+    clause = cause_of(draw, person, past)
+    first = draw.chance(0.22)
+    if first:
+        main.subject, clause.subject = swap_subjects(main, clause)
+    return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
+
+
+def swap_subjects(main: Clause, clause: Clause) -> tuple[Slot | None, Slot | None]:
+    """When the dependent clause comes first, it names the person and the main clause has the pronoun."""
+    weather = isinstance(clause.subject, Pronoun) and clause.subject.key == "it_n"
+    if weather:
+        return main.subject, clause.subject
+    return pronoun_for(main.subject), main.subject
+
+
+def condition(draw: Draw) -> Sentence:
+    """If it rains, ...; when ..., before ..., after ..."""
+    main = main_person(draw, draw.pick(("future", "modal", "bare")))
+    main.negated = main.negated and main.tense != "future"
+    person = pronoun_for(main.subject)
+    dice = draw.random.random()
+    if dice < 0.65:
+        clause = cause_of(draw, person if draw.chance(0.6) else some_pronoun(draw), False)
+        clause.progressive = False
+        clause.tense = "present"
+        german, english = "wenn", "if"
+    elif dice < 0.85:
+        clause = draw_clause(draw, human_verb(draw), person, "bare", plain=True)
+        german, english = "bevor", "before"
+    else:
+        main = main_person(draw, "past")
+        main.negated = False
+        clause = draw_clause(draw, human_verb(draw), pronoun_for(main.subject), "bare", plain=True)
+        clause.tense, clause.negated = "pluperfect", False
+        german, english = "nachdem", "after"
+    first = draw.chance(0.5)
+    if (first and clause.subject is person and not isinstance(clause.subject, Pronoun)) or (first and clause.subject == pronoun_for(main.subject)):
+        main.subject, clause.subject = swap_subjects(main, clause)
+    return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
+
+
+def past_moment(draw: Draw) -> Sentence:
+    """When I was a child, ...: als."""
+    main = main_person(draw, "past")
+    main.time, main.negated = None, False
+    person = pronoun_for(main.subject)
+    dice = draw.random.random()
+    if dice < 0.3:
+        plural = person.key in ("we", "they", "you_all")
+        draw.nouns.append("Kind")
+        child = NounPhrase(draw.noun_named["Kind"], "a", plural=plural)
+        clause = Clause(draw.verb_named["sein"], person, predicate=child, tense="past")
+    elif dice < 0.5:
+        clause = cause_of(draw, person, True)
+    elif dice < 0.75:
+        clause = draw_clause(
+            draw, draw.verb_named[draw.pick(("wohnen", "ankommen", "aufstehen"))], person, "past", True
+        )
+        clause.negated = False
+    else:
+        clause = draw_clause(draw, human_verb(draw), person, "past", plain=True)
+        clause.negated = False
+    first = draw.chance(0.6)
+    if first:
+        main.subject, clause.subject = swap_subjects(main, clause)
+    return Sentence(main, subordinate=Subordinate("finite", clause, "als", "when", first))
+
+
+def with_complement(draw: Draw) -> Sentence:
+    """I know that ..., he does not know where ..."""
+    verb = draw.pick([v for v in draw.lexicon.verbs if v.frame.startswith("that")])
+    draw.verbs.append(verb.german)
+    main = Clause(verb, some_subject(draw, ("person",)))
+    inner = draw_clause(draw) if draw.chance(0.7) else quality_clause(draw, past=False)
+    inner.front = ""
+    inner.reason = None
+    if verb.german != "wissen" or draw.chance(0.4):
+        return Sentence(main, subordinate=Subordinate("finite", inner, "dass", "that"))
+    main.negated = draw.chance(0.6)
+    inner.negated = False
+    inner.aspect = "already" if inner.aspect == "yet" else inner.aspect
+    if inner.predicate is not None or draw.chance(0.35):
+        main.negated = True
+        return Sentence(main, subordinate=Subordinate("finite", inner, "ob", "whether"))
+    inner.attitude = ""
+    ask_for(draw, inner)
+    return Sentence(main, subordinate=Subordinate("question", inner))
+
+
+def with_infinitive(draw: Draw) -> Sentence:
+    """He tries to ..., in order to ..."""
+    if draw.chance(0.5):
+        verb = draw.pick([v for v in draw.lexicon.verbs if v.frame.split()[-1:] == ["to"]])
+        draw.verbs.append(verb.german)
+        subject = some_subject(draw, ("person",))
+        main = Clause(verb, subject)
+        if verb.simple:
+            main.tense = "present"
+        elif draw.chance(0.6) or verb.german != "versuchen":
+            main.tense = "past"
+        else:
+            main.progressive = True
+        form = "infinitive"
+    else:
+        main = main_person(
+            draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_named[draw.pick(GOING)]
+        )
+        main.negated = False
+        subject, form = main.subject, "purpose"
+    verb = draw.verb_named[draw.pick(PURPOSES)] if form == "purpose" else voluntary_verb(draw)
+    clause = draw_clause(draw, verb, subject, "bare", plain=True)
+    if draw.chance(0.25):
+        clause.place = clause.place or some_place(draw, verb.where, subject)
+    return Sentence(main, subordinate=Subordinate(form, clause))
+
+
+def joined_clauses(draw: Draw) -> Sentence:
+    """..., and ...; ..., but it ...; ..., therefore ..."""
+    dice = draw.random.random()
+    if dice < 0.35:
+        return thing_again(draw)
+    main = main_person(draw, "past" if draw.chance(0.4) else "")
+    past = main.tense == "past"
+    person = pronoun_for(main.subject)
+    if dice < 0.65:
+        cause = cause_of(draw, person, past)
+        main.subject, cause.subject = swap_subjects(main, cause)
+        return Sentence(cause, joined=main, conjunction=Fixed("deshalb", "therefore"), inverted=True)
+    word = Fixed("aber", "but") if dice < 0.85 else Fixed("und", "and")
+    other = some_subject(draw, ("person",))
+    second = draw_clause(draw, human_verb(draw), other, "past" if past else draw.pick(MAIN_MOODS), plain=True)
+    second.negated = word.english == "but" and not second.frequency and draw.chance(0.4)
+    keep_kein_clear(second)
+    return Sentence(main, joined=second, conjunction=word)
+
+
+def thing_again(draw: Draw) -> Sentence:
+    """The soup is hot, but it tastes good: the pronoun follows the German gender."""
+    verb = draw.verb_named[
+        draw.pick(("kaufen", "sehen", "haben", "suchen", "bekommen", "lesen", "bestellen"))
+    ]
+    while True:
+        main = draw_clause(draw, verb, mood=draw.pick(("past", "bare")), plain=True)
+        direct = main.direct
+        if isinstance(direct, NounPhrase) and not direct.noun.mass and "person" not in direct.noun.classes:
+            break
+    main.negated = False
+    word = draw.adjective(direct.noun)
+    it = pronoun_for(direct)
+    if direct.determiner == "every" or gender_of(direct) == "p":
+        it = Pronoun("they")
+    if word is None or word in direct.adjectives:
+        second = draw_clause(
+            draw, draw.verb_named[draw.pick(("vergessen", "verkaufen", "mögen"))], main.subject, "bare", True
+        )
+        second.subject = pronoun_for(main.subject) if not isinstance(main.subject, Pronoun) else main.subject
+        second.direct, second.tense = it, main.tense
+    else:
+        draw.verbs.append("sein")
+        second = Clause(
+            draw.verb_named["sein"], it, predicate=Property(word, Fixed("sehr", "very")), tense=main.tense
+        )
+        if draw.chance(0.4):
+            assert isinstance(second.predicate, Property)
+            second.predicate.intensifier = Fixed("zu", "too")
+    conjunction = Fixed("und", "and") if draw.chance(0.4) else Fixed("aber", "but")
+    return Sentence(main, joined=second, conjunction=conjunction)

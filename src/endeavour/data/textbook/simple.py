@@ -1,0 +1,238 @@
+"""Draws sentences of one clause: statements, questions, commands, what there is, prices and times."""
+
+from endeavour.data.textbook import numerals
+from endeavour.data.textbook.adverbials import city_or_country, clock_time, some_manner, some_place
+from endeavour.data.textbook.clauses import (
+    draw_clause,
+    front_something,
+    human_verb,
+    keep_kein_clear,
+    set_tense,
+    voluntary_verb,
+)
+from endeavour.data.textbook.draw import Draw
+from endeavour.data.textbook.morphology_german import DATIVE
+from endeavour.data.textbook.phrases import noun_phrase, some_name, titled_name
+from endeavour.data.textbook.trees import (
+    Clause,
+    Fixed,
+    NounPhrase,
+    Pair,
+    Phrase,
+    Pronoun,
+    Sentence,
+    Slot,
+)
+
+WH_TIME = Fixed("wann", "when")
+WH_PLACE = Fixed("wo", "where")
+WH_DIRECTION = Fixed("wohin", "where")
+WH_REASON = Fixed("warum", "why")
+EXISTENCE = (
+    (("town",), ("settlement",)),
+    (("furniture",), ("room",)),
+    (("Park", "Fluss", "Brücke", "Wiese", "Spielplatz"), ("settlement",)),
+    (("food", "dish"), ("Küche",)),
+    (("plant",), ("Garten", "Park", "Wald")),
+    (("wild",), ("Zoo",)),
+    (("farm",), ("Bauernhof",)),
+)
+
+
+def whom_spoken_to(draw: Draw) -> Phrase:
+    """The vocative that tells du, ihr and Sie apart."""
+    if draw.you == "you_formal":
+        return titled_name(draw)
+    if draw.you == "you":
+        return some_name(draw)
+    if draw.chance(0.4):
+        draw.nouns.append("Kind")
+        return NounPhrase(draw.noun_named["Kind"], "", plural=True)
+    first = some_name(draw)
+    return Pair(first, some_name(draw))
+
+
+def addressed(draw: Draw) -> Sentence:
+    """Mrs. Weber, can you ...? Children, you have to ..."""
+    dice = draw.random.random()
+    verb = human_verb(draw)
+    if dice < 0.4:
+        return command(draw)
+    tree = Sentence(draw_clause(draw, verb, Pronoun(draw.you)), vocative=whom_spoken_to(draw))
+    if dice < 0.8:
+        as_question(draw, tree)
+    return tree
+
+
+def statement(draw: Draw) -> Sentence:
+    tree = Sentence(draw_clause(draw))
+    subject = tree.main.subject
+    if isinstance(subject, Pronoun) and draw.you == "you" and subject.key == "you" and draw.chance(0.3):
+        tree.vocative = some_name(draw)
+    return tree
+
+
+def command(draw: Draw) -> Sentence:
+    """Open the window! Mrs. Weber, please open the window!"""
+    verb = voluntary_verb(draw)
+    clause = draw_clause(draw, verb, Pronoun(draw.you), mood="bare", plain=True)
+    tree = Sentence(clause, "imperative", draw.you)
+    if verb.manner and draw.chance(0.35):
+        clause.manner = some_manner(draw, verb)
+    elif draw.chance(0.3):
+        word = draw.pick([a for a in draw.adverbs("time", "future") if " " not in a.english])
+        clause.time = Fixed(word.german, word.english)
+    clause.negated = clause.manner is None and clause.time is None and draw.chance(0.2)
+    keep_kein_clear(clause)
+    tree.please = not clause.negated and draw.chance(0.4)
+    if draw.you != "you" or draw.chance(0.35):
+        tree.vocative = whom_spoken_to(draw)
+    return tree
+
+
+def yes_no_question(draw: Draw) -> Sentence:
+    subject = Pronoun(draw.you) if draw.chance(0.45) else None
+    verb = human_verb(draw) if subject else None
+    tree = Sentence(draw_clause(draw, verb, subject))
+    as_question(draw, tree)
+    return tree
+
+
+def wh_question(draw: Draw) -> Sentence:
+    subject = Pronoun(draw.you) if draw.chance(0.35) else None
+    clause = draw_clause(draw, human_verb(draw) if subject else None, subject)
+    tree = Sentence(clause)
+    as_question(draw, tree)
+    clause.attitude = clause.aspect = ""
+    if clause.tense == "perfect":
+        clause.tense = "past"
+    ask_for(draw, clause)
+    return tree
+
+
+def as_question(draw: Draw, tree: Sentence) -> None:
+    tree.kind = "question"
+    clause = tree.main
+    clause.front = ""
+    clause.negated = False
+    clause.reason = None
+    if clause.aspect in ("yet", "never", "just"):
+        clause.aspect = "ever" if clause.aspect == "never" else "already"
+
+
+def ask_for(draw: Draw, clause: Clause) -> None:
+    """Turns one slot into the question."""
+    verb = clause.verb
+    choices = ["time", "reason"] if clause.tense != "since" and verb.frame != "swap" else []
+    if verb.simple:
+        choices = ["reason"]
+    choices += ["place"] if verb.where or verb.frame in ("loc", "on") else []
+    choices += ["direction"] * 2 if verb.frame in ("dir", "acc onto") else []
+    choices += ["subject"] if verb.subject[:1] == ("person",) and verb.frame != "swap" else []
+    choices += ["direct"] * 3 if verb.frame in ("acc", "acc?") and clause.direct is not None else []
+    choices += ["indirect"] if verb.frame == "dat" else []
+    choices += ["oblique"] * 2 if verb.frame == "oblique" else []
+    if verb.frame == "swap":
+        choices = ["reason", "subject"]
+    name = draw.pick(choices)
+    clause.front = name
+    if name == "time":
+        clause.time, clause.frequency = WH_TIME, None
+    elif name == "reason":
+        clause.reason = WH_REASON
+        clause.time = clause.time if clause.tense in ("past", "future") and draw.chance(0.4) else None
+    elif name == "place":
+        clause.place = WH_PLACE
+    elif name == "direction":
+        clause.direction = WH_DIRECTION
+    elif name == "subject" and verb.frame != "swap":
+        clause.subject = Pronoun("who")
+    else:
+        setattr(clause, name, question_word(draw, getattr(clause, name)))
+
+
+def question_word(draw: Draw, slot: Slot) -> Slot:
+    """who, what, or which for the thing that a slot held."""
+    if not isinstance(slot, NounPhrase):
+        return Pronoun("who")
+    if slot.noun.gender != "p" and not slot.noun.mass and not slot.owner and draw.chance(0.5):
+        slot.determiner, slot.english_determiner, slot.count = "which", None, 0
+        return slot
+    return Pronoun("who" if "person" in slot.noun.classes else "what")
+
+
+def existence(draw: Draw) -> Sentence:
+    """There is a big park in the city."""
+    verb = draw.verb_named["es geben"]
+    draw.verbs.append(verb.german)
+    inside = draw.pick(EXISTENCE)
+    direct = noun_phrase(draw, inside[0], indefinite=1.0, adjectives=0.5)
+    if direct.determiner == "all":
+        direct.determiner = "many"
+    tree = Clause(verb, direct=direct)
+    tree.place = some_place(draw, inside[1])
+    if draw.chance(0.25):
+        tree.tense = "past"
+    if draw.chance(0.3) and direct.determiner == "a" and not direct.adjectives and not direct.plural:
+        direct.determiner = "no"
+    tree.front = "place" if draw.chance(0.4) else ""
+    question = draw.chance(0.15) and direct.determiner != "no"
+    if question:
+        tree.front = ""
+    return Sentence(tree, "question" if question else "statement")
+
+
+def figures(draw: Draw) -> Sentence:
+    """Prices, durations, clock times, dates and the weather."""
+    dice = draw.random.random()
+    if dice < 0.3:
+        verb = draw.verb_named["kosten"]
+        tree = Clause(verb, noun_phrase(draw, verb.subject, indefinite=0.1))
+        tree.predicate = numerals.price(draw.random.randint(2, 150), draw.chance(0.6))
+    elif dice < 0.5:
+        verb = draw.verb_named["dauern"]
+        event = noun_phrase(draw, verb.subject, indefinite=0.0)
+        tree = Clause(verb, event)
+        units = ("day", "week") if "trip" in event.noun.classes else ("hour", "minute")
+        tree.predicate = numerals.span(draw.random.randint(1, 12), draw.pick(units))
+        tree.tense = "past" if draw.chance(0.3) else "present"
+    elif dice < 0.7:
+        verb = draw.pick(draw.verbs_by_frame["weather"])
+        draw.verbs.append(verb.german)
+        tree = Clause(verb, Pronoun("it_n"))
+        mood = draw.pick(("past", "now", "now", "future", "habit"))
+        set_tense(draw, tree, mood, False)
+        if mood in ("past", "now") and draw.chance(0.6):
+            kind = "city" if draw.chance(0.6) else "country"
+            tree.place = city_or_country(draw, kind, DATIVE)
+        front_something(draw, tree)
+        return Sentence(tree)
+    else:
+        return Sentence(time_of_day(draw))
+    draw.verbs.append(verb.german)
+    if isinstance(tree.subject, NounPhrase) and tree.subject.determiner in ("all", "some", "every", ""):
+        tree.subject.determiner, tree.subject.count = "the", 0
+    return Sentence(tree)
+
+
+def time_of_day(draw: Draw) -> Clause:
+    """It is half past three; today is the third of May; the film begins at eight o'clock."""
+    being = draw.verb_named["sein"]
+    dice = draw.random.random()
+    if dice < 0.3:
+        hour, minute = draw.random.randint(1, 12), draw.pick((0, 30, 15, 45, 5, 10, 20, 40, 50, 55))
+        draw.verbs.append("sein")
+        return Clause(being, Pronoun("it_n"), predicate=numerals.clock(hour, minute))
+    if dice < 0.55:
+        day, month = draw.random.randint(1, 31), draw.pick(draw.calendar["month"])
+        name, word = draw.pick((("today", "heute"), ("tomorrow", "morgen")))
+        predicate = Fixed(
+            f"der {numerals.german_ordinal(day, 'e')} {month.german}",
+            f"the {numerals.english_ordinal(day)} of {month.english}",
+        )
+        draw.verbs.append("sein")
+        return Clause(being, Fixed(word, name), predicate=predicate)
+    verb = draw.verb_named[draw.pick(("beginnen", "enden", "anfangen", "abfahren", "ankommen", "aufstehen"))]
+    tree = draw_clause(draw, verb, mood="bare", plain=True)
+    tree.time = clock_time(draw, figures=verb.german in ("abfahren", "ankommen"))
+    return tree

@@ -1,0 +1,55 @@
+"""Fixtures that several test folders share."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+WORDS = {
+    "a": "ein",
+    "the": "der",
+    "dog": "Hund",
+    "man": "Mann",
+    "tree": "Baum",
+    "sees": "sieht",
+    "finds": "findet",
+    "old": "alte",
+    "green": "grüne",
+    "and": "und",
+    "today": "heute",
+    "often": "oft",
+}
+
+
+@pytest.fixture(scope="session")
+def parallel_files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides of a `files` corpus: a few hundred word-for-word translations."""
+    folder = tmp_path_factory.mktemp("corpus")
+    draw = random.Random(0)
+    lines = {tuple(draw.choices(list(WORDS), k=draw.randint(3, 8))) for _ in range(460)}
+    ordered = sorted(lines)
+    overrides = ["corpus=files", "tokenizer=bpe2k", "tokenizer.vocabulary_size=300"]
+    for split, rows in (("train", ordered[:-60]), ("validation", ordered[-60:-30]), ("test", ordered[-30:])):
+        english, german = folder / f"{split}.en", folder / f"{split}.de"
+        english.write_text("".join(" ".join(row) + "\n" for row in rows), "utf-8")
+        german.write_text("".join(" ".join(WORDS[word] for word in row) + "\n" for row in rows), "utf-8")
+        overrides.append(f"corpus.splits.{split}=[{english},{german}]")
+    return overrides
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[str]:
+    """Overrides that keep a test's files in its own folder, on a model of a few thousand parameters."""
+    return [
+        f"data_folder={tmp_path / 'data'}",
+        f"output_folder={tmp_path / 'outputs'}",
+        "tracking=none",
+        "training=smoke",
+        "model.width=16",
+        "model.feed_forward=32",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "model.num_heads=2",
+        "evaluation.bootstrap_samples=40",
+        "device=cpu",
+    ]

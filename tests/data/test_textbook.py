@@ -1,0 +1,276 @@
+"""Properties of the textbook corpus: its splits, its lexicon and the shape of its sentences."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from endeavour.data.textbook import entries, textbook_splits
+from endeavour.data.textbook.draw import Draw
+from endeavour.data.textbook.entries import load_lexicon, read_table
+from endeavour.data.textbook.generate import held_out
+from endeavour.data.textbook.sentences import CONSTRUCTIONS, draw_sentence
+from endeavour.errors import UserError
+
+Splits = dict[str, list[tuple[str, str]]]
+
+TRAIN_PAIRS = 34_000
+EVALUATION = ("validation", "test", "test_unseen")
+
+
+def drawn(seed: int, train_pairs: int) -> Splits:
+    return {name: list(pairs) for name, pairs in textbook_splits(seed, train_pairs).items()}
+
+
+@pytest.fixture(scope="module")
+def splits() -> Splits:
+    return drawn(1, TRAIN_PAIRS)
+
+
+@pytest.fixture(scope="module")
+def texts(splits: Splits) -> tuple[str, str]:
+    """All English and all German training text."""
+    english, german = zip(*splits["train"], strict=True)
+    return "\n".join(english), "\n".join(german)
+
+
+def test_sizes(splits: Splits) -> None:
+    assert {name: len(pairs) for name, pairs in splits.items()} == {
+        "train": TRAIN_PAIRS,
+        "validation": 1000,
+        "test": 1000,
+        "test_unseen": 1000,
+    }
+
+
+def test_same_seed_same_pairs() -> None:
+    assert drawn(3, 300) == drawn(3, 300)
+    assert drawn(3, 300) != drawn(4, 300)
+
+
+def test_same_pairs_in_another_process() -> None:
+    code = "from endeavour.data.textbook import textbook_splits; print(list(textbook_splits(5, 40)['train']))"
+    command = [sys.executable, "-c", code]
+    other = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
+    assert other.strip() == str(drawn(5, 40)["train"])
+
+
+def test_shorter_training_split_is_the_beginning_of_a_longer_one(splits: Splits) -> None:
+    short = drawn(1, 500)
+    assert short["train"] == splits["train"][:500]
+    assert all(short[name] == splits[name] for name in EVALUATION)
+
+
+def test_training_pairs_are_distinct(splits: Splits) -> None:
+    sources = [source for source, _ in splits["train"]]
+    assert len(set(sources)) == len(sources)
+
+
+def test_english_decides_german(splits: Splits) -> None:
+    """No English sentence has two translations, in whatever split."""
+    translations: dict[str, str] = {}
+    for pairs in splits.values():
+        for source, target in pairs:
+            assert translations.setdefault(source, target) == target
+
+
+def test_no_sentence_stands_in_two_splits(splits: Splits) -> None:
+    names = list(splits)
+    for side in (0, 1):
+        sentences = {name: {pair[side] for pair in splits[name]} for name in names}
+        for number, name in enumerate(names):
+            for other in names[number + 1 :]:
+                assert not sentences[name] & sentences[other]
+
+
+def sentences_with_words(seed: int, count: int) -> Iterator[Draw]:
+    draw = Draw(load_lexicon(), seed)
+    for _ in range(count):
+        draw_sentence(draw)
+        yield draw
+
+
+def test_unseen_combinations_are_never_in_training(splits: Splits) -> None:
+    """Judged by the words themselves: the forms of a held-out triple's three words share no training sentence.
+
+    Every sentence of the unseen test was drawn with a held-out triple; here the nouns and adjectives that do not
+    change their form in a sentence of the pattern "Der NOUN ist ADJECTIVE." are looked up in the training text.
+    """
+    lexicon = load_lexicon()
+    nouns = {noun.german for noun in lexicon.nouns}
+    adjectives = {word.german for word in lexicon.adjectives}
+    pattern = re.compile(r"^(?:Der|Die|Das) (\S+) ist (\S+)\.$")
+
+    def combinations(name: str) -> set[tuple[str, str]]:
+        found = (pattern.match(target) for _, target in splits[name])
+        return {(m[1], m[2]) for m in found if m and m[1] in nouns and m[2] in adjectives}
+
+    assert combinations("train")
+    assert all(not held_out(noun, "sein", adjective) for noun, adjective in combinations("train"))
+    assert all(held_out(noun, "sein", adjective) for noun, adjective in combinations("test_unseen"))
+
+
+def test_every_word_of_the_unseen_split_occurs_in_training(splits: Splits) -> None:
+    def words(name: str, side: int) -> set[str]:
+        return {word for pair in splits[name] for word in re.findall(r"[^\W\d]+", pair[side])}
+
+    for side in (0, 1):
+        missing = words("test_unseen", side) - words("train", side)
+        assert len(missing) <= 0.01 * len(words("test_unseen", side)), missing
+
+
+def test_sentences_look_like_sentences(splits: Splits) -> None:
+    for pairs in splits.values():
+        for pair in pairs:
+            for text in pair:
+                assert text[0].isupper(), text
+                assert text[-1] in ".?!", text
+                assert "  " not in text, text
+                assert not re.search(r" [,.?!]|,,|,[.?!]|None", text), text
+
+
+def test_nouns_are_capitalised(texts: tuple[str, str]) -> None:
+    words = set(re.findall(r"\b[a-zäöü]\w*", texts[1]))
+    forms = {noun.german for noun in load_lexicon().nouns} | {noun.plural for noun in load_lexicon().nouns}
+    assert not {form.lower() for form in forms if form} & words - {
+        "see",
+        "essen",
+        "arm",
+        "morgen",
+        "deutsch",
+    } - {adjective.german for adjective in load_lexicon().adjectives}
+
+
+def test_every_entry_is_used(texts: tuple[str, str]) -> None:
+    english, german = texts
+    lexicon = load_lexicon()
+    german_words = set(re.findall(r"[\w-]+", german))
+    for noun in lexicon.nouns:
+        assert {noun.german, noun.genitive, noun.plural} & german_words, noun.german
+    for verb in lexicon.verbs:
+        participle = verb.participle.split(" ")[-1]
+        plain = {"dauern", "kosten", "heißen", "es geben", "haben", "sein", "kennen"}
+        assert participle in german_words or verb.german in plain, verb.german
+    for adjective in lexicon.adjectives:
+        assert any(word.startswith(adjective.stem) for word in german_words), adjective.german
+    for entry in (*lexicon.adverbs, *lexicon.names, *lexicon.places, *lexicon.prepositions):
+        assert entry.german.lower() in german.lower(), entry.german
+        assert entry.english.lower() in english.lower(), entry.english
+    for modal in lexicon.modals:
+        assert {form for form in lexicon.finite_forms[modal.german, "present"]} & german_words
+
+
+def test_lexicon_is_large_enough() -> None:
+    assert load_lexicon().size() >= 400
+
+
+@pytest.mark.parametrize(
+    ("phenomenon", "pattern"),
+    [
+        ("perfect with sein", r"\bist \w.* gegangen\."),
+        ("perfect with haben", r"\bhat \w.* gekauft\."),
+        ("separable verb", r"\bsteht .*\bauf\."),
+        ("reflexive dative", r"\bmir .*die Zähne"),
+        ("dative plural", r"\bden Kindern\b"),
+        ("genitive", r"\bmeines \w+s\b"),
+        ("weak noun", r"\bden (?:\w+en )?Studenten\b"),
+        ("strong ending", r"\bkaltes Wasser\b|\bkaltem Wasser\b"),
+        ("verb-final weil", r", weil er .* hat\."),
+        ("verb-final dass", r", dass .* (?:hat|ist|wird|will)\."),
+        ("wenn first", r"^Wenn .*, \w+ "),
+        ("obwohl", r"\bobwohl\b"),
+        ("relative dative", r", (?:dem|der|denen) "),
+        ("relative with preposition", r", in (?:dem|der) "),
+        ("whose", r", dessen "),
+        ("kein", r"\bkeine[nmr]?\b"),
+        ("nicht", r"\bnicht\b"),
+        ("yes-no question", r"^(?:Hast|Kannst|Willst) du .*\?"),
+        ("wh-question", r"^W(?:er|en|em|as|o|ann|arum|ohin)\b.*\?"),
+        ("imperative du", r"^(?:Nimm|Lies|Gib|Öffne) .*!"),
+        ("imperative Sie", r", \w+ Sie .*!"),
+        ("imperative ihr", r"^Kinder, .*!"),
+        ("place with dative", r"\bliegt auf dem\b"),
+        ("movement with accusative", r"\bauf den Tisch\b"),
+        ("comparative", r"\bgrößer als\b"),
+        ("superlative", r"\bdas (?:älteste|schönste|größte)\b"),
+        ("clock time", r"\bhalb vier\b"),
+        ("date", r"\bam dritten Mai\b|\bam \w+ten \w+\b"),
+        ("number", r"\beinund\w+zig\b"),
+        ("seit", r"\bseit \w+ \w+"),
+        ("infinitive with zu", r", .*\bzu \w+en\."),
+        ("um zu", r", um .*\bzu\b|, um .*zu\w+"),
+        ("fronted time", r"^Gestern (?:hat|habe|haben|ist|sind|war)\b"),
+        ("gern", r"\bgern\b"),
+        ("pronoun before subject", r"\b(?:mir|mich|ihn|ihm) (?:mein|der|die|das|Anna)\b"),
+    ],
+)
+def test_phenomenon_occurs(texts: tuple[str, str], phenomenon: str, pattern: str) -> None:
+    assert len(re.findall(pattern, texts[1], flags=re.MULTILINE)) >= 5, phenomenon
+
+
+def test_every_construction_can_be_drawn() -> None:
+    draw = Draw(load_lexicon(), 7)
+    for _, construct in CONSTRUCTIONS:
+        for _ in range(50):
+            draw.start("you")
+            construct(draw)
+
+
+def test_average_length(splits: Splits) -> None:
+    lengths = [len(source.split()) for source, _ in splits["train"]]
+    assert 6 <= sum(lengths) / len(lengths) <= 11
+
+
+def test_no_english_word_has_two_translations() -> None:
+    lexicon = load_lexicon()
+    for words in (lexicon.nouns, lexicon.adjectives, lexicon.adverbs, lexicon.modals):
+        english = [word.english for word in words]
+        assert len(set(english)) == len(english)
+    valencies = [
+        (verb.english, verb.frame, verb.english_preposition, verb.subject, verb.object)
+        for verb in lexicon.verbs
+    ]
+    assert len(set(valencies)) == len(valencies)
+
+
+def test_every_class_names_nouns() -> None:
+    lexicon = load_lexicon()
+    known = {name for noun in lexicon.nouns for name in noun.classes} | {"city", "country"}
+    for verb in lexicon.verbs:
+        for name in (*verb.subject, *verb.object, *verb.where):
+            assert name in known, (verb.german, name)
+        manners = {use for adverb in lexicon.adverbs if adverb.kind == "manner" for use in adverb.use.split()}
+        assert set(verb.manner) <= manners, verb.german
+    for adjective in lexicon.adjectives:
+        assert set(adjective.classes) <= known, (adjective.german, set(adjective.classes) - known)
+
+
+def test_malformed_row_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "nouns.tsv"
+    path.write_text("# nouns\ngerman\tgender\nHund\tm\nKatze\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"nouns\.tsv, line 4: 1 cells"):
+        read_table(path)
+
+
+def test_wrong_gender_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in entries.FOLDER.glob("*.tsv"):
+        text = file.read_text(encoding="utf-8").replace("Hund\tm\t", "Hund\tx\t")
+        (tmp_path / file.name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(entries, "FOLDER", tmp_path)
+    with pytest.raises(UserError, match=r"nouns\.tsv, line \d+: gender 'x' of Hund"):
+        load_lexicon.__wrapped__()
+
+
+def test_too_many_pairs_or_too_few() -> None:
+    with pytest.raises(UserError, match="train_pairs is -1"):
+        textbook_splits(1, -1)
+    assert not list(textbook_splits(1, 0)["train"])
+
+
+def test_training_pairs_come_lazily() -> None:
+    """Millions can be asked for; only those that are taken are drawn."""
+    assert len(list(islice(textbook_splits(1, 10_000_000)["train"], 10))) == 10

@@ -1,0 +1,188 @@
+"""The stages together, through the command line, on a corpus of a few hundred sentences."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from endeavour.__main__ import main
+
+
+def endeavour(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Runs a command in this process; returns its exit code."""
+    monkeypatch.setattr(sys, "argv", ["endeavour", *arguments])
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        os.environ.pop("HYDRA_FULL_ERROR", None)
+    return 0
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    return tmp_path / "outputs" / "files-tiny-1"
+
+
+def test_train_evaluate_translate(
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    settings = [*parallel_files, *folders]
+    assert endeavour(monkeypatch, "train", *settings) == 0
+    expected = ["config.yaml", "run.json", "log.jsonl", "curves.png", "summary.json", "model", "checkpoints"]
+    assert all((run_folder / name).exists() for name in expected)
+    start = json.loads((run_folder / "run.json").read_text())[0]
+    assert start["command"][1:] == settings
+    assert start["packages"]["torch"] == torch.__version__
+    assert start["device"]["type"] == "cpu"
+    scores = json.loads((run_folder / "evaluation" / "test-beam" / "scores.json").read_text())
+    assert set(scores["scores"]) == {"bleu", "bleu_lowercased", "chrf", "ter"}
+    assert len((run_folder / "evaluation" / "test-beam" / "hypotheses.txt").read_text().splitlines()) == 30
+    lines = [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
+    assert {line["kind"] for line in lines} == {"train", "validation"}
+    capsys.readouterr()
+
+    # Again: nothing to do. With another setting: refused, by name. Evaluated by the same settings.
+    assert endeavour(monkeypatch, "train", *settings) == 0
+    assert "finished" in capsys.readouterr().err
+    assert endeavour(monkeypatch, "train", *settings, "training.learning_rate=0.5") == 2
+    refusal = capsys.readouterr().err
+    assert all(word in refusal for word in ("training.learning_rate", "name=", "training.restart=true"))
+    assert endeavour(monkeypatch, "eval", *settings, "decoding=greedy", "evaluation.splits=[validation]") == 0
+    assert (run_folder / "evaluation" / "validation-greedy" / "report.html").is_file()
+    assert "BLEU" in capsys.readouterr().out
+
+    # One line out for each line in, whatever it holds; a file and standard output agree.
+    strange = [
+        "the dog sees a tree",
+        "",
+        "  ",
+        "\x00 \u202e",
+        "ä" * 500,
+        "a\rb\x0bc\u2028d",
+        "(x, 'y') ${z} 😀",
+    ]
+    (tmp_path / "in.txt").write_bytes("\n".join(strange).encode() + b"\n\xff\xfe\n")
+    assert (
+        endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", f"input={tmp_path / 'in.txt'}")
+        == 0
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == len(strange) + 1
+    files = [f"input={tmp_path / 'in.txt'}", f"output={tmp_path / 'out.txt'}"]
+    assert endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", *files) == 0
+    assert (tmp_path / "out.txt").read_text("utf-8") == printed
+    n_best = ["text=the dog, (sees) it's", "decoding.num_hypotheses=3"]
+    assert endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", *n_best) == 0
+    scored = [float(line.split("\t")[0]) for line in capsys.readouterr().out.splitlines()]
+    assert len(scored) == 3
+    assert scored == sorted(scored, reverse=True)
+
+
+def test_evaluating_a_run_that_is_not_there_names_those_that_are(
+    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour(monkeypatch, "eval", *folders, "name=nowhere") == 2
+    assert "no finished run yet" in capsys.readouterr().err
+
+
+def test_a_corrected_command_may_reuse_the_folder_of_one_that_never_trained(
+    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, run_folder: Path
+) -> None:
+    assert endeavour(monkeypatch, "train", *folders, "corpus=files") == 2
+    assert not run_folder.exists()
+
+
+def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
+    parallel_files: list[str],
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
+    grid = ["seed=1,2", "training.learning_rate=0.01,0.02"]
+    assert endeavour(monkeypatch, "sweep", *settings, *grid) == 0
+    table = tmp_path / "outputs" / "sweeps" / "files-seed-learning_rate" / "results.csv"
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert len(rows) == 4
+    assert {(row["seed"], row["training.learning_rate"]) for row in rows} == {
+        (seed, rate) for seed in "12" for rate in ("0.01", "0.02")
+    }
+    bleu = [float(row["validation.bleu"]) for row in rows]
+    assert bleu == sorted(bleu, reverse=True)
+    assert all((tmp_path / "outputs" / row["name"] / "summary.json").is_file() for row in rows)
+
+    # A budget below the longest pair fails that trial; the finished ones are not trained again.
+    capsys.readouterr()
+    grid[1] = "training.learning_rate=0.01,-1"
+    assert endeavour(monkeypatch, "sweep", *settings, *grid) == 2
+    captured = capsys.readouterr()
+    assert "learning_rate=-1" in captured.err
+    assert captured.err.count("is finished") == 2
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert sorted(row["status"] for row in rows) == ["failed", "failed", "finished", "finished"]
+
+
+def test_a_sweep_of_nothing_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour(monkeypatch, "sweep", "seed=1") == 2
+    assert "model=tiny,small" in capsys.readouterr().err
+
+
+def test_sigkill_and_the_same_command_again_end_in_the_same_weights(
+    parallel_files: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    settings = [*parallel_files, *folders, "training.max_updates=40", "training.validate_every=4"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+
+    def command(name: str) -> list[str]:
+        return [sys.executable, "-m", "endeavour", "train", *settings, f"name={name}"]
+
+    log = tmp_path / "outputs" / "killed" / "log.jsonl"
+    for updates in (6, 17):
+        process = subprocess.Popen(command("killed"), env=environment, stderr=subprocess.DEVNULL)
+        while not (log.is_file() and log.read_text().count('"kind": "train"') >= updates):
+            assert process.poll() is None, "ended before it could be killed"
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not (tmp_path / "outputs" / "killed" / "summary.json").exists()
+    for name in ("killed", "whole"):
+        subprocess.run(command(name), env=environment, check=True, capture_output=True)
+    killed, whole = (
+        load_file(tmp_path / "outputs" / name / "model" / "weights.safetensors")
+        for name in ("killed", "whole")
+    )
+    assert all(torch.equal(killed[key], whole[key]) for key in whole)
+    starts = json.loads((tmp_path / "outputs" / "killed" / "run.json").read_text())
+    assert len(starts) == 3
+
+
+def test_tracking_offline_writes_one_run_and_goes_on_with_it(
+    parallel_files: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    settings = [*parallel_files, *folders, "tracking.mode=offline"]
+    command = [sys.executable, "-m", "endeavour", "train", *settings]
+    subprocess.run([*command, "training.max_minutes=0.0001"], check=True, capture_output=True)
+    folder = tmp_path / "outputs" / "files-tiny-1"
+    offline = list((folder / "wandb").glob("offline-run-*"))
+    assert len(offline) == 1
+    state = json.loads(next((folder / "checkpoints").glob("update-*/state.json")).read_text())["state"]
+    assert offline[0].name.endswith(state["tracking_id"])

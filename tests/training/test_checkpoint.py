@@ -1,0 +1,95 @@
+"""Folders that are whole or not there, models that come back equal, averages."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from endeavour.config import load_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.training.checkpoint import (
+    atomic_folder,
+    average_weights,
+    load_model,
+    random_state,
+    restore_random_state,
+    verify,
+    write_model,
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
+    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
+
+
+def make_model(seed: int, *overrides: str) -> Transformer:
+    torch.manual_seed(seed)
+    small = ["model.width=16", "model.encoder_layers=1", "model.decoder_layers=1", "model.feed_forward=32"]
+    config = load_config(["model=tiny", *small, *overrides]).model
+    return Transformer(config, source_vocabulary=300, target_vocabulary=300)
+
+
+def save(folder: Path, model: Transformer, tokenizer: Tokenizer) -> None:
+    with atomic_folder(folder) as partial:
+        write_model(partial, model, (tokenizer, tokenizer))
+
+
+@pytest.mark.parametrize("overrides", [[], ["model.tie=none"], ["model.positions=learned"]])
+def test_a_model_comes_back_equal_from_its_folder_alone(
+    overrides: list[str], tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    model = make_model(1, *overrides).eval()
+    save(tmp_path / "model", model, tokenizer)
+    torch.manual_seed(99)
+    loaded, (source, _) = load_model(tmp_path / "model", torch.device("cpu"))
+    ids = torch.tensor([[5, 6, 3]])
+    assert torch.equal(model(ids, ids), loaded(ids, ids))
+    assert source.digest == tokenizer.digest
+    assert not loaded.training
+
+
+def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    save(tmp_path / "model", make_model(1), tokenizer)
+    before = (tmp_path / "model" / "weights.safetensors").read_bytes()
+    with pytest.raises(RuntimeError), atomic_folder(tmp_path / "model") as partial:
+        (partial / "weights.safetensors").write_bytes(b"half")
+        raise RuntimeError
+    verify(tmp_path / "model")
+    assert (tmp_path / "model" / "weights.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "model.json", "source.model", "target.model"])
+def test_a_flipped_byte_in_any_file_is_named(name: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
+    save(tmp_path / "model", make_model(1), tokenizer)
+    content = bytearray((tmp_path / "model" / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "model" / name).write_bytes(content)
+    with pytest.raises(UserError, match=name):
+        load_model(tmp_path / "model", torch.device("cpu"))
+
+
+def test_an_average_is_the_mean_of_each_parameter(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    models = [make_model(seed) for seed in (1, 2, 3)]
+    folders = [tmp_path / str(number) for number in range(3)]
+    for folder, model in zip(folders, models, strict=True):
+        save(folder, model, tokenizer)
+    average = average_weights(folders)
+    for name, value in models[0].state_dict().items():
+        mean = torch.stack([model.state_dict()[name] for model in models]).mean(dim=0)
+        torch.testing.assert_close(average[name], mean.to(value.dtype))
+    assert torch.equal(
+        average_weights(folders[:1])["source_embedding.weight"], models[0].source_embedding.weight
+    )
+
+
+def test_random_state_comes_back() -> None:
+    torch.manual_seed(5)
+    torch.rand(3)
+    state = random_state()
+    first = torch.rand(4)
+    restore_random_state(state)
+    assert torch.equal(torch.rand(4), first)

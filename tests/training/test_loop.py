@@ -1,0 +1,249 @@
+"""Accumulated gradients, the end of training, and runs that are cut off and go on to the bit."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+
+from endeavour.config import load_config
+from endeavour.data.arrays import RaggedWriter
+from endeavour.data.batching import collate
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.model.transformer import Transformer
+from endeavour.special import EOS
+from endeavour.training.checkpoint import checkpoints_in
+from endeavour.training.display import TrainingDisplay
+from endeavour.training.loop import (
+    Interrupted,
+    TrainingConfig,
+    Validation,
+    accumulate_gradients,
+    make_optimizer,
+    train,
+)
+from endeavour.training.state import Checkpoints, MetricLog, TrainState
+from endeavour.training.tracking import Tracker, TrackingConfig
+
+VOCABULARY = 300
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
+    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
+    folder = tmp_path_factory.mktemp("arrays")
+    random = np.random.default_rng(0)
+    for side in ("source", "target"):
+        with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
+            rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
+            writer.append(rows, end=EOS)
+    return ParallelDataset.open(folder, "train")
+
+
+def training_config(*overrides: str) -> TrainingConfig:
+    small = ["training.tokens_per_batch=128", "training.log_every=2", "training.validate_every=4"]
+    return load_config(["training=smoke", *small, "training.max_updates=24", *overrides]).training
+
+
+def make_model() -> Transformer:
+    torch.manual_seed(1)
+    config = load_config(
+        ["model=tiny", "model.width=16", "model.feed_forward=32", "model.attention_dropout=0.1"]
+    )
+    config.model.encoder_layers = config.model.decoder_layers = 1
+    return Transformer(config.model, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+
+
+def no_validation(model: Transformer) -> Validation:
+    assert not model.training
+    return Validation(loss=float(model.output_weight.detach().sum()), perplexity=1.0, bleu=1.0, samples=[])
+
+
+def run(
+    folder: Path,
+    data: ParallelDataset,
+    tokenizer: Tokenizer,
+    config: TrainingConfig,
+    validate: Callable[[Transformer], Validation] = no_validation,
+) -> TrainState:
+    """One start of the run in `folder`, as the train stage makes it."""
+    model = make_model()
+    optimizer = make_optimizer(model, config)
+    checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=config.keep_last, keep_best=1)
+    state, _ = checkpoints.restore_newest(model, optimizer)
+    log = MetricLog(folder / "log.jsonl")
+    folder.mkdir(exist_ok=True)
+    log.cut_after(state.update)
+    tracking = TrackingConfig(mode="none", project="", group=None)
+    return train(
+        model,
+        data,
+        config,
+        seed=1,
+        device=torch.device("cpu"),
+        optimizer=optimizer,
+        state=state,
+        checkpoints=checkpoints,
+        log=log,
+        validate=validate,
+        tracker=Tracker(tracking, name="", run_id=None, config={}, folder=folder),
+        display=TrainingDisplay(Console(quiet=True), total_updates=None, done=0),
+    )
+
+
+def outcome(folder: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, object]]]:
+    """Everything that must not depend on interruptions: final weights and optimizer state, logged losses."""
+    newest = checkpoints_in(folder)[-1]
+    tensors = load_file(newest / "weights.safetensors") | load_file(newest / "optimizer.safetensors")
+    lines = MetricLog(folder / "log.jsonl").read()
+    timing = ("seconds", "tokens_per_second")
+    return tensors, [{key: value for key, value in line.items() if key not in timing} for line in lines]
+
+
+def assert_same(first: Path, second: Path) -> None:
+    (tensors, lines), (other_tensors, other_lines) = outcome(first), outcome(second)
+    assert tensors.keys() == other_tensors.keys()
+    assert all(torch.equal(tensors[name], other_tensors[name]) for name in tensors)
+    assert lines == other_lines
+
+
+def test_accumulated_gradients_equal_one_large_batch(data: ParallelDataset) -> None:
+    model = make_model().eval()  # without dropout, whose draws depend on the shapes
+
+    def gradients(parts: list[list[int]]) -> list[torch.Tensor]:
+        model.zero_grad()
+        batches = [collate(data, rows) for rows in parts]
+        accumulate_gradients(
+            model, batches, device=torch.device("cpu"), precision=torch.float32, label_smoothing=0.1
+        )
+        return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+
+    whole = gradients([list(range(40))])
+    parts = gradients([list(range(7)), list(range(7, 30)), list(range(30, 40))])
+    for one, many in zip(whole, parts, strict=True):
+        torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("dies_at", [4, 12])
+def test_a_run_that_died_ends_as_if_it_had_not(
+    accumulate: int, dies_at: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    config = training_config(f"training.accumulate={accumulate}")
+    run(tmp_path / "whole", data, tokenizer, config)
+
+    validations = 0
+
+    def die(model: Transformer) -> Validation:
+        nonlocal validations
+        validations += 1
+        if validations * config.validate_every > dies_at:
+            raise RuntimeError("power cut")
+        return no_validation(model)
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(tmp_path / "cut", data, tokenizer, config, die)
+    assert (
+        json.loads((checkpoints_in(tmp_path / "cut")[-1] / "state.json").read_text())["state"]["update"]
+        == dies_at
+    )
+    run(tmp_path / "cut", data, tokenizer, config)
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_signal_saves_after_the_update_and_loses_none(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    config = training_config("training.log_every=1")
+    run(tmp_path / "whole", data, tokenizer, config)
+
+    class KillingLog(MetricLog):
+        def write(self, kind: str, update: int, metrics: object) -> None:
+            super().write(kind, update, metrics)  # type: ignore[arg-type]
+            if kind == "train" and update == 6:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}.MetricLog", KillingLog)
+        with pytest.raises(Interrupted, match="SIGTERM") as stop:
+            run(tmp_path / "cut", data, tokenizer, config)
+    assert stop.value.exit_code == 143
+    assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000006"
+    run(tmp_path / "cut", data, tokenizer, config)
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_damaged_checkpoint_is_passed_over(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    config = training_config()
+    run(tmp_path / "whole", data, tokenizer, config)
+    run(tmp_path / "cut", data, tokenizer, config)
+    newest = checkpoints_in(tmp_path / "cut")[-1]
+    weights = bytearray((newest / "weights.safetensors").read_bytes())
+    weights[-3] ^= 1
+    (newest / "weights.safetensors").write_bytes(weights)
+    model = make_model()
+    checkpoints = Checkpoints(tmp_path / "cut", (tokenizer, tokenizer), keep_last=2, keep_best=1)
+    state, notes = checkpoints.restore_newest(model, make_optimizer(model, config))
+    assert state.update == 20
+    assert len(notes) == 1
+    assert "weights.safetensors" in notes[0]
+    run(tmp_path / "cut", data, tokenizer, config)
+    assert_same(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_keeps_the_last_and_the_best(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
+    scores = iter([1.0, 9.0, 3.0, 4.0, 5.0, 6.0])
+
+    def validate(_: Transformer) -> Validation:
+        return Validation(loss=1.0, perplexity=1.0, bleu=next(scores), samples=[])
+
+    state = run(tmp_path, data, tokenizer, training_config("training.keep_last=2"), validate)
+    assert [path.name[-2:] for path in checkpoints_in(tmp_path)] == ["08", "20", "24"]
+    assert state.best == [(9.0, 8)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "updates"),
+    [
+        (["training.max_updates=5"], 5),
+        (["training.max_updates=null", "training.max_epochs=2"], None),
+        (["training.max_minutes=0.00001"], 1),
+        (["training.patience=2"], 12),
+    ],
+)
+def test_ends_at_the_first_limit(
+    limit: list[str], updates: int | None, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    state = run(tmp_path, data, tokenizer, training_config(*limit))
+    if updates is None:
+        assert (state.epoch, state.position) == (2, 0)
+        assert state.target_tokens == 2 * int(data.target.lengths.sum())
+    else:
+        assert state.update == updates
+    assert checkpoints_in(tmp_path)[-1].name == f"update-{state.update:08d}"
+
+
+def test_learns_to_copy(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
+    copying = ParallelDataset(data.source, data.source)
+    run(
+        tmp_path,
+        copying,
+        tokenizer,
+        training_config("training.max_updates=60", "training.learning_rate=0.01"),
+    )
+    losses = [line["loss"] for line in MetricLog(tmp_path / "log.jsonl").read() if line["kind"] == "train"]
+    assert losses[-1] < losses[0] - 1.0

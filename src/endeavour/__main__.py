@@ -55,7 +55,7 @@ def main() -> None:
     from omegaconf.errors import OmegaConfBaseException
 
     from endeavour.errors import UserError
-    from endeavour.training.loop import Interrupted
+    from endeavour.training.signals import Interrupted
 
     try:
         if name == "sweep":

@@ -9,6 +9,7 @@ import pytest
 
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, report
+from endeavour.evaluation.page import FEW_SENTENCES
 
 VOID = {"meta", "br", "hr", "img", "link"}
 
@@ -157,7 +158,7 @@ def test_the_chart_has_a_bar_a_bucket_pale_where_there_are_few_sentences(tmp_pat
     buckets = metrics.bleu_by_source_length(*corpus.values())
     page = _Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.classes.count("bar") == len(buckets)
-    thin = [bucket for bucket in buckets if bucket.sentences < report.FEW_SENTENCES]
+    thin = [bucket for bucket in buckets if bucket.sentences < FEW_SENTENCES]
     assert 0 < page.classes.count("thin") == len(thin) < len(buckets)
 
 

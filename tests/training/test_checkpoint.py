@@ -55,9 +55,14 @@ def test_a_model_comes_back_equal_from_its_folder_alone(
 def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path, tokenizer: Tokenizer) -> None:
     save(tmp_path / "model", make_model(1), tokenizer)
     before = (tmp_path / "model" / "weights.safetensors").read_bytes()
-    with pytest.raises(RuntimeError), atomic_folder(tmp_path / "model") as partial:
-        (partial / "weights.safetensors").write_bytes(b"half")
-        raise RuntimeError
+
+    def write_half() -> None:
+        with atomic_folder(tmp_path / "model") as partial:
+            (partial / "weights.safetensors").write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
     verify(tmp_path / "model")
     assert (tmp_path / "model" / "weights.safetensors").read_bytes() == before
 

@@ -21,15 +21,16 @@ from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.display import TrainingDisplay
+from endeavour.training.log import MetricLog
 from endeavour.training.loop import (
-    Interrupted,
     TrainingConfig,
     Validation,
     accumulate_gradients,
     make_optimizer,
     train,
 )
-from endeavour.training.state import Checkpoints, MetricLog, TrainState
+from endeavour.training.signals import Interrupted
+from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.tracking import Tracker, TrackingConfig
 
 VOCABULARY = 300

@@ -17,9 +17,10 @@ from endeavour.training.checkpoint import atomic_folder, average_weights, write_
 from endeavour.training.curves import draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision
 from endeavour.training.display import TrainingDisplay
+from endeavour.training.log import MetricLog
 from endeavour.training.loop import make_optimizer
 from endeavour.training.loop import train as train_model
-from endeavour.training.state import Checkpoints, MetricLog, TrainState
+from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.tracking import Tracker
 
 

@@ -5,11 +5,9 @@ a function that it is handed.
 """
 
 import math
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FrameType
 
 import torch
 from torch import Tensor
@@ -20,9 +18,11 @@ from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import PRECISIONS, autocast, choose_precision
 from endeavour.training.display import TrainingDisplay
+from endeavour.training.log import MetricLog, MetricWindow
 from endeavour.training.loss import projected_loss
 from endeavour.training.schedule import SCHEDULES, learning_rate
-from endeavour.training.state import Checkpoints, MetricLog, TrainState
+from endeavour.training.signals import Interrupted, StopSignal
+from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.tracking import Tracker
 
 
@@ -101,20 +101,6 @@ class Validation:
     samples: list[tuple[str, str, str]]
 
 
-class Interrupted(BaseException):
-    """A signal asked for the end; the run is saved and can be resumed.
-
-    Like KeyboardInterrupt no `Exception`: it ends a whole sweep and not one trial of it.
-    """
-
-    def __init__(self, signal_number: int, checkpoint: str) -> None:
-        super().__init__(
-            f"stopped by {signal.Signals(signal_number).name}; saved {checkpoint}, "
-            "the same command resumes the run"
-        )
-        self.exit_code = 128 + signal_number
-
-
 def make_optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.Optimizer:
     """AdamW; with `weight_decay` 0 it is Adam (Kingma and Ba 2015). Biases and norms are not decayed."""
     decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
@@ -155,10 +141,10 @@ def train(
         Interrupted: SIGINT or SIGTERM came; the update was finished and a checkpoint written.
     """
     precision = choose_precision(config.precision, device)
-    window = _Window()
+    window = MetricWindow()
     started = time.monotonic() - state.seconds
     model.train()
-    with _StopSignal() as stop:
+    with StopSignal() as stop:
         for batches in _updates(data, config, seed, state):
             rate = learning_rate(
                 state.update + 1,
@@ -191,7 +177,7 @@ def train(
                 display.logged(state.update, metrics)
             if due:
                 _validate(model, config, state, validate, log, tracker, display)
-                window = _Window()  # validation's time is not training's
+                window = MetricWindow()  # validation's time is not training's
             if due or stop.number:
                 state.seconds = time.monotonic() - started
                 path = checkpoints.save(model, optimizer, state)
@@ -292,57 +278,3 @@ def _validate(
     tracker.log({f"validation/{key}": value for key, value in metrics.items()}, state.update)
     tracker.log_samples(result.samples, state.update)
     display.validated(state.update, metrics, result.samples)
-
-
-class _Window:
-    """Sums over the updates since the last log line; tensors are read only when it closes."""
-
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._sums: list[Tensor] = []
-        self._tokens = self._padding = self._cells = 0
-
-    def add(self, loss: Tensor, likelihood: Tensor, tokens: int, norm: Tensor, batches: list[Batch]) -> None:
-        self._sums.append(torch.stack((loss, likelihood, norm)))
-        self._tokens += tokens
-        for batch in batches:
-            padding, cells = batch.padding
-            self._padding += padding
-            self._cells += cells
-
-    def close(self, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
-        """The means, loss and perplexity per target token; starts a new window."""
-        loss, likelihood, norm = torch.stack(self._sums).double().sum(dim=0).tolist()
-        metrics = {
-            "epoch": epoch,
-            "loss": loss / self._tokens,
-            "perplexity": math.exp(min(likelihood / self._tokens, 700.0)),
-            "learning_rate": rate,
-            "gradient_norm": norm / len(self._sums),
-            "tokens_per_second": self._tokens / max(time.monotonic() - self._started, 1e-9),
-            "padding": self._padding / self._cells,
-            "seconds": seconds,
-        }
-        self.__init__()
-        return metrics
-
-
-class _StopSignal:
-    """Notes SIGINT and SIGTERM instead of dying of them; a second one has its usual effect."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._usual: dict[int, object] = {}
-
-    def __enter__(self) -> "_StopSignal":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._usual[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._usual.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def _note(self, number: int, _: FrameType | None) -> None:
-        self.number = number
-        self.__exit__()

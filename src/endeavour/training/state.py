@@ -1,11 +1,10 @@
-"""What a run is besides its weights, the checkpoints that hold both, and the log of its metrics.
+"""What a run is besides its weights, and the checkpoints that hold both.
 
 Knows files and one run folder's layout; not batches, losses or devices.
 """
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,31 +119,3 @@ class Checkpoints:
     def best(self, state: TrainState) -> list[Path]:
         paths = [self.path(update) for _, update in state.best[: self._keep_best]]
         return [path for path in paths if path.is_dir()]
-
-
-class MetricLog:
-    """`log.jsonl`: one JSON object a line, each with its `kind` ("train" or "validation") and `update`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def cut_after(self, update: int) -> None:
-        """Drops the lines of updates that a resumed run will make again."""
-        kept = [line for line in self.read() if line["update"] <= update]
-        self._path.write_text("".join(json.dumps(line) + "\n" for line in kept))
-
-    def write(self, kind: str, update: int, metrics: Mapping[str, float]) -> None:
-        with self._path.open("a") as file:
-            file.write(json.dumps({"kind": kind, "update": update, **metrics}) + "\n")
-
-    def read(self) -> list[dict[str, Any]]:
-        """All whole lines; a last one that a kill cut short is left out."""
-        if not self._path.is_file():
-            return []
-        lines: list[dict[str, Any]] = []
-        for text in self._path.read_text().splitlines():
-            try:
-                lines.append(json.loads(text))
-            except ValueError:
-                break
-        return lines

@@ -39,12 +39,12 @@ FRAMES = (
     ("onto", 2),
     ("acc onto", 3),
     ("acc wall", 1),
-    ("on", 3),
+    ("on", 6),
     ("swap", 5),
     ("acc body", 2),
 )
 FRAME_NAMES = tuple(name for name, weight in FRAMES for _ in range(weight))
-SINCE = frozenset({"wohnen", "arbeiten", "warten", "lernen", "kennen", "haben", "spielen", "telefonieren"})
+SINCE = frozenset({"wohnen", "arbeiten", "warten", "lernen", "kennen", "spielen", "telefonieren"})
 LASTING = frozenset({
     "schlafen", "arbeiten", "warten", "tanzen", "lernen", "telefonieren", "wandern", "sich ausruhen",
 })  # fmt: skip
@@ -62,7 +62,7 @@ UNDENIED = ("a", "", "every", "all", "many", "some", "several")  # not every man
 BARE_OBJECT = frozenset({"spielen", "üben"})
 UNCOMMANDED = frozenset({
     "einschlafen", "aufwachen", "sich verlieben", "widersprechen", "träumen", "sich ärgern",
-    "sich langweilen", "sich erholen", "gewinnen", "weinen", "tragen", "rauchen",
+    "sich langweilen", "sich erholen", "gewinnen", "weinen", "tragen", "rauchen", "ankommen",
 })  # fmt: skip
 
 
@@ -98,7 +98,6 @@ def draw_clause(
         plain: leave out adverbials, negation and fronting.
     """
     verb = verb or some_verb(draw)
-    draw.verbs.append(verb.german)
     tree = Clause(verb)
     if verb.frame == "swap":
         tree.indirect = subject or some_subject(draw, verb.object)
@@ -138,7 +137,6 @@ def add_complements(draw: Draw, tree: Clause) -> None:
     elif frame == "acc wall":
         word = draw.pick(draw.prepositions["wall"])
         landmark = "Wand" if word.german == "an" else draw.pick(("Sofa", "Schreibtisch", "Bett"))
-        draw.nouns.append(landmark)
         tree.direction = Prepositional(
             word.german, word.english, ACCUSATIVE, NounPhrase(draw.noun_named[landmark])
         )
@@ -245,7 +243,7 @@ def likely_mood(draw: Draw, tree: Clause) -> str:
         return "habit"
     if dice < 0.63:
         return "now"
-    if dice < 0.71:
+    if dice < 0.71 and verb.frame not in ("loc", "on") and "sky" not in verb.subject:
         return "perfect"
     if dice < 0.79:
         return "future"
@@ -276,7 +274,13 @@ def add_adverbials(draw: Draw, tree: Clause) -> None:
     heavy = sum(s is not None for s in (tree.time, tree.direct, tree.indirect, tree.direction, tree.oblique))
     if tree.place is None and verb.where and draw.chance(0.5 if heavy < 2 else 0.22):
         tree.place = some_place(draw, verb.where, tree.subject)
-    elif verb.manner and not tree.negated and not tree.aspect and draw.chance(0.45 if heavy < 2 else 0.25):
+    elif (
+        verb.manner
+        and not tree.negated
+        and not tree.aspect
+        and not tree.frequency
+        and draw.chance(0.45 if heavy < 2 else 0.25)
+    ):
         tree.manner = some_manner(draw, verb)
     elif verb.german in COMPANY and not tree.negated and draw.chance(0.3):
         tree.companion = some_companion(draw, tree.subject)

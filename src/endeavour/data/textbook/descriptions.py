@@ -42,8 +42,7 @@ OWNING = ("sehen", "suchen", "finden", "reparieren", "kaufen", "nehmen")
 def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
     """Somebody or something is old, too old, older than ..., as old as ..."""
     tree = being(draw, past)
-    noun = described_noun(draw, tree)
-    word = quality_word(draw, tree, noun)
+    word = quality_word(draw, tree)
     dice = draw.random.random()
     prop = Property(word)
     degree = draw.pick(draw.adverbs("degree"))
@@ -61,7 +60,6 @@ def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
 
 def being(draw: Draw, past: bool | None = None) -> Clause:
     verb = next(v for v in draw.verbs_by_frame["predicate"] if v.german == "sein")
-    draw.verbs.append(verb.german)
     tree = Clause(verb)
     if draw.chance(0.3) if past is None else past:
         tree.tense = "past"
@@ -73,25 +71,15 @@ def being(draw: Draw, past: bool | None = None) -> Clause:
     return tree
 
 
-def described_noun(draw: Draw, tree: Clause) -> NounPhrase:
-    if isinstance(tree.subject, NounPhrase) and draw.adjectives_of(tree.subject.noun):
-        return tree.subject
-    return NounPhrase(draw.noun_named["Frau"])
-
-
-def quality_word(draw: Draw, tree: Clause, noun: NounPhrase) -> Adjective:
+def quality_word(draw: Draw, tree: Clause) -> Adjective:
+    """An adjective for the subject; a subject that no adjective fits is replaced by a name."""
     if isinstance(tree.subject, NounPhrase):
-        taken = noun.adjectives
-        noun.adjectives = ()
-        word = draw.adjective(noun.noun)
-        if word is not None and word not in taken:
+        word = draw.adjective(tree.subject.noun)
+        tree.subject.adjectives = ()
+        if word is not None:
             return word
-    people = [a for a in draw.lexicon.adjectives if "person" in a.classes]
-    word = draw.pick(people)
-    draw.adjectives.append(word.german)
-    if isinstance(tree.subject, NounPhrase) and "person" not in noun.noun.classes:
         tree.subject = some_name(draw)
-    return word
+    return draw.pick([a for a in draw.lexicon.adjectives if "person" in a.classes])
 
 
 def standard_of(draw: Draw, tree: Clause, word: Adjective) -> Phrase:
@@ -101,7 +89,6 @@ def standard_of(draw: Draw, tree: Clause, word: Adjective) -> Phrase:
         rivals = [n for n in draw.nouns_of(word.classes) if n is not noun and _kind(n) == _kind(noun)]
         if rivals:
             rival = draw.pick(rivals)
-            draw.nouns.append(rival.german)
             phrase = NounPhrase(rival)
             if "family" in rival.classes:
                 phrase.determiner = possessive_of(draw, None)
@@ -137,13 +124,15 @@ def identity(draw: Draw) -> Sentence:
         job = draw.noun(("job",))
         if dice < 0.6:
             clause.verb = draw.verb_named["werden"]
-            clause.modal, clause.tense = draw.modal_named["wollen"], "present"
+            clause.tense = "past" if draw.chance(0.35) else "present"
+            if clause.tense == "present":
+                clause.modal = draw.modal_named["wollen"]
         clause.predicate = NounPhrase(job, "", english_determiner="a", feminine=woman)
-        if clause.modal is None and draw.chance(0.45):
+        if clause.verb.german == "sein" and draw.chance(0.45):
             word = draw.adjective(job)
             if word is not None:
                 clause.predicate = NounPhrase(job, "a", adjectives=(word,), feminine=woman)
-        clause.negated = clause.modal is None and draw.chance(0.2)
+        clause.negated = clause.verb.german == "sein" and draw.chance(0.2)
     return Sentence(clause)
 
 
@@ -157,8 +146,6 @@ def naming(draw: Draw) -> Clause:
     subject = NounPhrase(noun, possessive_of(draw, None))
     if noun.gender == "p":
         subject = NounPhrase(draw.noun_named["Hund"], "my")
-        draw.nouns.append("Hund")
-    draw.verbs.append("heißen")
     tree = Clause(draw.verb_named["heißen"], subject)
     if noun.gender == "f":
         tree.predicate = draw.pick([n for n in map(as_name, draw.first_names) if n.gender == "f"])
@@ -169,7 +156,6 @@ def naming(draw: Draw) -> Clause:
 
 def superlative(draw: Draw) -> Sentence:
     """This is the biggest house in the city."""
-    draw.verbs.append("sein")
     noun = draw.noun(
         ("building", "town", "vehicle", "thing", "film", "text", "animal", "person", "Park", "Wald")
     )
@@ -177,13 +163,14 @@ def superlative(draw: Draw) -> Sentence:
     if not words or noun.mass or noun.gender == "p":
         return superlative(draw)
     word = draw.pick(words)
-    draw.adjectives.append(word.german)
     phrase = NounPhrase(noun, "the", adjectives=(word,), degree="superlative")
     if "family" in noun.classes:
         phrase.determiner = possessive_of(draw, None)
         phrase.degree = "comparative" if word.german in ("alt", "jung") else "positive"
     tree = Clause(draw.verb_named["sein"], Fixed("das", "this"), predicate=phrase)
     dice = draw.random.random()
+    if "family" in noun.classes:
+        return Sentence(tree)
     if "town" in noun.classes or "building" in noun.classes or dice < 0.3:
         inside = draw.noun(("settlement",))
         phrase.attribute = Prepositional(
@@ -206,9 +193,7 @@ def sensation(draw: Draw) -> Sentence:
         verb = draw.verb_named["sich fühlen"]
         subject = some_subject(draw, ("person",))
         words = ("gut", "schlecht", "krank", "müde", "gesund", "stark", "schwach", "glücklich", "nervös")
-    draw.verbs.append(verb.german)
     word = draw.pick([a for a in draw.lexicon.adjectives if a.german in words])
-    draw.adjectives.append(word.german)
     intensifier = Fixed(degree.german, degree.english) if draw.chance(0.3) else None
     tree = Clause(verb, subject, predicate=Property(word, intensifier))
     tree.tense = "past" if draw.chance(0.35) else "present"
@@ -218,30 +203,35 @@ def sensation(draw: Draw) -> Sentence:
 
 
 def possession(draw: Draw) -> Sentence:
-    """My father's car, Anna's new dress, the door of the house, the biggest house in the city."""
-    clause = (
-        quality_clause(draw) if draw.chance(0.5) else draw_clause(draw, draw.verb_named[draw.pick(OWNING)])
-    )
-    name = "subject" if clause.predicate is not None else "direct"
+    """My father's car is old, I am looking for Anna's key, the door of the house is green."""
     dice = draw.random.random()
     if dice < 0.3:
         noun = draw.noun(("opening", "Dach", "Wand"))
-        whole = NounPhrase(draw.noun(("dwelling", "room", "Schule", "Hotel", "Kirche")))
-        owned = NounPhrase(noun, "the", owner=whole)
+        whole = draw.noun(
+            ("dwelling", "room", "Schule", "Hotel", "Kirche")
+            if "opening" in noun.classes
+            else ("Haus", "Schule", "Hotel")
+        )
+        owned = NounPhrase(noun, "the", owner=NounPhrase(whole))
+        verbs = ("öffnen", "schließen") if "opening" in noun.classes else ("sehen",)
     else:
-        noun = draw.noun(("own", "clothing", "pet", "device", "text", "flat", "container"))
-        owner = some_name(draw) if dice < 0.6 else some_owner(draw)
-        owned = NounPhrase(noun, "the", owner=owner, plural=draw.chance(0.15))
-    if name == "subject":
-        word = draw.adjective(noun)
-        clause.predicate = Property(word) if word else as_name(draw.first_names[0])
-        if word is None:
-            clause = draw_clause(draw, draw.verb_named["sehen"], mood="past")
-            name = "direct"
-    elif draw.chance(0.4):
-        word = draw.adjective(noun)
-        owned.adjectives = (word,) if word else ()
-    setattr(clause, name, owned)
+        verbs = OWNING
+        owner = some_name(draw) if dice < 0.65 else some_owner(draw)
+        owned = NounPhrase(draw.noun(("own", "clothing", "pet", "device", "flat")), "the", owner=owner)
+    word = draw.adjective(owned.noun)
+    if draw.chance(0.5) and word is not None:
+        clause = Clause(draw.verb_named["sein"], owned, predicate=Property(word))
+        clause.tense = "past" if draw.chance(0.25) else "present"
+        clause.negated = draw.chance(0.15)
+        return Sentence(clause)
+    fitting = [v for v in verbs if owned.noun.classes.intersection(draw.verb_named[v].object)]
+    if not fitting:
+        return possession(draw)
+    clause = draw_clause(draw, draw.verb_named[draw.pick(fitting)])
+    if word is not None and draw.chance(0.4):
+        owned.adjectives = (word,)
+    owned.plural = bool(owned.noun.plural) and draw.chance(0.12)
+    clause.direct = owned
     return Sentence(clause)
 
 
@@ -253,7 +243,6 @@ def some_owner(draw: Draw) -> NounPhrase:
 
 
 def _kind(noun: Noun) -> str:
-
     for kind in KINDS:
         if kind in noun.classes:
             return kind

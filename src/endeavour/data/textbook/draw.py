@@ -1,7 +1,6 @@
-"""The source of chance and of words: nouns, adjectives and adverbs by class, with a note of what was drawn.
+"""The source of chance and of words: nouns, verbs, adjectives and adverbs by class. It builds no phrases.
 
-Every draw goes through one random.Random. `nouns`, `verbs` and `adjectives` name the words of the sentence at
-hand, so that the generator can tell which of them stand together. It builds no phrases.
+Every choice goes through one random.Random, so that a seed decides all sentences.
 """
 
 import random
@@ -28,9 +27,6 @@ class Draw:
         self.lexicon = lexicon
         self.random = random.Random(seed)
         self.you = "you"
-        self.nouns: list[str] = []
-        self.verbs: list[str] = []
-        self.adjectives: list[str] = []
         self.names: set[str] = set()
         self.noun_named = {noun.german: noun for noun in lexicon.nouns}
         self.verb_named = {verb.german: verb for verb in lexicon.verbs}
@@ -40,11 +36,8 @@ class Draw:
         self._adjectives: dict[Noun, list[Adjective]] = {}
 
     def start(self, you: str) -> None:
-        """Forget the words of the last sentence."""
+        """Begin a sentence: whom it speaks to; its names are still free."""
         self.you = you
-        self.nouns.clear()
-        self.verbs.clear()
-        self.adjectives.clear()
         self.names.clear()
 
     def chance(self, probability: float) -> bool:
@@ -62,9 +55,7 @@ class Draw:
         return found
 
     def noun(self, classes: tuple[str, ...]) -> Noun:
-        noun = self.pick(self.nouns_of(classes))
-        self.nouns.append(noun.german)
-        return noun
+        return self.pick(self.nouns_of(classes))
 
     def adjectives_of(self, noun: Noun) -> list[Adjective]:
         found = self._adjectives.get(noun)
@@ -80,7 +71,6 @@ class Draw:
         word = self.pick(fitting)
         if word.german in STATES and self.chance(0.7):
             word = self.pick(fitting)
-        self.adjectives.append(word.german)
         return word
 
     @cached_property

@@ -11,6 +11,7 @@ from endeavour.data.textbook import english, german
 from endeavour.data.textbook.draw import Draw
 from endeavour.data.textbook.entries import load_lexicon
 from endeavour.data.textbook.sentences import draw_sentence
+from endeavour.data.textbook.trees import Words, words_of
 from endeavour.errors import UserError
 
 EVALUATION_PAIRS = 1000
@@ -22,6 +23,11 @@ MAX_FAILURES = 200_000  # draws in a row without a new pair, after which the gra
 def held_out(noun: str, verb: str, adjective: str) -> bool:
     """Whether the three words never stand in one training sentence; the same in every process and for every seed."""
     return zlib.crc32(f"{noun} {verb} {adjective}".encode()) % HELD_OUT_SHARE == 0
+
+
+def holds_unseen(words: Words) -> bool:
+    """Whether a noun, a verb and an adjective among the words are held out together."""
+    return any(held_out(n, v, a) for a in words.adjectives for v in words.verbs for n in words.nouns)
 
 
 def textbook_splits(seed: int, train_pairs: int) -> dict[str, Iterator[tuple[str, str]]]:
@@ -52,12 +58,7 @@ def _distinct(
     failures = 0
     while count:
         tree = draw_sentence(draw)
-        combined = any(
-            held_out(noun, verb, adjective)
-            for adjective in draw.adjectives
-            for verb in draw.verbs
-            for noun in draw.nouns
-        )
+        combined = holds_unseen(words_of(tree))
         if combined == unseen:
             source = english.sentence(tree)
             key = _key("en", source)

@@ -223,7 +223,9 @@ def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> 
         personal = verb.frame == "there" or (
             isinstance(tree.subject, Pronoun) and tree.subject.key not in INDEFINITE_PRONOUNS
         )
-        words = [subject, *pronouns] if personal else [*pronouns, subject]
+        # A pronoun that could be the subject itself stays behind: dass seine Tante sie nicht versteht.
+        unclear = bool(AMBIGUOUS.intersection(pronouns))
+        words = [subject, *pronouns] if personal or unclear else [*pronouns, subject]
     else:
         words = pronouns
     if please:
@@ -254,6 +256,7 @@ def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> 
     return words
 
 
+AMBIGUOUS = frozenset({"sie", "es", "Sie"})  # nominative and accusative alike
 INDEFINITE_PRONOUNS = frozenset({"somebody", "nobody", "something", "nothing", "who", "what"})
 
 

@@ -56,6 +56,8 @@ def main_person(draw: Draw, mood: str = "", verb: Verb | None = None) -> Clause:
         subject = some_subject(draw, ("person",))
         if isinstance(subject, NounPhrase) and (gender_of(subject) == "n" or subject.determiner == "every"):
             continue
+        if isinstance(subject, Pronoun) and subject.key.endswith("body"):
+            continue
         return draw_clause(draw, verb or human_verb(draw), subject, mood or draw.pick(MAIN_MOODS), plain=True)
 
 
@@ -65,18 +67,14 @@ def cause_of(draw: Draw, person: Slot, past: bool) -> Clause:
     dice = draw.random.random()
     if dice < 0.25:
         word = draw.pick([a for a in draw.lexicon.adjectives if a.german in CAUSES])
-        draw.adjectives.append(word.german)
-        draw.verbs.append("sein")
         intensifier = Fixed("sehr", "very") if draw.chance(0.3) else None
         return Clause(draw.verb_named["sein"], person, predicate=Property(word, intensifier), tense=tense)
     if dice < 0.38:
         noun = draw.noun(("Zeit", "Geld", "Auto", "Termin", "Prüfung", "Problem", "Handy"))
         kind = "no" if noun.german in ("Zeit", "Geld", "Auto", "Handy") else "a"
-        draw.verbs.append("haben")
         return Clause(draw.verb_named["haben"], person, NounPhrase(noun, kind), tense=tense)
     if dice < 0.5:
         verb = draw.pick(draw.verbs_by_frame["weather"])
-        draw.verbs.append(verb.german)
         return Clause(verb, Pronoun("it_n"), tense=tense, progressive=True)
     if dice < 0.8:
         clause = draw_clause(draw, human_verb(draw), person, "bare", plain=True)
@@ -131,7 +129,9 @@ def condition(draw: Draw) -> Sentence:
         clause.tense, clause.negated = "pluperfect", False
         german, english = "nachdem", "after"
     first = draw.chance(0.5)
-    if (first and clause.subject is person and not isinstance(clause.subject, Pronoun)) or (first and clause.subject == pronoun_for(main.subject)):
+    if (first and clause.subject is person and not isinstance(clause.subject, Pronoun)) or (
+        first and clause.subject == pronoun_for(main.subject)
+    ):
         main.subject, clause.subject = swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
 
@@ -144,7 +144,6 @@ def past_moment(draw: Draw) -> Sentence:
     dice = draw.random.random()
     if dice < 0.3:
         plural = person.key in ("we", "they", "you_all")
-        draw.nouns.append("Kind")
         child = NounPhrase(draw.noun_named["Kind"], "a", plural=plural)
         clause = Clause(draw.verb_named["sein"], person, predicate=child, tense="past")
     elif dice < 0.5:
@@ -166,7 +165,6 @@ def past_moment(draw: Draw) -> Sentence:
 def with_complement(draw: Draw) -> Sentence:
     """I know that ..., he does not know where ..."""
     verb = draw.pick([v for v in draw.lexicon.verbs if v.frame.startswith("that")])
-    draw.verbs.append(verb.german)
     main = Clause(verb, some_subject(draw, ("person",)))
     inner = draw_clause(draw) if draw.chance(0.7) else quality_clause(draw, past=False)
     inner.front = ""
@@ -188,7 +186,6 @@ def with_infinitive(draw: Draw) -> Sentence:
     """He tries to ..., in order to ..."""
     if draw.chance(0.5):
         verb = draw.pick([v for v in draw.lexicon.verbs if v.frame.split()[-1:] == ["to"]])
-        draw.verbs.append(verb.german)
         subject = some_subject(draw, ("person",))
         main = Clause(verb, subject)
         if verb.simple:
@@ -244,21 +241,15 @@ def thing_again(draw: Draw) -> Sentence:
     main.negated = False
     word = draw.adjective(direct.noun)
     it = pronoun_for(direct)
-    if direct.determiner == "every" or gender_of(direct) == "p":
+    if direct.determiner == "every":
         it = Pronoun("they")
-    if word is None or word in direct.adjectives:
-        second = draw_clause(
-            draw, draw.verb_named[draw.pick(("vergessen", "verkaufen", "mögen"))], main.subject, "bare", True
-        )
-        second.subject = pronoun_for(main.subject) if not isinstance(main.subject, Pronoun) else main.subject
-        second.direct, second.tense = it, main.tense
+    but = draw.chance(0.6)
+    if word is None or not word.comparative:
+        again = draw.verb_named[draw.pick(("vergessen", "verkaufen", "verlieren")) if but else "mögen"]
+        second = Clause(again, pronoun_for(main.subject), it, tense=main.tense)
     else:
-        draw.verbs.append("sein")
-        second = Clause(
-            draw.verb_named["sein"], it, predicate=Property(word, Fixed("sehr", "very")), tense=main.tense
-        )
-        if draw.chance(0.4):
-            assert isinstance(second.predicate, Property)
-            second.predicate.intensifier = Fixed("zu", "too")
-    conjunction = Fixed("und", "and") if draw.chance(0.4) else Fixed("aber", "but")
+        direct.adjectives = ()
+        much = Fixed("zu", "too") if but else Fixed("sehr", "very")
+        second = Clause(draw.verb_named["sein"], it, predicate=Property(word, much), tense=main.tense)
+    conjunction = Fixed("aber", "but") if but else Fixed("und", "and")
     return Sentence(main, joined=second, conjunction=conjunction)

@@ -197,7 +197,9 @@ def imperative(verb: Verb, person: int) -> str:
         return third[:-1]
     if verb.base.endswith("eln"):
         return stem[:-2] + "le"
-    return stem + "e" if _needs_e(stem) or len(stem) < 3 or stem.endswith(("ig", "er", "eis", "nz")) else stem
+    return (
+        stem + "e" if _needs_e(stem) or len(stem) < 3 or stem.endswith(("dig", "er", "eis", "nz")) else stem
+    )
 
 
 def infinitive(verb: Verb) -> str:

@@ -35,22 +35,22 @@ def with_relative(draw: Draw) -> Sentence:
     main.negated = False
     if isinstance(main.predicate, Property) and main.predicate.standard is not None:
         main.predicate.comparison, main.predicate.standard = "", None
-    clause = clause_about(draw, head)
+    clause = clause_about(draw, head, main.verb)
     if clause is None:
         return with_relative(draw)
     head.relative = clause
     return Sentence(main)
 
 
-def clause_about(draw: Draw, head: NounPhrase) -> Clause | None:
-    """A relative clause about the noun of `head`, or None if nothing in the lexicon fits."""
+def clause_about(draw: Draw, head: NounPhrase, used: Verb) -> Clause | None:
+    """A relative clause about the noun of `head` with another verb than `used`, or None if none fits."""
     noun = head.noun
     person = "person" in noun.classes
     who = Relative(gender_of(head), person)
     dice = draw.random.random()
     if noun.where and "furniture" not in noun.classes and dice < 0.4:
         return clause_about_place(draw, head, who)
-    if person and dice < 0.12:
+    if person and dice < 0.2:
         clause = quality_clause(draw, past=False)
         owned = NounPhrase(draw.noun(("own", "dwelling", "pet", "child")), "the", owner=who)
         word = draw.adjective(owned.noun)
@@ -66,7 +66,7 @@ def clause_about(draw: Draw, head: NounPhrase) -> Clause | None:
     mood = draw.pick(("past", "state" if verb.simple else "now"))
     if slot == "subject":
         clause = draw_clause(draw, verb, who, mood, plain=True)
-    elif verb.german == draw.verbs[-1]:
+    elif verb is used:
         return None
     else:
         subject = some_subject(draw, verb.subject)

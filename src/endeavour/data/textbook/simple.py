@@ -19,6 +19,7 @@ from endeavour.data.textbook.trees import (
     NounPhrase,
     Pair,
     Phrase,
+    Prepositional,
     Pronoun,
     Sentence,
     Slot,
@@ -46,7 +47,6 @@ def whom_spoken_to(draw: Draw) -> Phrase:
     if draw.you == "you":
         return some_name(draw)
     if draw.chance(0.4):
-        draw.nouns.append("Kind")
         return NounPhrase(draw.noun_named["Kind"], "", plural=True)
     first = some_name(draw)
     return Pair(first, some_name(draw))
@@ -164,7 +164,6 @@ def question_word(draw: Draw, slot: Slot) -> Slot:
 def existence(draw: Draw) -> Sentence:
     """There is a big park in the city."""
     verb = draw.verb_named["es geben"]
-    draw.verbs.append(verb.german)
     inside = draw.pick(EXISTENCE)
     direct = noun_phrase(draw, inside[0], indefinite=1.0, adjectives=0.5)
     if direct.determiner == "all":
@@ -175,7 +174,7 @@ def existence(draw: Draw) -> Sentence:
         tree.tense = "past"
     if draw.chance(0.3) and direct.determiner == "a" and not direct.adjectives and not direct.plural:
         direct.determiner = "no"
-    tree.front = "place" if draw.chance(0.4) else ""
+    tree.front = "place" if isinstance(tree.place, Prepositional) and draw.chance(0.4) else ""
     question = draw.chance(0.15) and direct.determiner != "no"
     if question:
         tree.front = ""
@@ -198,7 +197,6 @@ def figures(draw: Draw) -> Sentence:
         tree.tense = "past" if draw.chance(0.3) else "present"
     elif dice < 0.7:
         verb = draw.pick(draw.verbs_by_frame["weather"])
-        draw.verbs.append(verb.german)
         tree = Clause(verb, Pronoun("it_n"))
         mood = draw.pick(("past", "now", "now", "future", "habit"))
         set_tense(draw, tree, mood, False)
@@ -209,7 +207,6 @@ def figures(draw: Draw) -> Sentence:
         return Sentence(tree)
     else:
         return Sentence(time_of_day(draw))
-    draw.verbs.append(verb.german)
     if isinstance(tree.subject, NounPhrase) and tree.subject.determiner in ("all", "some", "every", ""):
         tree.subject.determiner, tree.subject.count = "the", 0
     return Sentence(tree)
@@ -221,16 +218,15 @@ def time_of_day(draw: Draw) -> Clause:
     dice = draw.random.random()
     if dice < 0.3:
         hour, minute = draw.random.randint(1, 12), draw.pick((0, 30, 15, 45, 5, 10, 20, 40, 50, 55))
-        draw.verbs.append("sein")
         return Clause(being, Pronoun("it_n"), predicate=numerals.clock(hour, minute))
     if dice < 0.55:
-        day, month = draw.random.randint(1, 31), draw.pick(draw.calendar["month"])
+        month = draw.pick(draw.calendar["month"])
+        day = draw.random.randint(1, 28 if month.english == "February" else 30)
         name, word = draw.pick((("today", "heute"), ("tomorrow", "morgen")))
         predicate = Fixed(
             f"der {numerals.german_ordinal(day, 'e')} {month.german}",
             f"the {numerals.english_ordinal(day)} of {month.english}",
         )
-        draw.verbs.append("sein")
         return Clause(being, Fixed(word, name), predicate=predicate)
     verb = draw.verb_named[draw.pick(("beginnen", "enden", "anfangen", "abfahren", "ankommen", "aufstehen"))]
     tree = draw_clause(draw, verb, mood="bare", plain=True)

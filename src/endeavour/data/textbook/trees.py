@@ -155,4 +155,62 @@ class Sentence:
     joined: Clause | None = None
     conjunction: Fixed | None = None
     inverted: bool = False  # the conjunction takes the first place in German: deshalb bleiben wir
-    notes: list[str] = field(default_factory=list[str])
+
+
+@dataclass(slots=True)
+class Words:
+    """The lexicon words of a tree, by their German dictionary forms."""
+
+    nouns: set[str] = field(default_factory=set[str])
+    verbs: set[str] = field(default_factory=set[str])
+    adjectives: set[str] = field(default_factory=set[str])
+
+    def add_slot(self, slot: Slot | None) -> None:
+        """Collects from a phrase and all that is in it."""
+        if isinstance(slot, NounPhrase):
+            self.nouns.add(slot.noun.german)
+            self.adjectives.update(word.german for word in slot.adjectives)
+            self.add_slot(slot.owner)
+            self.add_slot(slot.attribute)
+            if slot.relative is not None:
+                self.add_clause(slot.relative)
+        elif isinstance(slot, Prepositional):
+            self.add_slot(slot.phrase)
+        elif isinstance(slot, Property):
+            self.adjectives.add(slot.adjective.german)
+            self.add_slot(slot.standard)
+        elif isinstance(slot, Pair):
+            self.add_slot(slot.first)
+            self.add_slot(slot.second)
+
+    def add_clause(self, clause: Clause) -> None:
+        """Collects the verb and all slots of a clause."""
+        self.verbs.add(clause.verb.german)
+        for name in SLOTS:
+            self.add_slot(getattr(clause, name))
+
+
+SLOTS = (
+    "subject",
+    "direct",
+    "indirect",
+    "oblique",
+    "predicate",
+    "direction",
+    "place",
+    "companion",
+    "time",
+    "reason",
+)
+
+
+def words_of(tree: Sentence) -> Words:
+    """The nouns, verbs and adjectives of a sentence."""
+    words = Words()
+    words.add_slot(tree.vocative)
+    words.add_clause(tree.main)
+    if tree.subordinate is not None:
+        words.add_clause(tree.subordinate.clause)
+    if tree.joined is not None:
+        words.add_clause(tree.joined)
+    return words

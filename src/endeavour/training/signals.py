@@ -1,0 +1,40 @@
+"""Ending a run on request: a signal is noted, and acted on between two updates. Knows nothing of training."""
+
+import signal
+from types import FrameType
+from typing import Self
+
+
+class Interrupted(BaseException):
+    """A signal asked for the end; the run is saved and can be resumed.
+
+    Like KeyboardInterrupt no `Exception`: it ends a whole sweep and not one trial of it.
+    """
+
+    def __init__(self, signal_number: int, checkpoint: str) -> None:
+        super().__init__(
+            f"stopped by {signal.Signals(signal_number).name}; saved {checkpoint}, "
+            "the same command resumes the run"
+        )
+        self.exit_code = 128 + signal_number
+
+
+class StopSignal:
+    """Notes SIGINT and SIGTERM instead of dying of them; a second one has its usual effect."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._usual: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._usual[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._usual.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self.number = number
+        self.__exit__()

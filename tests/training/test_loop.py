@@ -137,6 +137,24 @@ def test_accumulated_gradients_equal_one_large_batch(data: ParallelDataset) -> N
         torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-7)
 
 
+def test_bf16_gradients_are_those_of_fp32_but_for_rounding(data: ParallelDataset) -> None:
+    model = make_model().eval()
+    batch = collate(data, list(range(40)))
+    gradients: list[torch.Tensor] = []
+    for precision in (torch.float32, torch.bfloat16):
+        model.zero_grad()
+        accumulate_gradients(
+            model, [batch], device=torch.device("cpu"), precision=precision, label_smoothing=0.1
+        )
+        gradients.append(
+            torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+        )
+    exact, rounded = gradients
+    assert rounded.dtype == torch.float32
+    assert not torch.equal(exact, rounded)
+    assert float((exact - rounded).norm() / exact.norm()) < 0.03
+
+
 @pytest.mark.parametrize("accumulate", [1, 3])
 @pytest.mark.parametrize("dies_at", [4, 12])
 def test_a_run_that_died_ends_as_if_it_had_not(
@@ -221,7 +239,7 @@ def test_keeps_the_last_and_the_best(tmp_path: Path, data: ParallelDataset, toke
     ("limit", "updates"),
     [
         (["training.max_updates=5"], 5),
-        (["training.max_updates=null", "training.max_epochs=2"], None),
+        (["training.max_updates=null", "training.max_epochs=2", "training.schedule=inverse_sqrt"], None),
         (["training.max_minutes=0.00001"], 1),
         (["training.patience=2"], 12),
     ],

@@ -48,6 +48,7 @@ ERRORS = {
     "training choice": (["training.metric=rouge"], ["training.metric=rouge", "bleu"]),
     "range": (["training.validate_every=0"], ["training.validate_every=0"]),
     "model": (["model.width=130"], ["model.width=130", "model.num_heads"]),
+    "tying": (["tokenizer.joint=false"], ["model.tie=all", "tokenizer.joint"]),
     "decoding": (["decoding.beam_size=0"], ["decoding.beam_size=0"]),
     "no end": (["training.max_updates=null"], ["training.max_updates"]),
     "folder": (["name=../elsewhere"], ["name", "elsewhere"]),

@@ -90,6 +90,8 @@ def to_config(composed: DictConfig) -> Config:
         raise UserError(f"name={config.name!r} must name a folder below output_folder")
     for section in (config.training, config.decoding, config.model, config.evaluation, config.tracking):
         section.check()
+    if config.model.tie == "all" and not config.tokenizer.joint:
+        raise UserError("model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies")
     return config
 
 

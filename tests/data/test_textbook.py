@@ -107,5 +107,181 @@ def test_unseen_combinations_are_never_in_training(splits: Splits) -> None:
 
 def test_words_of_a_tree_are_those_it_is_drawn_from() -> None:
     """Every lexicon noun that stands in its dictionary form in the German text is among the words of the tree."""
-    also_other_words = {"Frau", "Uhr", "Reise", "Koch"}  # Frau Weber, um drei Uhr, Reise bald!, Koch das Ei!
-    nouns = {noun.german for noun in load_lexicon().nouns} - also_other_words
+    other_words = {"Frau", "Uhr", "Reise", "Koch"}  # Frau Weber, um drei Uhr, Reise bald!, Koch das Ei!
+    nouns = {noun.german for noun in load_lexicon().nouns} - other_words
+    draw = Draw(load_lexicon(), 11)
+    for _ in range(2000):
+        tree = draw_sentence(draw)
+        text = german.sentence(tree)
+        mentioned = nouns & set(re.findall(r"[\w-]+", text))
+        plural_too = {noun.german for noun in load_lexicon().nouns if noun.plural == noun.german}
+        assert mentioned - plural_too <= words_of(tree).nouns, text
+
+
+def test_every_word_of_the_unseen_split_occurs_in_training(splits: Splits) -> None:
+    def words(name: str, side: int) -> set[str]:
+        return {word for pair in splits[name] for word in re.findall(r"[^\W\d]+", pair[side].lower())}
+
+    for side in (0, 1):
+        missing = words("test_unseen", side) - words("train", side)
+        assert len(missing) <= 0.01 * len(words("test_unseen", side)), missing
+
+
+def test_sentences_look_like_sentences(splits: Splits) -> None:
+    for pairs in splits.values():
+        for pair in pairs:
+            for text in pair:
+                assert text[0].isupper(), text
+                assert text[-1] in ".?!", text
+                assert "  " not in text, text
+                assert not re.search(r" [,.?!]|,,|,[.?!]|None", text), text
+
+
+def test_nouns_are_capitalised(texts: tuple[str, str]) -> None:
+    small = set(re.findall(r"\b[a-zäöü]\w*", texts[1]))
+    lexicon = load_lexicon()
+    nouns = {form.lower() for noun in lexicon.nouns for form in (noun.german, noun.genitive, noun.plural)}
+    # junge, reisen and fragen are forms of adjectives and verbs, too.
+    stems = [word.stem for word in lexicon.adjectives] + [verb.base[:-2] for verb in lexicon.verbs]
+    assert not {word for word in small & nouns if not word.startswith(tuple(stems))} - {"morgen"}
+
+
+def test_every_entry_is_used(texts: tuple[str, str]) -> None:
+    english, german = texts
+    lexicon = load_lexicon()
+    german_words = set(re.findall(r"[\w-]+", german))
+    for noun in lexicon.nouns:
+        assert {noun.german, noun.genitive, noun.plural} & german_words, noun.german
+    for verb in lexicon.verbs:
+        participle = verb.participle.split(" ")[-1]
+        in_the_past = lexicon.finite_forms.get((verb.german, "past"), ())
+        rare = verb.frame in ("name", "price", "that wh", "that", "that to")  # only in the present
+        assert {participle, *in_the_past} & german_words or rare, verb.german
+    for adjective in lexicon.adjectives:
+        assert any(word.startswith(adjective.stem) for word in german_words), adjective.german
+    for entry in (*lexicon.adverbs, *lexicon.names, *lexicon.places, *lexicon.prepositions):
+        assert entry.german.lower() in german.lower(), entry.german
+        assert entry.english.lower() in english.lower(), entry.english
+    for modal in lexicon.modals:
+        assert set(lexicon.finite_forms[modal.german, "present"]) & german_words
+
+
+def test_lexicon_is_large_enough() -> None:
+    assert load_lexicon().size() >= 400
+
+
+@pytest.mark.parametrize(
+    ("phenomenon", "pattern"),
+    [
+        ("perfect with sein", r"\bist \w.* gegangen\."),
+        ("perfect with haben", r"\bhat \w.* gekauft\."),
+        ("separable verb", r"\bsteht .*\bauf\."),
+        ("reflexive dative", r"\bmir .*die Zähne"),
+        (
+            "dative plural",
+            r"\b(?:mit|bei|von) (?:\w+en )+(?:Kindern|Brüdern|Freunden|Ärzten|Männern|Schülern|Lehrern)\b",
+        ),
+        ("genitive", r"\bmeines \w+s\b"),
+        ("weak noun", r"\bden (?:\w+en )?Studenten\b"),
+        (
+            "strong ending",
+            r"\b(?:kaltes|gutes|heißes) Wasser\b|\b(?:kalten|guten|starken) (?:Tee|Kaffee|Saft)\b",
+        ),
+        ("verb-final weil", r", weil er .* hat\."),
+        ("verb-final dass", r", dass .* (?:hat|ist|wird|will)\."),
+        ("wenn first", r"^Wenn .*, \w+ "),
+        ("obwohl", r"\bobwohl\b"),
+        ("relative dative", r", (?:dem|der|denen) "),
+        ("relative with preposition", r", in (?:dem|der) "),
+        ("whose", r", dessen "),
+        ("kein", r"\bkeine[nmr]?\b"),
+        ("nicht", r"\bnicht\b"),
+        ("yes-no question", r"^(?:Hast|Kannst|Willst) du .*\?"),
+        ("wh-question", r"^W(?:er|en|em|as|o|ann|arum|ohin)\b.*\?"),
+        ("imperative du", r"^(?:Nimm|Lies|Gib|Öffne) .*!"),
+        ("imperative Sie", r", \w+ Sie .*!"),
+        ("imperative ihr", r"^Kinder, .*!"),
+        (
+            "place with dative",
+            r"\b(?:liegt|liegen|steht|stehen) (?:auf|unter|neben|hinter|vor) (?:dem|der)\b",
+        ),
+        ("movement with accusative", r"\bauf den Tisch\b"),
+        ("comparative", r"\bgrößer als\b"),
+        ("superlative", r"\bdas (?:älteste|schönste|größte)\b"),
+        ("clock time", r"\bhalb vier\b"),
+        ("date", r"\bam dritten Mai\b|\bam \w+ten \w+\b"),
+        ("number", r"\beinund\w+zig\b"),
+        ("seit", r"\bseit \w+ \w+"),
+        ("infinitive with zu", r", .*\bzu \w+en\."),
+        ("um zu", r", um .*\bzu\b|, um .*zu\w+"),
+        ("fronted time", r"^Gestern (?:hat|habe|haben|ist|sind|war)\b"),
+        ("gern", r"\bgern\b"),
+        ("pronoun before subject", r"\b(?:mir|mich|ihn|ihm) (?:mein|der|die|das|Anna)\b"),
+    ],
+)
+def test_phenomenon_occurs(texts: tuple[str, str], phenomenon: str, pattern: str) -> None:
+    assert len(re.findall(pattern, texts[1], flags=re.MULTILINE)) >= 5, phenomenon
+
+
+def test_every_construction_can_be_drawn() -> None:
+    draw = Draw(load_lexicon(), 7)
+    for _, construct in CONSTRUCTIONS:
+        for _ in range(50):
+            draw.start("you")
+            construct(draw)
+
+
+def test_average_length(splits: Splits) -> None:
+    lengths = [len(source.split()) for source, _ in splits["train"]]
+    assert 6 <= sum(lengths) / len(lengths) <= 11
+
+
+def test_no_english_word_has_two_translations() -> None:
+    lexicon = load_lexicon()
+    for words in (lexicon.nouns, lexicon.adjectives, lexicon.adverbs, lexicon.modals):
+        english = [word.english for word in words]
+        assert len(set(english)) == len(english)
+    valencies = [
+        (verb.english, verb.frame, verb.english_preposition, verb.subject, verb.object)
+        for verb in lexicon.verbs
+    ]
+    assert len(set(valencies)) == len(valencies)
+
+
+def test_every_class_names_nouns() -> None:
+    lexicon = load_lexicon()
+    known = {name for noun in lexicon.nouns for name in noun.classes} | {"city", "country"}
+    for verb in lexicon.verbs:
+        for name in (*verb.subject, *verb.object, *verb.where):
+            assert name in known, (verb.german, name)
+        manners = {use for adverb in lexicon.adverbs if adverb.kind == "manner" for use in adverb.use.split()}
+        assert set(verb.manner) <= manners, verb.german
+    for adjective in lexicon.adjectives:
+        assert set(adjective.classes) <= known, (adjective.german, set(adjective.classes) - known)
+
+
+def test_malformed_row_is_reported_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "nouns.tsv"
+    path.write_text("# nouns\ngerman\tgender\nHund\tm\nKatze\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"nouns\.tsv, line 4: 1 cells"):
+        read_table(path)
+
+
+def test_wrong_gender_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in entries.FOLDER.glob("*.tsv"):
+        text = file.read_text(encoding="utf-8").replace("Hund\tm\t", "Hund\tx\t")
+        (tmp_path / file.name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(entries, "FOLDER", tmp_path)
+    with pytest.raises(UserError, match=r"nouns\.tsv, line \d+: gender 'x' of Hund"):
+        load_lexicon.__wrapped__()
+
+
+def test_too_many_pairs_or_too_few() -> None:
+    with pytest.raises(UserError, match="train_pairs is -1"):
+        textbook_splits(1, -1)
+    assert not list(textbook_splits(1, 0)["train"])
+
+
+def test_training_pairs_come_lazily() -> None:
+    """Millions can be asked for; only those that are taken are drawn."""
+    assert len(list(islice(textbook_splits(1, 10_000_000)["train"], 10))) == 10

@@ -148,23 +148,24 @@ class _State:
         """The most probable extensions of each sentence's live hypotheses.
 
         Args:
-            logits: (batch, beam, vocabulary), of the next token; overwritten.
+            logits: (batch, beam, vocabulary), of the next token.
 
         Returns:
             Log-probabilities, parents (places in the beam) and tokens, each (batch, beam).
         """
-        logits = logits.float()
-        before = self.live - logits.logsumexp(dim=-1)
-        logits[..., PAD] = logits[..., BOS] = -torch.inf
-        if self.generated in self.limits_met:
-            other = torch.arange(logits.shape[-1], device=logits.device) != EOS
-            at_limit = self.limits == self.generated
-            logits.masked_fill_(at_limit[:, None, None] & other, -torch.inf)
+        log_probabilities = logits.float().log_softmax(dim=-1)
+        log_probabilities[..., PAD] = log_probabilities[..., BOS] = -torch.inf
         # The best of all extensions are among the best of each hypothesis.
         beam = self.live.shape[1]
-        scores, tokens = logits.topk(min(beam, logits.shape[-1]), dim=-1)
+        scores, tokens = log_probabilities.topk(min(beam, logits.shape[-1]), dim=-1)
+        if self.generated in self.limits_met:  # of those sentences nothing but EOS
+            at_limit = (self.limits == self.generated)[:, None]
+            ended = log_probabilities[..., EOS].where(at_limit, scores[..., 0])
+            scores.masked_fill_(at_limit[..., None], -torch.inf)
+            scores[..., 0] = ended
+            tokens.masked_fill_(at_limit[..., None], EOS)
         each = scores.shape[-1]
-        scores, index = (scores + before[:, :, None]).flatten(1).topk(beam, dim=-1)
+        scores, index = (scores + self.live[:, :, None]).flatten(1).topk(beam, dim=-1)
         return scores, index // each, tokens.flatten(1).gather(1, index)
 
     def update(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:

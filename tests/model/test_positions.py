@@ -33,6 +33,16 @@ def test_tables_grow_without_changing() -> None:
     assert not rotary.state_dict()
 
 
+def test_tables_that_grew_in_a_search_serve_training() -> None:
+    rotary, sinusoidal = RotaryPositions(8), SinusoidalPositions(8)
+    with torch.inference_mode():
+        rotary(FIRST_TABLE, 1)
+        sinusoidal(FIRST_TABLE, 1)
+    states = torch.randn(5, 8, requires_grad=True)
+    (rotate(states, rotary(0, 5)) * sinusoidal(0, 5)).sum().backward()
+    assert states.grad is not None
+
+
 def test_rotated_products_depend_on_the_distance_alone() -> None:
     torch.manual_seed(0)
     query, key, rotary = torch.randn(1, 8), torch.randn(1, 8), RotaryPositions(8)

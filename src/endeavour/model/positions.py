@@ -48,7 +48,8 @@ class SinusoidalPositions(nn.Module):
         """The vectors of positions start to start + length, (length, width)."""
         end = start + length
         if end > len(self.table):
-            self.table = self._tabulate(2 * end).to(self.table)
+            with torch.inference_mode(False):  # training may need the table after a search that grew it
+                self.table = self._tabulate(2 * end).to(self.table)
         return self.table[start:end]
 
 
@@ -95,8 +96,9 @@ class RotaryPositions(nn.Module):
         """The rotation of positions start to start + length."""
         end = start + length
         if end > len(self.cosine):
-            angles = _angles(2 * end, self.head_width)
-            self.cosine, self.sine = angles.cos().to(self.cosine), angles.sin().to(self.sine)
+            with torch.inference_mode(False):  # training may need the tables after a search that grew them
+                angles = _angles(2 * end, self.head_width)
+                self.cosine, self.sine = angles.cos().to(self.cosine), angles.sin().to(self.sine)
         return Rotation(self.cosine[start:end], self.sine[start:end])
 
 

@@ -9,7 +9,7 @@ RUN := $(VENV)/bin/endeavour
 # `make train model=small` defines make's variable `model`. Each one from the command line is handed on as one
 # word, quoted for the shell; MAKEOVERRIDES has them too, but escapes neither quotes nor parentheses.
 quote = '$(subst ','\'',$(1))'
-typed = $(filter-out PYTHON SHELL,$(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name))))
+typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name))))
 OVERRIDES = $(foreach name,$(typed),$(call quote,$(name)=$(value $(name))))
 
 .DEFAULT_GOAL := help
@@ -55,6 +55,6 @@ help:  ## this list
 
 $(VENV)/installed: pyproject.toml
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) (once; a minute or two)"
+	@echo "installing into $(VENV) (once; a minute or two)" >&2
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@

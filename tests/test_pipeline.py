@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 
 from endeavour.__main__ import main
@@ -89,7 +90,7 @@ def test_train_evaluate_translate(
     assert (tmp_path / "out.txt").read_text("utf-8") == printed
     n_best = ["text=the dog, (sees) it's", "decoding.num_hypotheses=3"]
     assert endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", *n_best) == 0
-    scored = [float(line.split("\t")[0]) for line in capsys.readouterr().out.splitlines()]
+    scored = [float(line.split("\t")[1]) for line in capsys.readouterr().out.splitlines()]
     assert len(scored) == 3
     assert scored == sorted(scored, reverse=True)
 
@@ -118,7 +119,7 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
     settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
     grid = ["seed=1,2", "training.learning_rate=0.01,0.02"]
     assert endeavour(monkeypatch, "sweep", *settings, *grid) == 0
-    table = tmp_path / "outputs" / "sweeps" / "files-seed-learning_rate" / "results.csv"
+    (table,) = (tmp_path / "outputs" / "sweeps").glob("files-seed-learning_rate-*/results.csv")
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == 4
     assert {(row["seed"], row["training.learning_rate"]) for row in rows} == {
@@ -137,6 +138,71 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
     assert captured.err.count("is finished") == 2
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert sorted(row["status"] for row in rows) == ["failed", "failed", "finished", "finished"]
+
+
+def test_hydras_multirun_flag_sweeps_too(
+    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
+    assert endeavour(monkeypatch, "train", "--multirun", *settings, "training.average=best,none") == 0
+    summaries = sorted((tmp_path / "outputs").glob("*/summary.json"))
+    assert [path.parent.name for path in summaries] == [
+        "files-tiny-1-average_best",
+        "files-tiny-1-average_none",
+    ]
+
+
+def test_a_run_is_not_resumed_on_other_data(
+    parallel_files: list[str],
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    english = tmp_path / "train.en"
+    original = Path(
+        next(item for item in parallel_files if "splits.train" in item).split("[")[1].split(",")[0]
+    )
+    english.write_bytes(original.read_bytes())
+    settings = [*parallel_files, *folders, f"corpus.splits.train=[{english},{original.with_suffix('.de')}]"]
+    assert endeavour(monkeypatch, "train", *settings) == 0
+    (tmp_path / "outputs" / "files-tiny-1" / "summary.json").unlink()  # as if it had not come to its end
+    english.write_text(english.read_text("utf-8").replace("dog", "cat"), "utf-8")
+    assert endeavour(monkeypatch, "train", *settings) == 2
+    assert "corpus has changed" in capsys.readouterr().err
+
+
+def test_two_processes_do_not_train_one_run(
+    parallel_files: list[str],
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "outputs").mkdir()
+    with FileLock(tmp_path / "outputs" / ".files-tiny-1.lock"):
+        assert endeavour(monkeypatch, "train", *parallel_files, *folders) == 2
+    assert "another process" in capsys.readouterr().err
+
+
+def test_a_corpus_without_a_test_split_is_trained_all_the_same(
+    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, run_folder: Path
+) -> None:
+    settings = [item for item in parallel_files if "splits.test" not in item]
+    assert endeavour(monkeypatch, "train", *settings, *folders) == 0
+    assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
+
+
+def test_an_unknown_split_is_refused_before_training(
+    parallel_files: list[str],
+    folders: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run_folder: Path,
+) -> None:
+    assert endeavour(monkeypatch, "train", *parallel_files, *folders, "evaluation.splits=[tset]") == 2
+    assert "tset" in capsys.readouterr().err
+    assert not (run_folder / "checkpoints").exists()
 
 
 def test_a_sweep_of_nothing_is_refused(

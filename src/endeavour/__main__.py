@@ -3,12 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 USAGE = """\
 endeavour STAGE [key=value …]
@@ -32,6 +27,7 @@ STAGES = {
 }
 
 USER_ERROR = 2
+MULTIRUN = {"--multirun", "-m"}
 
 # Their values are text or file names, never Hydra's grammar.
 LITERAL_KEYS = ("text", "input", "output")
@@ -44,67 +40,40 @@ def main() -> None:
         print(USAGE, end="")
         sys.exit(0 if arguments else USER_ERROR)
     name, *overrides = arguments
-    overrides = [quote_literal(override) for override in overrides]
     if name not in STAGES:
         _fail(f"endeavour: no stage {name!r}; choose one of {', '.join(dict.fromkeys(STAGES.values()))}")
-    # Hydra would print its own account of an error and exit with 1; told to raise instead, it leaves the
-    # wording to us.
-    verbose = os.environ.setdefault("HYDRA_FULL_ERROR", "0") == "1"
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
+    stage = STAGES[name]
+    if stage == "train" and MULTIRUN & set(overrides):
+        stage = "sweep"
     from endeavour.errors import UserError
     from endeavour.training.signals import Interrupted
 
     try:
-        if name == "sweep":
-            import_module("endeavour.stages.sweep").sweep(overrides)
-        else:
-            run_stage(STAGES[name], overrides)
-    except (UserError, HydraException, OmegaConfBaseException) as error:
-        if verbose:
+        run_stage(stage, [quote_literal(override) for override in overrides])
+    except UserError as error:
+        if os.environ.get("HYDRA_FULL_ERROR", "0") == "1":
             raise
-        _fail(f"endeavour {name}: {_one_line(error)}")
+        _fail(f"endeavour {name}: {error}")
     except Interrupted as stop:
         print(f"endeavour {name}: {stop}", file=sys.stderr)
         sys.exit(stop.exit_code)
+    except KeyboardInterrupt:
+        print(f"endeavour {name}: stopped; the same command goes on from what is on disk", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # whoever read our output has seen enough, as in `endeavour translate … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
 
 
 def run_stage(stage: str, overrides: list[str]) -> None:
-    """Runs the function that bears its stage's name on the config that Hydra composes."""
-    from endeavour.config import to_config
-
+    """Calls the function that bears its stage's name with the config that the overrides compose."""
     function = getattr(import_module(f"endeavour.stages.{stage}"), stage)
+    if stage == "sweep":
+        function([override for override in overrides if override not in MULTIRUN])
+        return
+    from endeavour.config import run_hydra, to_config
+
     run_hydra(stage, lambda composed: function(to_config(composed)), overrides)
-
-
-def run_hydra(stage: str, function: Callable[["DictConfig"], object], overrides: list[str]) -> None:
-    """Hands a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
-
-    Raises the first `UserError` of `function`, after all its calls.
-    """
-    import hydra
-
-    from endeavour.config import config_folder, register_schema
-    from endeavour.errors import UserError
-
-    register_schema()
-    sys.argv = [f"endeavour {stage}", *overrides]
-    failures: list[UserError] = []
-
-    def task(composed: "DictConfig") -> None:
-        try:
-            function(composed)
-        except UserError as error:  # kept from Hydra, which would add lines of its own
-            failures.append(error)
-
-    decorate = hydra.main(
-        version_base="1.3", config_path=str(config_folder().resolve()), config_name="config"
-    )
-    decorate(task)()
-    if failures:
-        raise failures[0]
 
 
 def quote_literal(override: str) -> str:
@@ -117,26 +86,6 @@ def quote_literal(override: str) -> str:
     # In Hydra's quotes a backslash counts only before the quote mark, or where the value ends in it.
     value = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
     return f"{key}='{value}'"
-
-
-def _one_line(error: Exception) -> str:
-    """An error's own words; of Hydra's and OmegaConf's several lines, those that say what and where."""
-    from endeavour.errors import UserError
-
-    if isinstance(error, UserError):
-        return str(error)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    cause = error.__cause__ or error.__context__
-    if cause is not None:
-        lines += [line.strip() for line in str(cause).splitlines()[:1]]
-    key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
-    kept = [
-        line
-        for line in lines
-        if not line.startswith(("full_key:", "object_type", "reference_type", "To append"))
-    ]
-    text = "; ".join(dict.fromkeys(kept))
-    return text if not key or key in text else f"{key}: {text}"
 
 
 def _fail(message: str) -> None:

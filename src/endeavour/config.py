@@ -4,16 +4,24 @@ Types stand here and beside the code they configure; values stand in `conf/` alo
 beyond its config dataclass. Below the stages nothing sees the root.
 """
 
+import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import hydra
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from endeavour.data import corpus
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
+from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.beam_search import DecodingConfig
 from endeavour.errors import UserError
@@ -21,8 +29,6 @@ from endeavour.evaluation.evaluate import EvaluationConfig
 from endeavour.model.transformer import ModelConfig
 from endeavour.training.loop import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
-
-DIRECTIONS = ("en-de", "de-en")
 
 # What may differ between two commands that mean the same run: where it runs, what is shown of it, and
 # everything that is chosen after training.
@@ -61,6 +67,7 @@ class Config:
     model: ModelConfig
     training: TrainingConfig
     decoding: DecodingConfig
+    validation_decoding: DecodingConfig
     evaluation: EvaluationConfig
     tracking: TrackingConfig
 
@@ -84,14 +91,31 @@ def to_config(composed: DictConfig) -> Config:
     missing = sorted(OmegaConf.missing_keys(composed))
     if missing:
         raise UserError(f"{missing[0]} has no value: give it one, {missing[0]}=…")
-    config = cast(Config, OmegaConf.to_object(composed))
+    try:
+        config = cast(Config, OmegaConf.to_object(composed))
+    except OmegaConfBaseException as error:
+        raise UserError(_one_line(error)) from error
     _check_choice("direction", config.direction, DIRECTIONS)
     if not config.name or Path(config.name).is_absolute() or ".." in Path(config.name).parts:
         raise UserError(f"name={config.name!r} must name a folder below output_folder")
-    for section in (config.training, config.decoding, config.model, config.evaluation, config.tracking):
+    if config.seed < 0:
+        raise UserError(f"seed={config.seed}: must not be negative")
+    corpus.check(config.corpus)
+    for section in (
+        config.cleaning,
+        config.tokenizer,
+        config.model,
+        config.training,
+        config.decoding,
+        config.validation_decoding,
+        config.evaluation,
+        config.tracking,
+    ):
         section.check()
     if config.model.tie == "all" and not config.tokenizer.joint:
-        raise UserError("model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies")
+        raise UserError(
+            "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
+        )
     return config
 
 
@@ -100,6 +124,52 @@ def load_config(overrides: list[str]) -> Config:
     register_schema()
     with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
         return to_config(compose("config", overrides=overrides))
+
+
+def run_hydra(stage: str, function: Callable[[DictConfig], object], overrides: list[str]) -> None:
+    """Hands a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
+
+    Raises:
+        UserError: the command line or a value is wrong, in one line; or the first that `function` raised, after
+            all its calls.
+    """
+    register_schema()
+    sys.argv = [f"endeavour {stage}", *overrides]
+    failures: list[UserError] = []
+
+    def task(composed: DictConfig) -> None:
+        try:
+            function(composed)
+        except UserError as error:  # kept from Hydra, which would add lines of its own
+            failures.append(error)
+
+    # Hydra would print its own account of an error and exit with 1; told to raise, it leaves the words to us.
+    asked_for = os.environ.get("HYDRA_FULL_ERROR", "0")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    decorate = hydra.main(
+        version_base="1.3", config_path=str(config_folder().resolve()), config_name="config"
+    )
+    try:
+        decorate(task)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(_one_line(error)) from error
+    finally:
+        os.environ["HYDRA_FULL_ERROR"] = asked_for
+    if failures:
+        raise failures[0]
+
+
+def _one_line(error: Exception) -> str:
+    """Of Hydra's and OmegaConf's several lines those that say what and where."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    cause = error.__cause__ or error.__context__
+    if cause is not None:
+        lines += [line.strip() for line in str(cause).splitlines()[:1]]
+    key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
+    noise = ("full_key:", "object_type", "reference_type", "To append", "Config search path", "provider=")
+    kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
+    text = "; ".join(dict.fromkeys(kept))
+    return text if not key or key in text else f"{key}: {text}"
 
 
 def to_dict(config: Config) -> dict[str, Any]:

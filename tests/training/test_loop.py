@@ -17,6 +17,7 @@ from endeavour.data.arrays import RaggedWriter
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
 from endeavour.training.checkpoint import checkpoints_in
@@ -108,9 +109,11 @@ def outcome(folder: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, objec
     """Everything that must not depend on interruptions: final weights and optimizer state, logged losses."""
     newest = checkpoints_in(folder)[-1]
     tensors = load_file(newest / "weights.safetensors") | load_file(newest / "optimizer.safetensors")
+    kept = [path.name for path in checkpoints_in(folder)]  # what is averaged
     lines = MetricLog(folder / "log.jsonl").read()
     timing = ("seconds", "tokens_per_second")
-    return tensors, [{key: value for key, value in line.items() if key not in timing} for line in lines]
+    logged = [{key: value for key, value in line.items() if key not in timing} for line in lines]
+    return tensors, [*logged, {"kept": kept}]
 
 
 def assert_same(first: Path, second: Path) -> None:
@@ -185,21 +188,19 @@ def test_a_run_that_died_ends_as_if_it_had_not(
 def test_a_signal_saves_after_the_update_and_loses_none(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    config = training_config("training.log_every=1")
+    config = training_config("training.log_every=3", "training.keep_last=3")
     run(tmp_path / "whole", data, tokenizer, config)
 
-    class KillingLog(MetricLog):
-        def write(self, kind: str, update: int, metrics: object) -> None:
-            super().write(kind, update, metrics)  # type: ignore[arg-type]
-            if kind == "train" and update == 6:
-                os.kill(os.getpid(), signal.SIGTERM)
+    def kill_at_7(display: TrainingDisplay, update: int) -> None:
+        if update == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"{__name__}.MetricLog", KillingLog)
+        patch.setattr(TrainingDisplay, "updated", kill_at_7)
         with pytest.raises(Interrupted, match="SIGTERM") as stop:
             run(tmp_path / "cut", data, tokenizer, config)
     assert stop.value.exit_code == 143
-    assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000006"
+    assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000007-stopped"
     run(tmp_path / "cut", data, tokenizer, config)
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
@@ -254,6 +255,16 @@ def test_ends_at_the_first_limit(
     else:
         assert state.update == updates
     assert checkpoints_in(tmp_path)[-1].name == f"update-{state.update:08d}"
+
+
+def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
+    with pytest.raises(UserError, match=r"diverged.*training\.learning_rate"):
+        run(
+            tmp_path,
+            data,
+            tokenizer,
+            training_config("training.learning_rate=1e30", "training.clip_norm=null"),
+        )
 
 
 def test_learns_to_copy(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from endeavour.data.dataset import ParallelDataset, RaggedArray
+from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.special import BOS, PAD
 
@@ -121,16 +121,16 @@ def pad(rows: Sequence[Sequence[int]] | Sequence[NDArray[np.uint16] | NDArray[np
     return torch.from_numpy(padded)
 
 
-def length_batches(
-    lengths: RaggedArray | NDArray[np.int32], tokens_per_batch: int
-) -> list[NDArray[np.int64]]:
-    """Row numbers for decoding: sorted by length, longest first, rows × longest within the budget."""
-    sizes = lengths.lengths if isinstance(lengths, RaggedArray) else lengths
-    order = np.argsort(-sizes, kind="stable")
+def length_batches(lengths: NDArray[np.int32], tokens_per_batch: int) -> list[NDArray[np.int64]]:
+    """Row numbers for decoding: sorted by length, longest first, rows × longest within the budget.
+
+    A row longer than the budget is a batch of its own.
+    """
+    order = np.argsort(-lengths, kind="stable")
     batches: list[NDArray[np.int64]] = []
     start = 0
     while start < len(order):
-        rows = max(1, tokens_per_batch // max(1, int(sizes[order[start]])))
+        rows = max(1, tokens_per_batch // max(1, int(lengths[order[start]])))
         batches.append(order[start : start + rows])
         start += rows
     return batches

@@ -12,6 +12,7 @@ import numpy as np
 
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
+from endeavour.errors import UserError
 
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 200
@@ -29,6 +30,15 @@ class CleaningConfig:
     ratio_from_tokens: (
         int  # the ratio counts from this length of the longer side on: "Ja." may well be three words
     )
+
+    def check(self) -> None:
+        """Raises `UserError`, naming the key, for limits that no pair can meet."""
+        if not 1 <= self.min_tokens <= self.max_tokens:
+            raise UserError("cleaning.min_tokens must be at least 1 and at most cleaning.max_tokens")
+        if not self.max_ratio >= 1:
+            raise UserError(
+                f"cleaning.max_ratio={self.max_ratio:g}: a ratio of longer to shorter is at least 1"
+            )
 
 
 @dataclass

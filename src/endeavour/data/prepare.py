@@ -6,7 +6,6 @@ a lock makes a second process wait for the first. Knows no terminal and no Hydra
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -19,13 +18,14 @@ from filelock import FileLock
 from endeavour.data import corpus as corpora
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import TRAIN, VALIDATION, CorpusConfig, FileHashes, Progress
+from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.files import Pair
 from endeavour.data.prepared import FORMAT, MANIFEST, PreparedData
 from endeavour.data.report import as_markdown, cleaning_report
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 
-_DIRECTIONS = ("en-de", "de-en")
+DIRECTIONS = ("en-de", "de-en")
 
 
 def prepare(
@@ -49,10 +49,11 @@ def prepare(
     Raises:
         UserError: an input or a setting is wrong, or an input cannot be had.
     """
-    if direction not in _DIRECTIONS:
-        raise UserError(f"direction={direction}: choose {' or '.join(_DIRECTIONS)}")
+    if direction not in DIRECTIONS:
+        raise UserError(f"direction={direction}: choose {' or '.join(DIRECTIONS)}")
     corpora.check(corpus)
-    _check_cleaning(cleaning)
+    cleaning.check()
+    tokenizer.check()
     root = folder / "prepared"
     root.mkdir(parents=True, exist_ok=True)
     hashes = FileHashes(root / ".hashes.json")
@@ -74,15 +75,6 @@ def prepare(
                 splits = _directed(corpora.load_splits(corpus, hub_cache=hub_cache), direction)
                 _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress)
     return PreparedData.open(final)
-
-
-def _check_cleaning(config: CleaningConfig) -> None:
-    if not 1 <= config.min_tokens <= config.max_tokens:
-        raise UserError("cleaning.min_tokens must be at least 1 and at most cleaning.max_tokens")
-    if config.max_ratio < 1:
-        raise UserError(
-            f"cleaning.max_ratio={config.max_ratio:g}: a ratio of longer to shorter is at least 1"
-        )
 
 
 def _directed(splits: dict[str, Iterable[Pair]], direction: str) -> dict[str, Iterable[Pair]]:
@@ -125,10 +117,10 @@ def _build(
         _write(partial / "report.md", as_markdown(report, final.name))
         manifest = _manifest(partial, recipe, counts)
         _write(partial / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
-        _flush(partial)
+        flush(partial)
         shutil.rmtree(final, ignore_errors=True)  # an unfinished folder somebody made by hand
         partial.rename(final)
-        _flush_folder(final.parent)
+        flush_entry(final.parent)
     finally:
         for leftover in (partial, scratch):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -147,34 +139,10 @@ def _manifest(folder: Path, recipe: dict[str, Any], counts: dict[str, dict[str, 
         "splits": counts,
         "validation_split": VALIDATION,
         "test_splits": [name for name in counts if name not in (TRAIN, VALIDATION)],
-        "files": {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in files},
+        "files": {path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in files},
         "versions": {name: version(name) for name in ("datasets", "numpy", "sentencepiece")},
     }
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _write(path: Path, text: str) -> None:
     path.write_text(text, "utf-8", newline="\n")
-
-
-def _flush(folder: Path) -> None:
-    """Everything below `folder` reaches the disk before the rename that declares it finished."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        else:
-            _flush_folder(path)
-    _flush_folder(folder)
-
-
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

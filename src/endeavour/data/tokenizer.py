@@ -36,6 +36,18 @@ class TokenizerConfig:
     )
     max_sentences: int  # pairs to learn from; of a larger corpus an even sample, which bounds the memory
 
+    def check(self) -> None:
+        """Raises `UserError`, naming the key, for settings that no vocabulary can be learnt with."""
+        if self.algorithm not in ("bpe", "unigram"):
+            raise UserError(f"tokenizer.algorithm={self.algorithm}: choose bpe or unigram")
+        if not 0.9 <= self.character_coverage <= 1:
+            raise UserError(
+                f"tokenizer.character_coverage={self.character_coverage}: choose 0.9 to 1 (all characters)"
+            )
+        for key in ("vocabulary_size", "max_sentences"):
+            if getattr(self, key) < 1:
+                raise UserError(f"tokenizer.{key}={getattr(self, key)}: must be at least 1")
+
 
 class Tokenizer:
     """Text ↔ ids. Pure: the same model file gives the same ids everywhere."""
@@ -70,12 +82,7 @@ class Tokenizer:
             UserError: the vocabulary is too large or too small for these sentences; the message says what
             fits.
         """
-        if config.algorithm not in ("bpe", "unigram"):
-            raise UserError(f"tokenizer.algorithm={config.algorithm}: choose bpe or unigram")
-        if not 0.9 <= config.character_coverage <= 1:
-            raise UserError(
-                f"tokenizer.character_coverage={config.character_coverage}: choose 0.9 to 1 (all characters)"
-            )
+        config.check()
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(

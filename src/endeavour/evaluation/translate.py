@@ -36,13 +36,19 @@ class Translator:
         model: in evaluation mode or not; it is switched during a call and back after it.
         tokenizers: of source and target.
         decoding: see conf/decoding/*.yaml.
+        window: lines that are read, and sorted by length, before any is given back.
     """
 
     def __init__(
-        self, model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], decoding: DecodingConfig
+        self,
+        model: Transformer,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        decoding: DecodingConfig,
+        window: int = WINDOW,
     ) -> None:
         self.model = model
         self.decoding = decoding
+        self._window_lines = window
         self._source, self._target = tokenizers
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
@@ -53,7 +59,7 @@ class Translator:
     def translate_n_best(self, lines: Iterable[str]) -> Iterator[list[Translation]]:
         """The `num_hypotheses` best translations of each line, best first."""
         remaining = iter(lines)
-        while window := list(islice(remaining, WINDOW)):
+        while window := list(islice(remaining, self._window_lines)):
             yield from self._window(window)
 
     def _window(self, lines: Sequence[str]) -> list[list[Translation]]:
@@ -87,10 +93,8 @@ class Translator:
 
     def _texts(self, hypotheses: list[tuple[list[int], float]]) -> list[Translation]:
         texts = self._target.decode([ids for ids, _ in hypotheses])
-        # Byte pieces can spell a line break, and one line in is one line out.
-        lines = [" ".join(text.split()) for text in texts]
         scores = (score for _, score in hypotheses)
-        return [Translation(line, score) for line, score in zip(lines, scores, strict=True)]
+        return [Translation(text, score) for text, score in zip(texts, scores, strict=True)]
 
 
 def attention_picture(

@@ -56,6 +56,9 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
                 folder=folder / "evaluation" / f"{split}-{config.decoding.name}",
                 progress=progress,
             )
+    if not results:
+        console.print("the corpus has no test split, so there are no test scores")
+        return {}
     output = Console(soft_wrap=True)
     output.print(_table(results, f"{config.name}, {config.decoding.name}"))
     for split, scores in results.items():

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from endeavour.config import Config, differing_keys, read_config, save_config
 from endeavour.errors import UserError
@@ -45,7 +46,7 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
     """
     folder = config.run_folder
     saved = folder / "config.yaml"
-    if not saved.is_file() or not (folder / "checkpoints").is_dir():
+    if not saved.is_file() or not any((folder / name).exists() for name in ("checkpoints", "summary.json")):
         return None  # nothing was trained here yet
     if config.training.restart:
         shutil.rmtree(folder)
@@ -57,7 +58,7 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
             "choose another name=…, or training.restart=true to throw that run away"
         )
     path = folder / "summary.json"
-    return json.loads(path.read_text()) if path.is_file() else None
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
 
 
 def begin(config: Config, device: torch.device) -> None:
@@ -71,6 +72,27 @@ def begin(config: Config, device: torch.device) -> None:
         raise UserError(
             f"{folder} cannot be written ({error.strerror}): choose another output_folder"
         ) from error
+
+
+def lock(config: Config) -> FileLock:
+    """The run folder's lock, held until it is released or the process ends; it lies beside the folder.
+
+    Raises `UserError` while another process holds it.
+    """
+    folder = config.run_folder
+    held = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+    except Timeout as error:
+        raise UserError(
+            f"{folder} is being trained by another process: wait for it, or choose another name=…"
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written ({error.strerror}): choose another output_folder"
+        ) from error
+    return held
 
 
 def find_run(config: Config) -> tuple[Path, Config]:
@@ -90,7 +112,12 @@ def find_run(config: Config) -> tuple[Path, Config]:
             f"{folder} holds no trained model ({known})\n"
             "train it with the same settings, or choose another with name=…"
         )
-    return folder, read_config(folder / "config.yaml")
+    trained = read_config(folder / "config.yaml")
+    differences = differing_keys(config, trained)
+    if differences and not any(argument.startswith("name=") for argument in sys.argv):
+        # Asked for by its settings, the run should have them.
+        print(f"note: {folder} was trained with other settings: {'; '.join(differences)}", file=sys.stderr)
+    return folder, trained
 
 
 def write_json(path: Path, content: object) -> None:
@@ -100,7 +127,7 @@ def write_json(path: Path, content: object) -> None:
 def _note_start(folder: Path, device: torch.device) -> None:
     """Adds to run.json what it would take to repeat this start: command, git commit, versions, device."""
     path = folder / "run.json"
-    starts: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
+    starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
     name = (
         torch.cuda.get_device_name(device)
         if device.type == "cuda"

@@ -5,6 +5,7 @@
 The runs themselves lie in run folders of their own, named after what was swept.
 """
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 from rich.console import Console
 
-from endeavour.config import config_folder, to_config
+from endeavour.config import config_folder, run_hydra, to_config
 from endeavour.errors import UserError
 from endeavour.evaluation.results import collect, results_table, sort_rows, write_csv
 from endeavour.stages.run_folder import write_json
@@ -49,8 +50,6 @@ def sweep(overrides: list[str]) -> None:
     Raises:
         UserError: nothing is swept, or a trial failed (after all the others ran).
     """
-    from endeavour.__main__ import run_hydra
-
     if any(argument.startswith("-") for argument in overrides):
         run_hydra("sweep", trial, overrides)  # --help, --cfg and the like
         return
@@ -60,9 +59,11 @@ def sweep(overrides: list[str]) -> None:
         raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")
     keys = [str(override.key_or_group) for override in swept]
     given = {str(override.key_or_group): override.value() for override in parsed if override not in swept}
-    name = "-".join(
-        [str(given.get("experiment", given.get("corpus", "runs"))), *(_short(key) for key in keys)]
-    )
+    # Sweeps over the same keys under other settings are other sweeps.
+    settings = sorted(override.input_line or "" for override in parsed if override not in swept)
+    mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
+    base = str(given.get("experiment", given.get("corpus", "textbook")))
+    name = "-".join([base, *(_short(key) for key in keys), *([mark] if mark else [])])
     folder = Path(str(given.get("output_folder", "outputs"))) / "sweeps" / name
     for old in folder.glob("*/trial.json"):
         old.unlink()
@@ -84,7 +85,7 @@ def sweep(overrides: list[str]) -> None:
 def report(folder: Path) -> bool:
     """Prints and writes the table of a sweep's trials; False where there are none."""
     notes = sorted(folder.glob("*/trial.json"), key=lambda path: int(path.parent.name))
-    trials = [json.loads(path.read_text()) for path in notes]
+    trials = [json.loads(path.read_text("utf-8")) for path in notes]
     if not trials:
         return False
     rows = collect([Path(note["run"]) for note in trials], overrides=[note["overrides"] for note in trials])

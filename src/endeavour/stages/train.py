@@ -1,5 +1,6 @@
 """The training stage: prepare the data, train, keep the best weights, evaluate them."""
 
+import sys
 from typing import Any
 
 import torch
@@ -8,10 +9,11 @@ from rich.console import Console
 from endeavour.config import Config, to_dict
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.evaluate import evaluate_splits
 from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import begin, find_earlier, write_json
+from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
 from endeavour.training.curves import draw_curves, validation_table
@@ -30,18 +32,24 @@ def train(config: Config) -> dict[str, Any]:
     Returns:
         What summary.json holds.
     Raises:
-        UserError: the run folder holds a run of another config.
+        UserError: the run folder holds a run of another config, or another process trains it.
     """
-    console = Console(stderr=True)
     device = choose_device(config.device)
+    with lock(config):
+        summary = find_earlier(config)
+        if summary is None:
+            return _train(config, device)
+    done = f"{config.run_folder} is finished: nothing to do (training.restart=true trains it anew)"
+    print(done, file=sys.stderr)
+    return summary
+
+
+def _train(config: Config, device: torch.device) -> dict[str, Any]:
+    console = Console(stderr=True)
     folder = config.run_folder
-    summary = find_earlier(config)
-    if summary is not None:
-        console.print(
-            f"{folder} is finished: nothing to do (training.restart=true trains it anew)", markup=False
-        )
-        return summary
     data = prepare(config)
+    for split in config.evaluation.splits or []:
+        data.lines(split, "source")  # a split that is not there should be known now, not after training
     begin(config, device)
 
     torch.manual_seed(config.seed)
@@ -59,6 +67,12 @@ def train(config: Config) -> dict[str, Any]:
         keep_best=config.training.keep_best,
     )
     state, damaged = checkpoints.restore_newest(model, optimizer)
+    if state.update and state.data_digest != data.manifest["digest"]:
+        raise UserError(
+            f"{folder} was trained on other data: the corpus has changed since\n"
+            "choose another name=…, or training.restart=true to throw that run away"
+        )
+    state.data_digest = data.manifest["digest"]
     log = MetricLog(folder / "log.jsonl")
     log.cut_after(state.update)
     tracker = Tracker(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from endeavour.config import Config
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import Translator
+from endeavour.evaluation.translate import WINDOW, Translator
 from endeavour.stages.prepare import progress_bar
 from endeavour.stages.run_folder import find_run
 from endeavour.training.checkpoint import load_model
@@ -18,7 +18,8 @@ from endeavour.training.device import choose_device
 
 
 def translate(config: Config) -> None:
-    """Writes one line for each line read; with `decoding.num_hypotheses` > 1, `n` lines of score, tab, text.
+    """Writes one line for each line read; with `decoding.num_hypotheses` > 1, the n best,
+    each as line number, score and text with tabs between.
 
     Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost.
 
@@ -33,15 +34,20 @@ def translate(config: Config) -> None:
         source = _open_input(config, stack)
         target = _open_output(config, stack)
         model, tokenizers = load_model(folder / "model", device)
-        translator = Translator(model, tokenizers, config.decoding)
+        interactive = config.text is None and config.input is None and sys.stdin.isatty()
+        if interactive:
+            print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
+        translator = Translator(model, tokenizers, config.decoding, window=1 if interactive else WINDOW)
         progress = stack.enter_context(progress_bar(Console(stderr=True)))
         task = progress.add_task("translating", total=None, visible=config.text is None)
-        for hypotheses in translator.translate_n_best(source):
+        for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
             if config.decoding.num_hypotheses == 1:
                 print(hypotheses[0].text, file=target)
             else:
                 for hypothesis in hypotheses:
-                    print(f"{hypothesis.score:.4f}\t{hypothesis.text}", file=target)
+                    print(f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}", file=target)
+            if interactive:
+                target.flush()
             progress.advance(task)
         target.flush()
 
@@ -62,6 +68,10 @@ def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
 
 def _open_output(config: Config, stack: ExitStack) -> TextIO:
     if config.output is None:
+        if hasattr(
+            sys.stdout, "reconfigure"
+        ):  # a captured one, in a test or a notebook, has no encoding to set
+            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         return sys.stdout
     try:
         return stack.enter_context(Path(config.output).open("w", encoding="utf-8"))

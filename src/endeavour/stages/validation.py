@@ -9,7 +9,6 @@ from endeavour.data.batching import collate, length_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.beam_search import DecodingConfig
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import Translator
 from endeavour.model.transformer import Transformer
@@ -19,17 +18,6 @@ from endeavour.training.loss import projected_loss
 
 # Translations that are shown and tracked at every validation.
 SAMPLES = 8
-
-# Validation always decodes greedily, whatever the evaluation does later: it is part of the training run.
-GREEDY = DecodingConfig(
-    name="greedy",
-    beam_size=1,
-    length_penalty=0.0,
-    max_length_ratio=2.0,
-    max_length_offset=20,
-    num_hypotheses=1,
-    tokens_per_batch=8192,
-)
 
 
 class Validator:
@@ -47,10 +35,11 @@ class Validator:
         self._references = data.lines(split, "target")[shown]
         self._tokenizers = tokenizers
         self._training = config.training
+        self._decoding = config.validation_decoding
 
     def __call__(self, model: Transformer) -> Validation:
         loss, likelihood = self._loss(model)
-        translator = Translator(model, self._tokenizers, GREEDY)
+        translator = Translator(model, self._tokenizers, self._decoding)
         hypotheses = list(translator.translate(self._sources))
         samples = list(zip(self._sources, hypotheses, self._references, strict=True))
         return Validation(
@@ -76,7 +65,7 @@ class Validator:
                     batch.target_out,
                     label_smoothing=self._training.label_smoothing,
                 )
-            sums += torch.stack(losses).double().cpu()
+            sums += torch.stack(losses).cpu().double()
         tokens = sum(batch.target_tokens for batch in self._batches)
         loss, likelihood = (sums / tokens).tolist()
         return loss, likelihood

@@ -5,9 +5,7 @@ A *checkpoint* is a model folder with what resuming needs: optimizer.safetensors
 digests.json, written last, with the SHA-256 of every other file. Knows tensors and files; not the loop.
 """
 
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import ModelConfig, Transformer
@@ -32,28 +31,30 @@ Tensors = dict[str, Tensor]
 def atomic_folder(folder: Path) -> Generator[Path]:
     """Yields an empty folder beside `folder`, and puts it in `folder`'s place once the block has ended well.
 
-    Digests are added and everything is flushed to disk before the name changes, so `folder` is either what
-    it was or complete.
+    Digests are added and everything is flushed to disk before the name changes, so `folder` is never partly
+    written: it is what it was, or complete, or for an instant not there, its old self beside it.
     """
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     yield partial
     digests = {file.name: file_digest(file) for file in sorted(partial.iterdir())}
-    (partial / DIGESTS).write_text(json.dumps(digests, indent=1))
-    for file in partial.iterdir():
-        _flush(file)
-    _flush(partial)
+    (partial / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
+    flush(partial)
+    # A folder cannot be replaced in one step: between these two its old self stands aside, complete.
+    aside = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
-        shutil.rmtree(folder)
+        folder.rename(aside)
     partial.rename(folder)
-    _flush(folder.parent)
+    flush_entry(folder.parent)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def verify(folder: Path) -> None:
     """Raises `UserError`, naming the file, where `folder` is not as `atomic_folder` left it."""
     try:
-        digests = json.loads((folder / DIGESTS).read_text())
+        digests = json.loads((folder / DIGESTS).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{folder}: incomplete, {DIGESTS} cannot be read ({error})") from error
     for name, digest in digests.items():
@@ -71,7 +72,7 @@ def write_model(folder: Path, model: Transformer, tokenizers: tuple[Tokenizer, T
         "target_vocabulary": target.vocabulary_size,
         "tokenizers": {"source": source.digest, "target": target.digest},
     }
-    (folder / "model.json").write_text(json.dumps(description, indent=1))
+    (folder / "model.json").write_text(json.dumps(description, indent=1), "utf-8")
     source.save(folder / "source.model")
     target.save(folder / "target.model")
 
@@ -83,7 +84,7 @@ def load_model(folder: Path, device: torch.device) -> tuple[Transformer, tuple[T
         UserError: a file is missing or altered, or the tokenizer is not the one the model was trained with.
     """
     verify(folder)
-    description = json.loads((folder / "model.json").read_text())
+    description = json.loads((folder / "model.json").read_text("utf-8"))
     tokenizers = Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
     for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
         if tokenizer.digest != description["tokenizers"][side]:
@@ -146,6 +147,8 @@ def random_state() -> dict[str, Any]:
     state: dict[str, Any] = {"cpu": torch.get_rng_state().numpy().tobytes().hex()}
     if torch.cuda.is_available():
         state["cuda"] = [tensor.numpy().tobytes().hex() for tensor in torch.cuda.get_rng_state_all()]
+    if torch.backends.mps.is_available():
+        state["mps"] = torch.mps.get_rng_state().numpy().tobytes().hex()
     return state
 
 
@@ -153,25 +156,14 @@ def restore_random_state(state: dict[str, Any]) -> None:
     torch.set_rng_state(_bytes_tensor(state["cpu"]))
     if torch.cuda.is_available() and "cuda" in state:
         torch.cuda.set_rng_state_all([_bytes_tensor(text) for text in state["cuda"]])
+    if torch.backends.mps.is_available() and "mps" in state:
+        torch.mps.set_rng_state(_bytes_tensor(state["mps"]))
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """The finished checkpoints in `folder`, oldest first."""
+    """The finished checkpoints in `folder`, oldest first; those that a signal asked for among them."""
     return sorted(path for path in folder.glob("update-*") if (path / DIGESTS).is_file())
-
-
-def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _bytes_tensor(text: str) -> Tensor:
     return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -22,10 +22,10 @@ class MetricLog:
     def cut_after(self, update: int) -> None:
         """Drops the lines of updates that a resumed run will make again."""
         kept = [line for line in self.read() if line["update"] <= update]
-        self._path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        self._path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
 
     def write(self, kind: str, update: int, metrics: Mapping[str, float]) -> None:
-        with self._path.open("a") as file:
+        with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "update": update, **metrics}) + "\n")
 
     def read(self) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ class MetricLog:
         if not self._path.is_file():
             return []
         lines: list[dict[str, Any]] = []
-        for text in self._path.read_text().splitlines():
+        for text in self._path.read_text("utf-8").splitlines():
             try:
                 lines.append(json.loads(text))
             except ValueError:
@@ -42,12 +42,14 @@ class MetricLog:
 
 
 class MetricWindow:
-    """Sums over the updates since the last log line; tensors are read only when it closes."""
+    """Sums over the updates since the last log line; tensors are read only when it closes or is saved."""
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._sums: list[Tensor] = []
-        self._tokens = self._padding = self._cells = 0
+    def __init__(self, saved: Mapping[str, Any] | None = None) -> None:
+        """An empty window, or one as `state` described it."""
+        saved = saved or {"sums": [], "tokens": 0, "padding": 0, "cells": 0, "seconds": 0.0}
+        self._started = time.monotonic() - saved["seconds"]
+        self._sums = [torch.tensor(row) for row in saved["sums"]]
+        self._tokens, self._padding, self._cells = saved["tokens"], saved["padding"], saved["cells"]
 
     def add(self, loss: Tensor, likelihood: Tensor, tokens: int, norm: Tensor, batches: list[Batch]) -> None:
         self._sums.append(torch.stack((loss, likelihood, norm)))
@@ -58,9 +60,9 @@ class MetricWindow:
             self._cells += cells
 
     def close(self, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
-        """The means, loss and perplexity per target token; starts a new window."""
-        loss, likelihood, norm = torch.stack(self._sums).double().sum(dim=0).tolist()
-        metrics = {
+        """The means, loss and perplexity per target token. The window is used up."""
+        loss, likelihood, norm = torch.stack(self._sums).cpu().double().sum(dim=0).tolist()
+        return {
             "epoch": epoch,
             "loss": loss / self._tokens,
             "perplexity": math.exp(min(likelihood / self._tokens, 700.0)),
@@ -70,5 +72,13 @@ class MetricWindow:
             "padding": self._padding / self._cells,
             "seconds": seconds,
         }
-        self.__init__()  # the next window
-        return metrics
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps, so that a resumed run logs the same lines; plain numbers, exact as JSON."""
+        return {
+            "sums": [row.tolist() for row in self._sums],
+            "tokens": self._tokens,
+            "padding": self._padding,
+            "cells": self._cells,
+            "seconds": time.monotonic() - self._started,
+        }

@@ -68,24 +68,28 @@ class TrainingConfig:
             if getattr(self, key) not in known:
                 value = getattr(self, key)
                 raise UserError(f"training.{key}={value} is not known: choose one of {', '.join(known)}")
-        for key in (
-            "tokens_per_batch",
-            "accumulate",
-            "validate_every",
-            "keep_last",
-            "keep_best",
-            "log_every",
-        ):
-            if getattr(self, key) < 1:
-                raise UserError(f"training.{key}={getattr(self, key)}: must be at least 1")
-        if self.learning_rate <= 0:
-            raise UserError(f"training.learning_rate={self.learning_rate}: must be above 0")
-        if not 0 <= self.label_smoothing < 1:
-            raise UserError(f"training.label_smoothing={self.label_smoothing}: must be from 0 to below 1")
+        self._check_numbers()
         if self.max_updates is None and self.max_epochs is None and self.max_minutes is None:
             raise UserError("training has no end: set training.max_updates, max_epochs or max_minutes")
         if self.schedule == "cosine" and self.max_updates is None:
             raise UserError("training.schedule=cosine needs training.max_updates")
+
+    def _check_numbers(self) -> None:
+        whole = ("tokens_per_batch", "accumulate", "validate_every", "keep_last", "keep_best", "log_every")
+        for key in (*whole, "max_updates", "max_epochs", "patience", "validation_sentences"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise UserError(f"training.{key}={value}: must be at least 1")
+        for key in ("learning_rate", "adam_epsilon", "clip_norm", "max_minutes"):
+            value = getattr(self, key)
+            if value is not None and not 0 < value < math.inf:
+                raise UserError(f"training.{key}={value}: must be above 0")
+        for key in ("label_smoothing", "adam_beta1", "adam_beta2"):
+            if not 0 <= getattr(self, key) < 1:
+                raise UserError(f"training.{key}={getattr(self, key)}: must be from 0 to below 1")
+        for key in ("warmup_updates", "final_learning_rate", "weight_decay"):
+            if not 0 <= getattr(self, key) < math.inf:
+                raise UserError(f"training.{key}={getattr(self, key)}: must not be negative")
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ def train(
         Interrupted: SIGINT or SIGTERM came; the update was finished and a checkpoint written.
     """
     precision = choose_precision(config.precision, device)
-    window = MetricWindow()
+    window = MetricWindow(state.window)
     started = time.monotonic() - state.seconds
     model.train()
     with StopSignal() as stop:
@@ -170,8 +174,14 @@ def train(
             display.updated(state.update)
             finished = _finished(state, config)
             due = finished or state.update % config.validate_every == 0
-            if due or stop.number or state.update % config.log_every == 0:
+            if due or state.update % config.log_every == 0:
                 metrics = window.close(epoch=state.epoch, rate=rate, seconds=state.seconds)
+                window = MetricWindow()
+                if not math.isfinite(metrics["loss"]):
+                    raise UserError(
+                        f"training diverged: the loss is not finite at update {state.update}; lower "
+                        "training.learning_rate or training.clip_norm, or raise training.warmup_updates"
+                    )
                 log.write("train", state.update, metrics)
                 tracker.log({f"train/{key}": value for key, value in metrics.items()}, state.update)
                 display.logged(state.update, metrics)
@@ -180,7 +190,8 @@ def train(
                 window = MetricWindow()  # validation's time is not training's
             if due or stop.number:
                 state.seconds = time.monotonic() - started
-                path = checkpoints.save(model, optimizer, state)
+                state.window = window.state() if not due else {}
+                path = checkpoints.save(model, optimizer, state, stopped=not due)
                 if stop.number and not finished:
                     raise Interrupted(stop.number, str(path))
             if finished or _out_of_patience(state, config):

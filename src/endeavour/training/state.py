@@ -27,6 +27,8 @@ from endeavour.training.checkpoint import (
     write_model,
 )
 
+STOPPED = "-stopped"
+
 
 @dataclass
 class TrainState:
@@ -39,6 +41,8 @@ class TrainState:
         best: (metric, update) of the best validations, best first, at most `keep_best`.
         validations_without_gain: since the metric last improved.
         tracking_id: of the W&B run.
+        data_digest: of the prepared data that the run is trained on.
+        window: metrics that are summed up and not yet logged.
     """
 
     update: int = 0
@@ -49,6 +53,8 @@ class TrainState:
     best: list[tuple[float, int]] = field(default_factory=lambda: [])
     validations_without_gain: int = 0
     tracking_id: str | None = None
+    data_digest: str = ""
+    window: dict[str, Any] = field(default_factory=lambda: {})
 
     def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> bool:
         """Enters a validation of the present update; says whether it is the best so far."""
@@ -75,15 +81,28 @@ class Checkpoints:
     def path(self, update: int) -> Path:
         return self.folder / f"update-{update:08d}"
 
-    def save(self, model: Transformer, optimizer: torch.optim.Optimizer, state: TrainState) -> Path:
-        """Writes a checkpoint atomically, then deletes those that need not be kept."""
+    def save(
+        self,
+        model: Transformer,
+        optimizer: torch.optim.Optimizer,
+        state: TrainState,
+        *,
+        stopped: bool = False,
+    ) -> Path:
+        """Writes a checkpoint atomically, then deletes those that need not be kept.
+
+        One that was written because the run was `stopped` serves to resume and nothing else: an uninterrupted
+        run would not have it, so it is not averaged and goes with the next save.
+        """
         target = self.path(state.update)
+        if stopped:
+            target = target.with_name(target.name + STOPPED)
         with atomic_folder(target) as partial:
             write_model(partial, model, self._tokenizers)
             save_file(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
             content = {"state": asdict(state), "random": random_state()}
-            (partial / "state.json").write_text(json.dumps(content))
-        kept = {*self.last(), *self.best(state)}
+            (partial / "state.json").write_text(json.dumps(content), "utf-8")
+        kept = {target, *self.last(), *self.best(state)}
         for path in checkpoints_in(self.folder):
             if path not in kept:
                 shutil.rmtree(path)
@@ -114,8 +133,11 @@ class Checkpoints:
         return TrainState(), damaged
 
     def last(self) -> list[Path]:
-        return checkpoints_in(self.folder)[-self._keep_last :]
+        """The newest scheduled checkpoints, at most `keep_last`, oldest first."""
+        scheduled = [path for path in checkpoints_in(self.folder) if not path.name.endswith(STOPPED)]
+        return scheduled[-self._keep_last :]
 
     def best(self, state: TrainState) -> list[Path]:
+        """The checkpoints of the best validations, at most `keep_best`, best first."""
         paths = [self.path(update) for _, update in state.best[: self._keep_best]]
         return [path for path in paths if path.is_dir()]

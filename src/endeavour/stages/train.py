@@ -17,7 +17,7 @@ from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
 from endeavour.training.curves import draw_curves, validation_table
-from endeavour.training.device import choose_device, choose_precision
+from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import make_optimizer
@@ -52,6 +52,8 @@ def _train(config: Config, device: torch.device) -> dict[str, Any]:
         data.lines(split, "source")  # a split that is not there should be known now, not after training
     begin(config, device)
 
+    if device.type == "cpu":
+        keep_memory()
     torch.manual_seed(config.seed)
     tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
     model = Transformer(

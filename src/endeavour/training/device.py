@@ -1,5 +1,7 @@
 """Which device computes, and in which precision. Knows torch's devices and nothing else of the project."""
 
+import ctypes
+import sys
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -58,3 +60,21 @@ def _has_fast_bf16(device: torch.device) -> bool:
     if device.type == "cpu":
         return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()  # pyright: ignore[reportPrivateUsage]
     return False
+
+
+def keep_memory() -> None:
+    """Makes the C library keep freed memory instead of giving it back: mapping it anew costs page faults.
+
+    An update on the CPU frees and takes the same large blocks again and again. Linux with glibc only, and
+    nothing elsewhere; to be called before the first large tensor.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    trim_threshold, top_pad, mmap_max = -1, -2, -4  # numbers of malloc.h
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except AttributeError:  # another C library
+        return
+    mallopt(trim_threshold, 2**31 - 1)
+    mallopt(top_pad, 64 * 2**20)
+    mallopt(mmap_max, 0)

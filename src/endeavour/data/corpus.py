@@ -44,11 +44,17 @@ class CorpusConfig:
     seed: int | None  # textbook: which sentences are drawn
 
 
-def load_splits(config: CorpusConfig, *, hub_cache: Path | None = None) -> dict[str, Iterable[Pair]]:
+def load_splits(
+    config: CorpusConfig,
+    *,
+    hub_cache: Path | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> dict[str, Iterable[Pair]]:
     """The (English, German) pairs of every split, streamed where they come from files.
 
     Args:
         hub_cache: the hub client's cache folder; None is its own default (`HF_HOME`).
+        progress: told of each file that is fetched.
 
     Raises:
         UserError: what could not be had, and what to do.
@@ -60,7 +66,9 @@ def load_splits(config: CorpusConfig, *, hub_cache: Path | None = None) -> dict[
     if config.kind == "hub" and config.path is None:
         repository, revision = _pinned(config)
         files = {
-            split: hub.fetch(repository, revision, names, corpus=config.name, cache=hub_cache)
+            split: hub.fetch(
+                repository, revision, names, corpus=config.name, cache=hub_cache, progress=progress
+            )
             for split, names in _split_files(config).items()
         }
     else:

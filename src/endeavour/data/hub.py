@@ -4,10 +4,12 @@ The hub's own client does the transfers and keeps the cache; this module decides
 tell the user. Runs no repository code. Knows nothing of what the files hold.
 """
 
+import errno
 import hashlib
 import os
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from endeavour.errors import UserError
@@ -21,18 +23,30 @@ _WITHOUT_NETWORK = (
     "corpus=textbook and corpus=files need no network, and corpus.path=FOLDER reads a local copy of the files"
 )
 
+# Failures of this machine's disk, which no other attempt mends.
+_OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+
 
 class _DamagedError(OSError):
     """What arrived is not what the server announced."""
 
 
-def fetch(repository: str, revision: str, names: list[str], *, corpus: str, cache: Path | None) -> list[Path]:
+def fetch(
+    repository: str,
+    revision: str,
+    names: list[str],
+    *,
+    corpus: str,
+    cache: Path | None,
+    progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
+) -> list[Path]:
     """The local paths of files of a dataset repository at a commit, downloaded where the cache lacks them.
 
     Args:
         revision: a full commit hash; a file once in the cache is then never asked for again.
         corpus: the name to use in messages.
         cache: the client's cache folder; None is its default.
+        progress: called as (what, 0, 1) before each file.
 
     Raises:
         UserError: the hub cannot be reached, has no such file, or keeps sending damaged ones.
@@ -42,7 +56,11 @@ def fetch(repository: str, revision: str, names: list[str], *, corpus: str, cach
     shown = not are_progress_bars_disabled()
     disable_progress_bars()  # the caller reports progress, and two bars would fight for the terminal
     try:
-        return [_fetch_file(repository, revision, name, corpus=corpus, cache=cache) for name in names]
+        paths: list[Path] = []
+        for name in names:
+            progress(f"fetch {name} of {repository}", 0, 1)
+            paths.append(_fetch_file(repository, revision, name, corpus=corpus, cache=cache))
+        return paths
     finally:
         if shown:
             enable_progress_bars()
@@ -76,6 +94,8 @@ def _fetch_file(repository: str, revision: str, name: str, *, corpus: str, cache
                     f"{endpoint} does not give out {wanted} for corpus {corpus} (HTTP {status}); check "
                     f"corpus.repository, corpus.revision and corpus.splits. {_WITHOUT_NETWORK}"
                 ) from error
+            if isinstance(error, OSError) and error.errno in _OUR_DISK:
+                raise UserError(f"{wanted} cannot be stored in the hub's cache: {error}") from error
             if wait is None or time.monotonic() - begin > _PATIENCE:
                 problem = (
                     "received a damaged file from" if isinstance(error, _DamagedError) else "could not reach"

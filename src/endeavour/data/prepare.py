@@ -72,7 +72,9 @@ def prepare(
         with FileLock(root / f".{final.name}.lock"):
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("obtain the corpus", 0, None)
-                splits = _directed(corpora.load_splits(corpus, hub_cache=hub_cache), direction)
+                splits = _directed(
+                    corpora.load_splits(corpus, hub_cache=hub_cache, progress=progress), direction
+                )
                 _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress)
     return PreparedData.open(final)
 

@@ -1,0 +1,76 @@
+"""make hands on what was typed, word for word, and installs only when pyproject.toml is newer."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+STUB = """#!/usr/bin/env python3
+import json, sys
+print(json.dumps(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A folder with the Makefile, and an `endeavour` that prints its arguments."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    binaries = tmp_path / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "endeavour").write_text(STUB)
+    (binaries / "endeavour").chmod(0o755)
+    (tmp_path / ".venv" / "installed").touch()
+    return tmp_path
+
+
+def make(checkout: Path, *arguments: str) -> str:
+    command = ["make", "--no-print-directory", *arguments]
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "stage"),
+    [
+        ("prepare", "prepare"),
+        ("train", "train"),
+        ("eval", "evaluate"),
+        ("translate", "translate"),
+        ("sweep", "sweep"),
+    ],
+)
+def test_overrides_pass_through(target: str, stage: str, checkout: Path) -> None:
+    typed = [
+        "model=tiny,small",
+        "training.learning_rate=1e-3",
+        "text=It's a \"test\" (of $5 & more), isn't it?",
+        "corpus.splits.train=[a b.en,c.de]",
+        "+corpus.splits.news=[n.tsv]",
+    ]
+    got = json.loads(make(checkout, target, *typed))
+    assert got[0] == stage
+    assert sorted(got[1:]) == sorted(typed)
+
+
+def test_make_keeps_its_own_variables(checkout: Path) -> None:
+    assert json.loads(make(checkout, "train", "PYTHON=python3", "seed=2")) == ["train", "seed=2"]
+
+
+def test_every_target_installs_when_pyproject_is_newer(checkout: Path) -> None:
+    text = (checkout / "Makefile").read_text()
+    targets = ("prepare", "train", "eval", "translate", "sweep", "test", "check")
+    for target in targets:
+        assert f"\n{target}: $(VENV)/installed" in text
+    plan = make(checkout, "train", "--dry-run", "--what-if=pyproject.toml")
+    assert "pip install" in plan
+    assert "pip install" not in make(checkout, "train", "--dry-run")
+
+
+def test_help_lists_every_target(checkout: Path) -> None:
+    listed = make(checkout)
+    for target in ("prepare", "train", "eval", "translate", "sweep", "test", "check", "clean", "help"):
+        assert f"make {target}" in listed

@@ -1,6 +1,7 @@
 """The training stage: prepare the data, train, keep the best weights, evaluate them."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from rich.console import Console
 
 from endeavour.config import Config, to_dict
 from endeavour.data.dataset import ParallelDataset
+from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -69,12 +71,7 @@ def _train(config: Config, device: torch.device) -> dict[str, Any]:
         keep_best=config.training.keep_best,
     )
     state, damaged = checkpoints.restore_newest(model, optimizer)
-    if state.update and state.data_digest != data.manifest["digest"]:
-        raise UserError(
-            f"{folder} was trained on other data: the corpus has changed since\n"
-            "choose another name=…, or training.restart=true to throw that run away"
-        )
-    state.data_digest = data.manifest["digest"]
+    _check_data(state, data, folder)
     log = MetricLog(folder / "log.jsonl")
     log.cut_after(state.update)
     tracker = Tracker(
@@ -103,7 +100,6 @@ def _train(config: Config, device: torch.device) -> dict[str, Any]:
         _finish_model(model, config, checkpoints, state, tokenizers)
         console.print(validation_table(log.read()))
         final = validator(model.eval())
-        validation = {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu}
         scores = evaluate_splits(config, folder, data)
         for split, row in scores.items():
             tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
@@ -115,12 +111,23 @@ def _train(config: Config, device: torch.device) -> dict[str, Any]:
         "status": "finished",
         "updates": state.update,
         "minutes": round(state.seconds / 60, 2),
-        "validation": validation,
+        "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
         "test": scores,
     }
     write_json(folder / "summary.json", summary)
     console.print(f"curves: {folder / 'curves.png'}", markup=False, highlight=False, soft_wrap=True)
     return summary
+
+
+def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:
+    """Raises `UserError` where a run would go on with other data than it began with."""
+    digest: str = data.manifest["digest"]
+    if state.update and state.data_digest != digest:
+        raise UserError(
+            f"{folder} was trained on other data: the corpus has changed since\n"
+            "choose another name=…, or training.restart=true to throw that run away"
+        )
+    state.data_digest = digest
 
 
 def _announce(

@@ -25,6 +25,8 @@ from endeavour.stages.train import train
 # The default name holds these already.
 IN_DEFAULT_NAME = ("corpus", "model", "seed")
 SORT_BY = "validation.bleu"
+# The screen has room for the scores that decide; the CSV has all.
+ONLY_IN_CSV = (".perplexity", ".bleu_lowercased", ".chrf", ".ter")
 
 
 def trial(composed: DictConfig) -> None:
@@ -90,12 +92,15 @@ def report(folder: Path) -> bool:
         return False
     rows = collect([Path(note["run"]) for note in trials], overrides=[note["overrides"] for note in trials])
     for row, note in zip(rows, trials, strict=True):
-        if "error" in note:
-            row["status"], row["error"] = "failed", note["error"]
+        if "error" in note:  # what stands in the folder is then another run's
+            for column in [column for column in row if column not in ("name", *note["overrides"])]:
+                del row[column]
+            row |= {"status": "failed", "error": note["error"]}
     rows = sort_rows(rows, SORT_BY)
     write_csv(folder / "results.csv", rows)
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(results_table(rows, SORT_BY))
+    shown = [{column: row[column] for column in row if not column.endswith(ONLY_IN_CSV)} for row in rows]
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(results_table(shown, SORT_BY))
     console.print(f"table: {folder / 'results.csv'}", markup=False, highlight=False, soft_wrap=True)
     return True
 

@@ -133,6 +133,6 @@ def test_many_pairs_cost_eight_bytes_each():
     one = cleaner()
     one.clean([(f"s{i}", f"t{i}") for i in range(5000)])
     one.clean([(f"s{i}", f"t{i}") for i in range(2500, 7500)])
-    seen = one._seen._sorted
+    seen = one.seen.hashes
     assert seen.nbytes == 8 * 7500
     assert np.all(seen[:-1] < seen[1:])

@@ -7,17 +7,17 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import datasets
 import numpy as np
 import pytest
 
-from endeavour.data import build
+from endeavour.data import build, tables
 from endeavour.data import prepare as module
 from endeavour.data.arrays import RaggedWriter
-from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.normalization import normalize
 from endeavour.data.prepare import prepare
@@ -177,7 +177,8 @@ def test_joint_and_separate_vocabularies(settings):
 
 def test_batches_leave_no_trace(settings, tmp_path, monkeypatch):
     whole = prepare(**settings)
-    monkeypatch.setattr(build, "_BATCH", 7)
+    for user in (build, tables):
+        monkeypatch.setattr(user, "BATCH", 7)
     pieces = prepare(**(settings | {"folder": tmp_path / "other"}))
     assert whole.manifest["files"] == pieces.manifest["files"]
 
@@ -233,14 +234,43 @@ def test_a_changed_input_makes_a_new_folder_and_the_old_one_stays(settings, tmp_
     assert PreparedData.open(first.folder) == first
 
 
-def test_a_failed_build_leaves_nothing_behind(settings, monkeypatch):
-    monkeypatch.setattr(module, "_manifest", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        prepare(**settings)
+def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):
+    with pytest.raises(UserError, match="vocabulary_size"):
+        prepare(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=100_000)}))
     left = [path.name for path in (settings["folder"] / "prepared").iterdir()]
     assert all(name.startswith(".") and not name.endswith(("partial", "scratch")) for name in left)
-    monkeypatch.undo()
-    assert prepare(**settings).splits["train"]["pairs"] == len(TRAIN)
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
+def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
+    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+    whole = prepare(**(settings | {"folder": tmp_path / "whole"}))
+    events = count()
+
+    def stop_at(*_):
+        if next(events) == event:
+            raise Stop
+
+    with pytest.raises(Stop):
+        prepare(**settings, progress=stop_at)
+    cleaned = []
+    original = TextCleaner.clean
+    monkeypatch.setattr(
+        TextCleaner, "clean", lambda self, pairs: (cleaned.extend(pairs), original(self, pairs))[1]
+    )
+    resumed = prepare(**settings)
+    assert resumed.manifest == whole.manifest
+    for name in ("report.json", "report.md"):
+        assert (resumed.folder / name).read_text() == (whole.folder / name).read_text()
+    texts = [datasets.load_from_disk(str(data.folder / "text" / "train"))[:] for data in (whole, resumed)]
+    assert texts[0] == texts[1]
+    read = json.loads((whole.folder / "report.json").read_text())["read"]
+    if event >= 5:  # some shard was finished by then
+        assert len(cleaned) < read
 
 
 def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):

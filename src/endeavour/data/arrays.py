@@ -1,4 +1,4 @@
-"""Appending ragged rows of numbers to flat `.npy` files, one batch in memory at a time. Knows no text."""
+"""Ragged rows of numbers in flat `.npy` files, appended and joined, one part in memory at a time. Knows no text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,6 +68,14 @@ class RaggedWriter:
         self._offsets.append(offsets)
         self.rows += len(rows)
         self.total = int(offsets[-1])
+
+    def extend(self, prefix: Path) -> None:
+        """Appends all rows that another writer wrote as `<prefix>.ids.npy` and `<prefix>.offsets.npy`."""
+        offsets = np.load(prefix.with_name(prefix.name + ".offsets.npy"))
+        self._ids.append(np.load(prefix.with_name(prefix.name + ".ids.npy")))
+        self._offsets.append(self.total + offsets[1:])
+        self.rows += len(offsets) - 1
+        self.total += int(offsets[-1])
 
     def __enter__(self) -> Self:
         return self

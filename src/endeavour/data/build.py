@@ -1,64 +1,34 @@
 """Fills a prepared folder from sentence pairs: text tables, vocabularies, id arrays, the report.
 
 Streams batches, so memory is bounded by the batch (and by the tokenizer's sample, the validation and test
-sets, and 8 bytes a pair to find duplicates). Knows no config but its own parts', and not whether the folder
-is new.
+sets, and 8 bytes a pair to find duplicates). The training split is worked on in shards that a journal keeps
+account of, so that an interrupted build goes on where it stopped. Knows no config but its own parts', and not
+whether the folder is new.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any
 
 import datasets
-from datasets.arrow_writer import ArrowWriter
+import numpy as np
 
 from endeavour.data.arrays import RaggedWriter
-from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthFilter, Step, TextCleaner
+from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthFilter, Step, TextCleaner, restore_steps
 from endeavour.data.corpus import TRAIN, Progress
 from endeavour.data.files import Pair
+from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
+from endeavour.data.tables import BATCH, Table, TableWriter, batches, save_tables
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 from endeavour.special import EOS
 
-_BATCH = 10_000
-_FEATURES = datasets.Features({"source": datasets.Value("string"), "target": datasets.Value("string")})
-
-
-class _TextTable:
-    """An Arrow file of text pairs: written in batches, then read back memory-mapped."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer = ArrowWriter(path=str(path), features=_FEATURES)
-        self.rows = 0
-
-    def append(self, pairs: Sequence[Pair]) -> None:
-        if pairs:
-            self._writer.write_batch(
-                {"source": [source for source, _ in pairs], "target": [target for _, target in pairs]}
-            )
-            self.rows += len(pairs)
-
-    def batches(self) -> Iterator[list[Pair]]:
-        for batch in datasets.Dataset.from_file(str(self._path)).iter(_BATCH):
-            columns = cast("dict[str, list[str]]", batch)
-            yield list(zip(columns["source"], columns["target"], strict=True))
-
-    def save(self, folder: Path) -> None:
-        """Writes the table the way `datasets.load_from_disk` reads it."""
-        datasets.Dataset.from_file(str(self._path)).save_to_disk(folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.finalize()
+SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption costs
+SIDES = ("source", "target")
 
 
 def build(
@@ -73,12 +43,14 @@ def build(
     """Writes everything but the manifest and the reports into `folder`.
 
     Args:
-        scratch: an empty folder for intermediate tables, which the caller removes.
+        scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
+            splits and settings left there is taken up.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
 
     Returns:
         The counts of each split, and the account of the training split: `read`, `kept`, `steps`.
     """
+    journal = Journal(scratch)
     with _quiet():
         held_out = HeldOut()
         tables = {
@@ -87,37 +59,42 @@ def build(
             if name != TRAIN
         }
         cleaner = TextCleaner(cleaning, held_out)
-        clean = _read_train(splits[TRAIN], cleaner, scratch, progress)
-        _require_pairs(clean.rows, cleaner.read, cleaner.steps)
+        clean = _clean_train(splits[TRAIN], cleaner, journal, progress)
+        rows = sum(len(Table(path)) for path in clean)
+        _require_pairs(rows, cleaner.read, cleaner.steps)
         progress("train the tokenizer", 0, None)
-        tokenizers = _train_tokenizers(clean, tokenizer)
-        for side, trained in zip(("source", "target"), tokenizers, strict=True):
+        tokenizers = _train_tokenizers(clean, rows, tokenizer, journal)
+        for side, trained in zip(SIDES, tokenizers, strict=True):
             trained.save(folder / f"{side}.model")
 
         lengths = LengthFilter(cleaning)
-        counts: dict[str, dict[str, int]] = {}
-        with _TextTable(scratch / "train.arrow") as kept:
-            counts[TRAIN] = _encode(TRAIN, clean, tokenizers, folder, progress, lengths=lengths, kept=kept)
+        encoded = _encode_train(clean, rows, tokenizers, lengths, journal, progress)
+        counts = {TRAIN: _join(TRAIN, encoded, tokenizers, folder)}
         steps = [*cleaner.steps, *lengths.steps]
-        _require_pairs(kept.rows, cleaner.read, steps)
+        _require_pairs(counts[TRAIN]["pairs"], cleaner.read, steps)
         for name, table in tables.items():
-            counts[name] = _encode(name, table, tokenizers, folder, progress)
-        for name, table in {TRAIN: kept, **tables}.items():
-            table.save(folder / "text" / name)
-    return counts, {"read": cleaner.read, "kept": kept.rows, "steps": steps}
+            total = len(Table(table))
+            for done in _encode(table, scratch / name, tokenizers, None):
+                progress(f"encode {name}", done, total)
+            counts[name] = _join(name, [scratch / name], tokenizers, folder)
+        save_tables([_text_of(prefix) for prefix in encoded], folder / "text" / TRAIN)
+        for name, table in tables.items():
+            save_tables([table], folder / "text" / name)
+    return counts, {"read": cleaner.read, "kept": counts[TRAIN]["pairs"], "steps": steps}
 
 
 def _read_held_out(
     name: str, pairs: Iterable[Pair], folder: Path, scratch: Path, held_out: HeldOut, progress: Progress
-) -> _TextTable:
-    """Keeps the untouched lines beside the normal form, and every row."""
+) -> Path:
+    """Keeps the untouched lines beside the normal form, and every row. Returns the table of the latter."""
+    path = scratch / f"{name}.arrow"
     with ExitStack() as stack:
         files = [
             stack.enter_context((folder / f"{name}.{side}.txt").open("w", encoding="utf-8", newline=""))
-            for side in ("source", "target")
+            for side in SIDES
         ]
-        table = stack.enter_context(_TextTable(scratch / f"{name}.arrow"))
-        for batch in _batches(pairs):
+        table = stack.enter_context(TableWriter(path))
+        for batch in batches(pairs, BATCH):
             for row, pair in enumerate(batch, start=table.rows + 1):
                 for file, text in zip(files, pair, strict=True):
                     if "\n" in text:
@@ -132,15 +109,39 @@ def _read_held_out(
             progress(f"read {name}", table.rows, None)
     if table.rows == 0:
         raise UserError(f"the split {name} is empty; check corpus.splits.{name}")
-    return table
+    return path
 
 
-def _read_train(pairs: Iterable[Pair], cleaner: TextCleaner, scratch: Path, progress: Progress) -> _TextTable:
-    with _TextTable(scratch / "train.clean.arrow") as table:
-        for batch in _batches(pairs):
-            table.append(cleaner.clean(batch))
+def _clean_train(
+    pairs: Iterable[Pair], cleaner: TextCleaner, journal: Journal, progress: Progress
+) -> list[Path]:
+    """The tables of clean pairs, a shard each."""
+    remaining = iter(pairs)
+    tables: list[Path] = []
+    finished = False
+    while not finished:
+        part = f"clean-{len(tables):05d}"
+        tables.append(journal.path(part, "arrow"))
+        seen = journal.path(part, "seen.npy")
+        done = journal.read(part)
+        if done is None:
+            before = cleaner.read
+            with TableWriter(tables[-1]) as table:
+                for batch in batches(islice(remaining, SHARD_PAIRS), BATCH):
+                    table.append(cleaner.clean(batch))
+                    progress("read and clean train", cleaner.read, None)
+            finished = cleaner.read - before < SHARD_PAIRS
+            np.save(seen, cleaner.seen.hashes)
+            steps = [asdict(step) for step in cleaner.steps]
+            journal.write(part, {"read": cleaner.read, "finished": finished, "steps": steps})
+        else:
+            for _ in islice(remaining, done["read"] - cleaner.read):
+                pass
+            cleaner.read, finished = done["read"], done["finished"]
+            restore_steps(cleaner.steps, done["steps"])
+            cleaner.seen.hashes = np.load(seen)
             progress("read and clean train", cleaner.read, None)
-    return table
+    return tables
 
 
 def _require_pairs(kept: int, read: int, steps: list[Step]) -> None:
@@ -153,42 +154,73 @@ def _require_pairs(kept: int, read: int, steps: list[Step]) -> None:
         )
 
 
-def _train_tokenizers(table: _TextTable, config: TokenizerConfig) -> tuple[Tokenizer, Tokenizer]:
+def _train_tokenizers(
+    tables: Sequence[Path], rows: int, config: TokenizerConfig, journal: Journal
+) -> tuple[Tokenizer, Tokenizer]:
     """The source's and the target's tokenizer, the same one twice if joint."""
-    stride = -(-table.rows // config.max_sentences)
+    paths = [journal.path("tokenizers", f"{side}.model") for side in SIDES]
+    if journal.read("tokenizers") is None:
+        stride = -(-rows // config.max_sentences)
 
-    def sample() -> Iterator[Pair]:
-        return islice((pair for batch in table.batches() for pair in batch), 0, None, stride)
+        def sample() -> Iterator[Pair]:
+            every = (pair for table in tables for batch in Table(table) for pair in batch)
+            return islice(every, 0, None, stride)
 
-    if config.joint:
-        joint = Tokenizer.train((text for pair in sample() for text in pair), config)
-        return joint, joint
-    return (
-        Tokenizer.train((source for source, _ in sample()), config),
-        Tokenizer.train((target for _, target in sample()), config),
-    )
+        if config.joint:
+            joint = Tokenizer.train((text for pair in sample() for text in pair), config)
+            trained = joint, joint
+        else:
+            trained = (
+                Tokenizer.train((source for source, _ in sample()), config),
+                Tokenizer.train((target for _, target in sample()), config),
+            )
+        for path, one in zip(paths, trained, strict=True):
+            one.save(path)
+        journal.write("tokenizers", {})
+    return Tokenizer.load(paths[0]), Tokenizer.load(paths[1])
+
+
+def _encode_train(
+    tables: Sequence[Path],
+    rows: int,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    lengths: LengthFilter,
+    journal: Journal,
+    progress: Progress,
+) -> list[Path]:
+    """Encodes shard by shard what `lengths` keeps; returns the prefixes of the shards' files."""
+    prefixes: list[Path] = []
+    met = 0
+    for number, table in enumerate(tables):
+        part = f"encoded-{number:05d}"
+        prefixes.append(journal.folder / part)
+        done = journal.read(part)
+        if done is None:
+            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths):
+                progress(f"encode {TRAIN}", met + done_pairs, rows)
+            journal.write(part, {"steps": [asdict(step) for step in lengths.steps]})
+        else:
+            restore_steps(lengths.steps, done["steps"])
+        met += len(Table(table))
+        progress(f"encode {TRAIN}", met, rows)
+    return prefixes
 
 
 def _encode(
-    name: str,
-    table: _TextTable,
+    table: Path,
+    prefix: Path,
     tokenizers: tuple[Tokenizer, Tokenizer],
-    folder: Path,
-    progress: Progress,
-    *,
-    lengths: LengthFilter | None = None,
-    kept: _TextTable | None = None,
-) -> dict[str, int]:
-    """Appends the ids of a table to the split's arrays; with `lengths`, only of the pairs it keeps."""
+    lengths: LengthFilter | None,
+) -> Iterator[int]:
+    """Writes the ids of a table as ragged arrays; with `lengths`, of the pairs it keeps, and their text too.
+
+    Yields the number of pairs met so far.
+    """
     with ExitStack() as stack:
-        writers = [
-            stack.enter_context(
-                RaggedWriter(folder / f"{name}.{side}", vocabulary_size=tokenizer.vocabulary_size)
-            )
-            for side, tokenizer in zip(("source", "target"), tokenizers, strict=True)
-        ]
-        done = 0
-        for pairs in table.batches():
+        writers = _writers(prefix, tokenizers, stack)
+        kept = None if lengths is None else stack.enter_context(TableWriter(_text_of(prefix)))
+        met = 0
+        for pairs in Table(table):
             rows = list(
                 zip(
                     pairs,
@@ -197,14 +229,24 @@ def _encode(
                     strict=True,
                 )
             )
-            if lengths is not None:
+            if lengths is not None and kept is not None:
                 rows = [row for row in rows if lengths.keep(row[0], len(row[1]), len(row[2]))]
-            if kept is not None:
                 kept.append([pair for pair, _, _ in rows])
             writers[0].append([ids for _, ids, _ in rows], end=EOS)
             writers[1].append([ids for _, _, ids in rows], end=EOS)
-            done += len(pairs)
-            progress(f"encode {name}", done, table.rows)
+            met += len(pairs)
+            yield met
+
+
+def _join(
+    name: str, prefixes: Sequence[Path], tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
+) -> dict[str, int]:
+    """Joins the shards of a split to its arrays in `folder`, and counts it."""
+    with ExitStack() as stack:
+        writers = _writers(folder / name, tokenizers, stack)
+        for prefix in prefixes:
+            for side, writer in zip(SIDES, writers, strict=True):
+                writer.extend(prefix.with_name(f"{prefix.name}.{side}"))
     return {
         "pairs": writers[0].rows,
         "source_tokens": writers[0].total,
@@ -212,10 +254,17 @@ def _encode(
     }
 
 
-def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    iterator = iter(pairs)
-    while batch := list(islice(iterator, _BATCH)):
-        yield batch
+def _writers(prefix: Path, tokenizers: tuple[Tokenizer, Tokenizer], stack: ExitStack) -> list[RaggedWriter]:
+    return [
+        stack.enter_context(
+            RaggedWriter(prefix.with_name(f"{prefix.name}.{side}"), vocabulary_size=tokenizer.vocabulary_size)
+        )
+        for side, tokenizer in zip(SIDES, tokenizers, strict=True)
+    ]
+
+
+def _text_of(prefix: Path) -> Path:
+    return prefix.with_name(f"{prefix.name}.arrow")
 
 
 @contextmanager

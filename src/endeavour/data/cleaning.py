@@ -5,10 +5,12 @@ not grow with the corpus, but for 8 bytes for each distinct pair. Knows no files
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
@@ -63,6 +65,13 @@ class Step:
         self.note(before=before, after=after)
 
 
+def restore_steps(steps: Sequence[Step], saved: Sequence[Mapping[str, Any]]) -> None:
+    """Puts back the counts and examples that `asdict` took of each step."""
+    for step, values in zip(steps, saved, strict=True):
+        assert step.name == values["name"]
+        step.changed, step.dropped, step.examples = values["changed"], values["dropped"], values["examples"]
+
+
 class HeldOut:
     """The sentences of validation and test, each language on its own, in normal form."""
 
@@ -85,7 +94,7 @@ class TextCleaner:
     def __init__(self, config: CleaningConfig, held_out: HeldOut) -> None:
         self._config = config
         self._held_out = held_out
-        self._seen = _SeenPairs()
+        self.seen = SeenPairs()
         self.read = 0
         self._control = Step("control characters")
         self._form = Step("unicode and whitespace")
@@ -103,7 +112,7 @@ class TextCleaner:
         kept = [(self._normal(source), self._normal(target)) for source, target in pairs]
         kept = self._without(self._empty, kept, [not source or not target for source, target in kept])
         if self._config.drop_duplicates:
-            kept = self._without(self._duplicate, kept, self._seen.add(kept))
+            kept = self._without(self._duplicate, kept, self.seen.add(kept))
         if self._config.drop_overlap:
             kept = self._without(self._overlap, kept, [self._held_out.overlaps(pair) for pair in kept])
         return kept
@@ -153,7 +162,7 @@ class LengthFilter:
         return False
 
 
-class _SeenPairs:
+class SeenPairs:
     """Which pairs came before: a sorted array of 64-bit hashes, where a set of texts takes hundreds of bytes.
 
     Two different pairs of a corpus of n collide with a probability of about n² / 2⁶⁵: 5e-7 for n = 4.5
@@ -161,7 +170,8 @@ class _SeenPairs:
     """
 
     def __init__(self) -> None:
-        self._sorted = np.empty(0, np.uint64)
+        self.hashes: NDArray[np.uint64] = np.empty(0, np.uint64)
+        """Of all pairs so far, in ascending order."""
 
     def add(self, pairs: Sequence[Pair]) -> list[bool]:
         """For each pair whether it came before, in this batch or an earlier one; then remembers them all."""
@@ -170,13 +180,13 @@ class _SeenPairs:
             b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts), np.uint64
         )
         unique, first = np.unique(hashes, return_index=True)
-        places = np.searchsorted(self._sorted, unique)
+        places = np.searchsorted(self.hashes, unique)
         known = np.zeros(len(unique), bool)
-        inside = places < len(self._sorted)
-        known[inside] = self._sorted[places[inside]] == unique[inside]
+        inside = places < len(self.hashes)
+        known[inside] = self.hashes[places[inside]] == unique[inside]
         seen = np.ones(len(pairs), bool)
         seen[first[~known]] = False
-        self._sorted = np.insert(self._sorted, places[~known], unique[~known])
+        self.hashes = np.insert(self.hashes, places[~known], unique[~known])
         return seen.tolist()
 
 

@@ -1,7 +1,8 @@
 """Prepared data as a function of its config and inputs: one folder a digest, whole or not there at all.
 
 A folder is built beside its final place under another name and renamed at the end, its manifest written last;
-a lock makes a second process wait for the first. Knows no terminal and no Hydra.
+a lock makes a second process wait for the first; a build that was stopped goes on where it stopped. Knows no
+terminal and no Hydra.
 """
 
 import hashlib
@@ -102,9 +103,10 @@ def _build(
     from endeavour.data.build import build
 
     partial, scratch = (final.with_name(f".{final.name}.{kind}") for kind in ("partial", "scratch"))
-    for leftover in (partial, scratch):  # of a process that was killed; the lock is ours
-        shutil.rmtree(leftover, ignore_errors=True)
-        leftover.mkdir()
+    # Leftovers of a process that was stopped; the lock is ours. What is in scratch is taken up.
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    scratch.mkdir(exist_ok=True)
     try:
         counts, account = build(
             partial,
@@ -123,9 +125,12 @@ def _build(
         shutil.rmtree(final, ignore_errors=True)  # an unfinished folder somebody made by hand
         partial.rename(final)
         flush_entry(final.parent)
+        shutil.rmtree(scratch, ignore_errors=True)
+    except UserError:  # what has to change for it to go away changes the folder's name too
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
     finally:
-        for leftover in (partial, scratch):
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _manifest(folder: Path, recipe: dict[str, Any], counts: dict[str, dict[str, int]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +21,20 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
+from endeavour.training import loop
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import (
     TrainingConfig,
     Validation,
-    accumulate_gradients,
     make_optimizer,
     train,
 )
+from endeavour.training.processes import Processes
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints, TrainState
+from endeavour.training.step import LossModel, accumulate_gradients
 from endeavour.training.tracking import Tracker, TrackingConfig
 
 VOCABULARY = 300
@@ -94,7 +97,7 @@ def run(
         data,
         config,
         seed=1,
-        device=torch.device("cpu"),
+        processes=Processes(0, 1, torch.device("cpu")),
         optimizer=optimizer,
         state=state,
         checkpoints=checkpoints,
@@ -130,7 +133,11 @@ def test_accumulated_gradients_equal_one_large_batch(data: ParallelDataset) -> N
         model.zero_grad()
         batches = [collate(data, rows) for rows in parts]
         accumulate_gradients(
-            model, batches, device=torch.device("cpu"), precision=torch.float32, label_smoothing=0.1
+            LossModel(model, label_smoothing=0.1),
+            batches,
+            target_tokens=sum(batch.target_tokens for batch in batches),
+            device=torch.device("cpu"),
+            precision=torch.float32,
         )
         return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
 
@@ -147,7 +154,11 @@ def test_bf16_gradients_are_those_of_fp32_but_for_rounding(data: ParallelDataset
     for precision in (torch.float32, torch.bfloat16):
         model.zero_grad()
         accumulate_gradients(
-            model, [batch], device=torch.device("cpu"), precision=precision, label_smoothing=0.1
+            LossModel(model, label_smoothing=0.1),
+            [batch],
+            target_tokens=batch.target_tokens,
+            device=torch.device("cpu"),
+            precision=precision,
         )
         gradients.append(
             torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
@@ -156,6 +167,22 @@ def test_bf16_gradients_are_those_of_fp32_but_for_rounding(data: ParallelDataset
     assert rounded.dtype == torch.float32
     assert not torch.equal(exact, rounded)
     assert float((exact - rounded).norm() / exact.norm()) < 0.03
+
+
+@pytest.mark.slow  # compiling takes the better part of a minute
+def test_compiled_layers_give_the_same_gradients_for_all_shapes(data: ParallelDataset) -> None:
+    gradients: list[torch.Tensor] = []
+    for compiled in (False, True):
+        model = make_model().eval()
+        loss_model = LossModel(model, label_smoothing=0.1, compiled=compiled)
+        batches = [collate(data, list(range(start, start + 10 + start // 2))) for start in range(0, 60, 20)]
+        accumulate_gradients(
+            loss_model, batches, target_tokens=100, device=torch.device("cpu"), precision=torch.float32
+        )
+        gradients.append(
+            torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+        )
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
@@ -258,12 +285,75 @@ def test_ends_at_the_first_limit(
 
 
 def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
-    with pytest.raises(UserError, match=r"diverged.*training\.learning_rate"):
+    with pytest.raises(UserError, match=r"diverged(.|\n)*stands at .*update-(.|\n)*training\.learning_rate"):
         run(
             tmp_path,
             data,
             tokenizer,
             training_config("training.learning_rate=1e30", "training.clip_norm=null"),
+        )
+
+
+def poisoned(monkeypatch: pytest.MonkeyPatch, updates: set[int]) -> None:
+    """From now on the gradients of these updates (from 1, counted over all runs) hold a NaN."""
+    original = loop.accumulate_gradients
+    made = count(1)
+
+    def accumulate(loss_model: LossModel, *args: object, **keywords: object) -> object:
+        result = original(loss_model, *args, **keywords)  # type: ignore[arg-type]
+        if next(made) in updates:
+            next(iter(loss_model.parameters())).grad.view(-1)[0] = float("nan")  # type: ignore[union-attr]
+        return result
+
+    monkeypatch.setattr(loop, "accumulate_gradients", accumulate)
+
+
+def test_updates_with_gradients_that_are_not_finite_are_skipped_and_counted(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = training_config("training.max_skipped_updates=3", "training.log_every=4")
+    poisoned(monkeypatch, {2, 3, 9})
+    run(tmp_path, data, tokenizer, config)
+    tensors, _ = outcome(tmp_path)
+    assert all(tensor.isfinite().all() for tensor in tensors.values())
+    steps = [tensor for name, tensor in tensors.items() if name.endswith(".step")]
+    assert {float(step) for step in steps} == {config.max_updates - 3}
+    lines = [line for line in MetricLog(tmp_path / "log.jsonl").read() if line["kind"] == "train"]
+    assert [line["skipped"] for line in lines][:3] == [2, 0, 1]
+    assert all(0 < line["loss"] < 20 for line in lines)
+
+
+def test_a_skipped_update_leaves_the_weights_alone(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = training_config("training.max_updates=5", "training.validate_every=4", "training.keep_last=2")
+    poisoned(monkeypatch, {5})
+    run(tmp_path, data, tokenizer, config)
+    before, after = (load_file(path / "weights.safetensors") for path in checkpoints_in(tmp_path))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_too_many_skipped_updates_in_a_row_end_the_run_also_over_a_resume(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ("training.max_skipped_updates=4", "training.validate_every=4")
+    poisoned(monkeypatch, {3, 4, 5, 6})
+    run(tmp_path, data, tokenizer, training_config(*settings, "training.max_updates=4"))
+    with pytest.raises(UserError, match="4 updates in a row, up to 6,"):
+        run(tmp_path, data, tokenizer, training_config(*settings))
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
+
+
+def test_a_batch_that_does_not_fit_is_named_with_its_shape(data: ParallelDataset) -> None:
+    class Greedy(torch.nn.Module):
+        def forward(self, *_: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    batch = collate(data, [0, 1, 2])
+    shape = f"3 pairs of {batch.source.shape[1]} and {batch.target_out.shape[1]} tokens"
+    with pytest.raises(UserError, match=rf"{shape}: lower training\.tokens_per_batch"):
+        accumulate_gradients(
+            Greedy(), [batch], target_tokens=9, device=torch.device("cpu"), precision=torch.float32
         )
 
 

@@ -10,9 +10,9 @@ from endeavour.data.prepare import prepare as prepare_data
 from endeavour.data.prepared import PreparedData
 
 
-def prepare(config: Config) -> PreparedData:
+def prepare(config: Config, console: Console | None = None) -> PreparedData:
     """Builds the prepared data of `config`, unless it is there, and says where it lies."""
-    console = Console(stderr=True)
+    console = console or Console(stderr=True)
     with progress_bar(console) as progress:
         tasks: dict[str, TaskID] = {}
 

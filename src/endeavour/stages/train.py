@@ -1,6 +1,9 @@
 """The training stage: prepare the data, train, keep the best weights, evaluate them."""
 
+import os
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.evaluate import evaluate_splits
+from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
 from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
 from endeavour.stages.validation import Validator
@@ -22,8 +26,8 @@ from endeavour.training.curves import draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import make_optimizer
 from endeavour.training.loop import train as train_model
+from endeavour.training.processes import Processes, launched, processes
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.tracking import Tracker
 
@@ -37,58 +41,63 @@ def train(config: Config) -> dict[str, Any]:
         UserError: the run folder holds a run of another config, or another process trains it.
     """
     device = choose_device(config.device)
-    with lock(config):
-        summary = find_earlier(config)
+    if launched():
+        prepare(config)  # here the others may wait for the one that builds, however long it takes
+    with processes(device, config.training.communication_timeout) as together, ExitStack() as held:
+        summary = None
+        if together.main:
+            held.enter_context(lock(config))
+            summary = find_earlier(config)
+        summary = together.from_main(summary)
         if summary is None:
-            return _train(config, device)
+            return _train(config, together)
+        if not together.main:
+            return summary
     done = f"{config.run_folder} is finished: nothing to do (training.restart=true trains it anew)"
     print(done, file=sys.stderr)
     return summary
 
 
-def _train(config: Config, device: torch.device) -> dict[str, Any]:
-    console = Console(stderr=True)
+def _train(config: Config, together: Processes) -> dict[str, Any]:
+    main, device = together.main, together.device
+    console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
-    data = prepare(config)
+    data = prepare(config, console)
     for split in config.evaluation.splits or []:
         data.lines(split, "source")  # a split that is not there should be known now, not after training
-    begin(config, device)
-
+    if main:
+        begin(config, device)
     if device.type == "cpu":
         keep_memory()
-    torch.manual_seed(config.seed)
+    if config.training.preflight:
+        preflight(config, data, together)
+
     tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
-    model = Transformer(
-        config.model,
-        source_vocabulary=tokenizers[0].vocabulary_size,
-        target_vocabulary=tokenizers[1].vocabulary_size,
-    ).to(device)
-    optimizer = make_optimizer(model, config.training)
-    checkpoints = Checkpoints(
-        folder / "checkpoints",
-        tokenizers,
-        keep_last=config.training.keep_last,
-        keep_best=config.training.keep_best,
-    )
-    state, damaged = checkpoints.restore_newest(model, optimizer)
+    model, optimizer = fresh_model(config, data, device)
+    checkpoints = open_checkpoints(config, folder, data)
+    state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
     _check_data(state, data, folder)
-    log = MetricLog(folder / "log.jsonl")
+    log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
     log.cut_after(state.update)
     tracker = Tracker(
-        config.tracking, name=config.name, run_id=state.tracking_id, config=to_dict(config), folder=folder
+        config.tracking if main else replace(config.tracking, mode="none"),
+        name=config.name,
+        run_id=state.tracking_id,
+        config=to_dict(config),
+        folder=folder,
     )
     state.tracking_id = tracker.id
     validator = Validator(data, tokenizers, config)
     display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
     try:
         with display:
-            _announce(display, config, model, device, state, damaged)
+            _announce(display, config, model, together, state, notes)
             state = train_model(
                 model,
                 ParallelDataset.open(data.folder, "train"),
                 config.training,
                 seed=config.seed,
-                device=device,
+                processes=together,
                 optimizer=optimizer,
                 state=state,
                 checkpoints=checkpoints,
@@ -97,6 +106,8 @@ def _train(config: Config, device: torch.device) -> dict[str, Any]:
                 tracker=tracker,
                 display=display,
             )
+        if not main:
+            return {}
         _finish_model(model, config, checkpoints, state, tokenizers)
         console.print(validation_table(log.read()))
         final = validator(model.eval())
@@ -104,7 +115,8 @@ def _train(config: Config, device: torch.device) -> dict[str, Any]:
         for split, row in scores.items():
             tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
     finally:
-        draw_curves(log.read(), folder / "curves.png", title=config.name)
+        if main:
+            draw_curves(log.read(), folder / "curves.png", title=config.name)
         tracker.finish()
     summary = {
         "name": config.name,
@@ -134,18 +146,21 @@ def _announce(
     display: TrainingDisplay,
     config: Config,
     model: Transformer,
-    device: torch.device,
+    together: Processes,
     state: TrainState,
-    damaged: list[str],
+    notes: list[str],
 ) -> None:
-    for line in damaged:
+    device = together.device
+    for line in notes:
         display.note(line)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     precision = str(choose_precision(config.training.precision, device)).removeprefix("torch.")
-    threads = f", {torch.get_num_threads()} threads" if device.type == "cpu" else ""
-    display.note(
-        f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {device}, {precision}{threads})"
-    )
+    where = f"{device}, {precision}"
+    if device.type == "cpu":
+        where += f", {torch.get_num_threads()} threads"
+    if not together.alone:
+        where += f", {together.count} processes"
+    display.note(f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {where})")
     if state.update:
         display.note(f"resuming after update {state.update}")
 

@@ -6,6 +6,7 @@ digests.json, written last, with the SHA-256 of every other file. Knows tensors 
 """
 
 import json
+import random
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -37,10 +39,14 @@ def atomic_folder(folder: Path) -> Generator[Path]:
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    yield partial
-    digests = {file.name: file_digest(file) for file in sorted(partial.iterdir())}
-    (partial / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
-    flush(partial)
+    try:
+        yield partial
+        digests = {file.name: file_digest(file) for file in sorted(partial.iterdir())}
+        (partial / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
+        flush(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)  # what is half written takes up room that may be wanting
+        raise
     # A folder cannot be replaced in one step: between these two its old self stands aside, complete.
     aside = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(aside, ignore_errors=True)
@@ -114,6 +120,11 @@ def weights_of(model: Transformer) -> Tensors:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
 
 
+def size_of(model: Transformer) -> int:
+    """Bytes of a checkpoint: the weights and Adam's two moments of each, and a little for the rest."""
+    return 3 * sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) + 2**20
+
+
 def average_weights(folders: Sequence[Path]) -> Tensors:
     """The mean of several model folders' weights, in fp32, parameter by parameter."""
     mean: Tensors = {}
@@ -143,8 +154,13 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
 
 
 def random_state() -> dict[str, Any]:
-    """The states of torch's generators, of every device, as JSON can hold them."""
-    state: dict[str, Any] = {"cpu": torch.get_rng_state().numpy().tobytes().hex()}
+    """The states of Python's, NumPy's and torch's generators, of every device, as JSON can hold them."""
+    name, keys, *rest = np.random.get_state(legacy=True)
+    state: dict[str, Any] = {
+        "python": random.getstate(),
+        "numpy": [name, np.asarray(keys).tolist(), *rest],
+        "cpu": torch.get_rng_state().numpy().tobytes().hex(),
+    }
     if torch.cuda.is_available():
         state["cuda"] = [tensor.numpy().tobytes().hex() for tensor in torch.cuda.get_rng_state_all()]
     if torch.backends.mps.is_available():
@@ -153,6 +169,9 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: dict[str, Any]) -> None:
+    version, numbers, gauss = state["python"]
+    random.setstate((version, tuple(numbers), gauss))
+    np.random.set_state(tuple(state["numpy"]))
     torch.set_rng_state(_bytes_tensor(state["cpu"]))
     if torch.cuda.is_available() and "cuda" in state:
         torch.cuda.set_rng_state_all([_bytes_tensor(text) for text in state["cuda"]])

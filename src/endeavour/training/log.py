@@ -10,7 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endeavour.data.batching import Batch
+from endeavour.training.processes import Processes
+from endeavour.training.updates import Update
+
+COLUMNS = 5  # loss, likelihood, norm, target tokens, 1 if the update was made
 
 
 class MetricLog:
@@ -46,39 +49,58 @@ class MetricWindow:
 
     def __init__(self, saved: Mapping[str, Any] | None = None) -> None:
         """An empty window, or one as `state` described it."""
-        saved = saved or {"sums": [], "tokens": 0, "padding": 0, "cells": 0, "seconds": 0.0}
+        saved = saved or {"rows": [], "updates": 0, "tokens": 0, "cells": [0, 0], "seconds": 0.0}
         self._started = time.monotonic() - saved["seconds"]
-        self._sums = [torch.tensor(row) for row in saved["sums"]]
-        self._tokens, self._padding, self._cells = saved["tokens"], saved["padding"], saved["cells"]
+        self._saved = torch.tensor(saved["rows"]).reshape(-1, COLUMNS)
+        self._rows: list[Tensor] = []
+        self._updates, self._tokens = saved["updates"], saved["tokens"]
+        self._padding, self._cells = saved["cells"]
 
-    def add(self, loss: Tensor, likelihood: Tensor, tokens: int, norm: Tensor, batches: list[Batch]) -> None:
-        self._sums.append(torch.stack((loss, likelihood, norm)))
-        self._tokens += tokens
-        for batch in batches:
+    def add(self, loss: Tensor, likelihood: Tensor, norm: Tensor, finite: Tensor, update: Update) -> None:
+        """Takes one update: this process's sums of the losses, the gradients' norm and whether it is finite."""
+        tokens = torch.full_like(loss, update.target_tokens)
+        row = torch.stack((loss, likelihood, norm, tokens, torch.ones_like(loss)))
+        self._rows.append(torch.where(finite, row, 0.0))
+        self._updates += 1
+        self._tokens += update.target_tokens
+        for batch in update.batches:
             padding, cells = batch.padding
             self._padding += padding
             self._cells += cells
 
-    def close(self, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
-        """The means, loss and perplexity per target token. The window is used up."""
-        loss, likelihood, norm = torch.stack(self._sums).cpu().double().sum(dim=0).tolist()
+    def close(self, processes: Processes, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
+        """The means, loss and perplexity per target token, of the updates that were not skipped.
+
+        The window is used up. `padding` is that of this process's batches.
+        """
+        columns = self._all_rows(processes).double().sum(dim=0)
+        loss, likelihood, norm, tokens, made = columns.tolist()
         return {
             "epoch": epoch,
-            "loss": loss / self._tokens,
-            "perplexity": math.exp(min(likelihood / self._tokens, 700.0)),
+            "loss": loss / max(tokens, 1),
+            "perplexity": math.exp(min(likelihood / max(tokens, 1), 700.0)),
             "learning_rate": rate,
-            "gradient_norm": norm / len(self._sums),
+            "gradient_norm": norm / max(made, 1),
+            "skipped": self._updates - int(made),
             "tokens_per_second": self._tokens / max(time.monotonic() - self._started, 1e-9),
-            "padding": self._padding / self._cells,
+            "padding": self._padding / max(self._cells, 1),
             "seconds": seconds,
         }
 
-    def state(self) -> dict[str, Any]:
+    def state(self, processes: Processes) -> dict[str, Any]:
         """What a checkpoint keeps, so that a resumed run logs the same lines; plain numbers, exact as JSON."""
         return {
-            "sums": [row.tolist() for row in self._sums],
+            "rows": self._all_rows(processes).tolist(),
+            "updates": self._updates,
             "tokens": self._tokens,
-            "padding": self._padding,
-            "cells": self._cells,
+            "cells": [self._padding, self._cells],
             "seconds": time.monotonic() - self._started,
         }
+
+    def _all_rows(self, processes: Processes) -> Tensor:
+        """(updates, COLUMNS), the losses summed over all processes; a skipped update is a row of zeros."""
+        if not self._rows:
+            return self._saved
+        rows = torch.stack(self._rows)
+        losses = processes.sum(rows[:, :2].contiguous())
+        return torch.cat([self._saved, torch.cat([losses, rows[:, 2:]], dim=1).cpu()])

@@ -6,24 +6,27 @@ a function that it is handed.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import Tensor
 
-from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.training.device import PRECISIONS, autocast, choose_precision
+from endeavour.training.checkpoint import checkpoints_in, random_state
+from endeavour.training.device import PRECISIONS, choose_precision
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog, MetricWindow
-from endeavour.training.loss import projected_loss
+from endeavour.training.processes import Processes
 from endeavour.training.schedule import SCHEDULES, learning_rate
 from endeavour.training.signals import Interrupted, StopSignal
+from endeavour.training.skipping import Skipping
 from endeavour.training.state import Checkpoints, TrainState
+from endeavour.training.step import COMPILE, LossModel, accumulate_gradients, choose_compile
 from endeavour.training.tracking import Tracker
+from endeavour.training.updates import ahead, updates
 
 
 @dataclass(kw_only=True)
@@ -33,6 +36,7 @@ class TrainingConfig:
     tokens_per_batch: int
     accumulate: int
     precision: str
+    compile: str
     label_smoothing: float
     clip_norm: float | None
     learning_rate: float
@@ -54,12 +58,16 @@ class TrainingConfig:
     keep_best: int
     average: str
     log_every: int
+    max_skipped_updates: int
+    communication_timeout: int
+    preflight: bool
     restart: bool
 
     def check(self) -> None:
         """Raises `UserError`, naming the key, for values that describe no training."""
         choices = {
             "precision": PRECISIONS,
+            "compile": COMPILE,
             "schedule": SCHEDULES,
             "metric": ("bleu", "loss"),
             "average": ("last", "best", "none"),
@@ -76,6 +84,7 @@ class TrainingConfig:
 
     def _check_numbers(self) -> None:
         whole = ("tokens_per_batch", "accumulate", "validate_every", "keep_last", "keep_best", "log_every")
+        whole += ("max_skipped_updates", "communication_timeout")
         for key in (*whole, "max_updates", "max_epochs", "patience", "validation_sentences"):
             value = getattr(self, key)
             if value is not None and value < 1:
@@ -127,7 +136,7 @@ def train(
     config: TrainingConfig,
     *,
     seed: int,
-    device: torch.device,
+    processes: Processes,
     optimizer: torch.optim.Optimizer,
     state: TrainState,
     checkpoints: Checkpoints,
@@ -139,17 +148,39 @@ def train(
     """Trains `model` in place from `state` to the first of the config's limits.
 
     Every validation ends in a checkpoint, and so does a signal. A run that is resumed from a checkpoint makes
-    the same updates, on the CPU to the bit, as one that never stopped.
+    the same updates, on the CPU to the bit, as one that never stopped. All `processes` run this together; the
+    main one alone validates and, given silent ones, the others neither log nor show anything.
 
     Raises:
-        Interrupted: SIGINT or SIGTERM came; the update was finished and a checkpoint written.
+        Interrupted: SIGINT, SIGTERM or SIGUSR1 came; the update was finished and a checkpoint written.
+        UserError: too many updates in a row were skipped, or a batch does not fit into memory.
     """
+    if _finished(state, config):
+        return state
+    device = processes.device
     precision = choose_precision(config.precision, device)
+    loss_model = processes.joined(
+        LossModel(
+            model, label_smoothing=config.label_smoothing, compiled=choose_compile(config.compile, device)
+        )
+    )
     window = MetricWindow(state.window)
+    skipping = Skipping(state.skipped_in_a_row, device)
     started = time.monotonic() - state.seconds
+    stream = partial(
+        updates,
+        data,
+        tokens_per_batch=config.tokens_per_batch,
+        accumulate=config.accumulate,
+        seed=seed,
+        epoch=state.epoch,
+        position=state.position,
+        rank=processes.rank,
+        count=processes.count,
+    )
     model.train()
-    with StopSignal() as stop:
-        for batches in _updates(data, config, seed, state):
+    with StopSignal() as stop, ahead(stream) as ready:
+        for made in ready:
             rate = learning_rate(
                 state.update + 1,
                 schedule=config.schedule,
@@ -160,97 +191,64 @@ def train(
             )
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            loss, likelihood, tokens = accumulate_gradients(
-                model, batches, device=device, precision=precision, label_smoothing=config.label_smoothing
+            sums = accumulate_gradients(
+                loss_model,
+                made.batches,
+                target_tokens=made.target_tokens,
+                device=device,
+                precision=precision,
+                processes=processes.count,
             )
             norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm or math.inf)
-            optimizer.step()
+            finite = skipping.step(optimizer, norm)
             optimizer.zero_grad(set_to_none=False)
 
             state.update += 1
-            state.target_tokens += tokens
-            state.seconds = time.monotonic() - started
-            window.add(loss, likelihood, tokens, norm, batches)
+            state.epoch, state.position = made.epoch, made.position
+            state.target_tokens += made.target_tokens
+            state.seconds = processes.largest(time.monotonic() - started)
+            stop.number = int(processes.largest(stop.number))
+            window.add(*sums, norm, finite, made)
             display.updated(state.update)
             finished = _finished(state, config)
             due = finished or state.update % config.validate_every == 0
-            if due or state.update % config.log_every == 0:
-                metrics = window.close(epoch=state.epoch, rate=rate, seconds=state.seconds)
+            logs = state.update % config.log_every == 0
+            if due or stop.number or logs or device.type == "cpu":  # elsewhere looking means waiting
+                state.skipped_in_a_row = skipping.in_a_row()
+                if state.skipped_in_a_row >= config.max_skipped_updates:
+                    raise UserError(_diverged(state, checkpoints))
+            if due or logs:
+                metrics = window.close(processes, epoch=state.epoch, rate=rate, seconds=state.seconds)
                 window = MetricWindow()
-                if not math.isfinite(metrics["loss"]):
-                    raise UserError(
-                        f"training diverged: the loss is not finite at update {state.update}; lower "
-                        "training.learning_rate or training.clip_norm, or raise training.warmup_updates"
-                    )
                 log.write("train", state.update, metrics)
                 tracker.log({f"train/{key}": value for key, value in metrics.items()}, state.update)
                 display.logged(state.update, metrics)
             if due:
-                _validate(model, config, state, validate, log, tracker, display)
+                result = processes.from_main(_validated(model, validate) if processes.main else None)
+                _note(result, config, state, log, tracker, display)
                 window = MetricWindow()  # validation's time is not training's
             if due or stop.number:
-                state.seconds = time.monotonic() - started
-                state.window = window.state() if not due else {}
-                path = checkpoints.save(model, optimizer, state, stopped=not due)
+                state.seconds = processes.largest(time.monotonic() - started)
+                state.window = window.state(processes) if not due else {}
+                random_states = processes.gather(random_state())
+                if processes.main:
+                    checkpoints.save(model, optimizer, state, random_states, stopped=not due)
                 if stop.number and not finished:
+                    path = checkpoints.path(state.update, stopped=not due)
                     raise Interrupted(stop.number, str(path))
             if finished or _out_of_patience(state, config):
                 break
     return state
 
 
-def accumulate_gradients(
-    model: Transformer,
-    batches: Sequence[Batch],
-    *,
-    device: torch.device,
-    precision: torch.dtype,
-    label_smoothing: float,
-) -> tuple[Tensor, Tensor, int]:
-    """Adds to the gradients those of the mean loss over all target tokens of `batches`.
-
-    However the tokens are divided into batches, the gradient is that of one large batch.
-
-    Returns:
-        Sums of loss and negative log-likelihood (nats, on `device`, not waited for), and the target tokens.
-    """
-    tokens = sum(batch.target_tokens for batch in batches)
-    loss_sum = torch.zeros((), device=device)
-    likelihood_sum = torch.zeros((), device=device)
-    for batch in batches:
-        batch = batch.to(device)
-        with autocast(device, precision):
-            states = model.decode(batch.target_in, model.encode(batch.source))
-            loss, likelihood = projected_loss(
-                states, model.output_weight, batch.target_out, label_smoothing=label_smoothing
-            )
-        (loss / tokens).backward()
-        loss_sum += loss.detach()
-        likelihood_sum += likelihood
-    return loss_sum, likelihood_sum, tokens
-
-
-def _updates(
-    data: ParallelDataset, config: TrainingConfig, seed: int, state: TrainState
-) -> Iterator[list[Batch]]:
-    """The batches of one update after another, from `state` on, whose epoch and position it moves along."""
-    while not _finished(state, config):
-        order = epoch_batches(
-            data.source.lengths,
-            data.target.lengths,
-            tokens_per_batch=config.tokens_per_batch,
-            seed=seed,
-            epoch=state.epoch,
-        )
-        while state.position < len(order):
-            rows = order[state.position : state.position + config.accumulate]
-            state.position += len(rows)
-            if state.position == len(order):
-                # Moved before the update is made, so that a checkpoint of it stands at the next epoch's start.
-                state.epoch, state.position = state.epoch + 1, 0
-            yield [collate(data, batch) for batch in rows]
-            if state.position == 0:
-                break
+def _diverged(state: TrainState, checkpoints: Checkpoints) -> str:
+    last = checkpoints_in(checkpoints.folder)
+    return (
+        f"training diverged: {state.skipped_in_a_row} updates in a row, up to {state.update}, were skipped "
+        "because their gradients were not finite\n"
+        f"the run stands at {last[-1] if last else 'its beginning'}; lower training.learning_rate or "
+        "training.clip_norm, raise training.warmup_updates, or set training.precision=fp32"
+    )
 
 
 def _finished(state: TrainState, config: TrainingConfig) -> bool:
@@ -266,18 +264,22 @@ def _out_of_patience(state: TrainState, config: TrainingConfig) -> bool:
     return config.patience is not None and state.validations_without_gain >= config.patience
 
 
-def _validate(
-    model: Transformer,
+def _validated(model: Transformer, validate: Callable[[Transformer], Validation]) -> Validation:
+    model.eval()
+    result = validate(model)
+    model.train()
+    return result
+
+
+def _note(
+    result: Validation,
     config: TrainingConfig,
     state: TrainState,
-    validate: Callable[[Transformer], Validation],
     log: MetricLog,
     tracker: Tracker,
     display: TrainingDisplay,
 ) -> None:
-    model.eval()
-    result = validate(model)
-    model.train()
+    """Enters a validation into the state, and everywhere it is to be seen."""
     higher_is_better = config.metric == "bleu"
     state.note_validation(
         result.bleu if higher_is_better else result.loss,

@@ -20,14 +20,14 @@ class Interrupted(BaseException):
 
 
 class StopSignal:
-    """Notes SIGINT and SIGTERM instead of dying of them; a second one has its usual effect."""
+    """Notes SIGINT, SIGTERM and SIGUSR1 (of a scheduler) and goes on; a second one has its usual effect."""
 
     def __init__(self) -> None:
         self.number = 0
         self._usual: dict[int, object] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             self._usual[number] = signal.signal(number, self._note)
         return self
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from endeavour.data.tokenizer import Tokenizer
@@ -20,9 +21,9 @@ from endeavour.training.checkpoint import (
     checkpoints_in,
     load_weights,
     optimizer_tensors,
-    random_state,
     restore_optimizer,
     restore_random_state,
+    size_of,
     verify,
     write_model,
 )
@@ -42,6 +43,7 @@ class TrainState:
         validations_without_gain: since the metric last improved.
         tracking_id: of the W&B run.
         data_digest: of the prepared data that the run is trained on.
+        skipped_in_a_row: updates since the last one that was made, left out for gradients that were not finite.
         window: metrics that are summed up and not yet logged.
     """
 
@@ -54,6 +56,7 @@ class TrainState:
     validations_without_gain: int = 0
     tracking_id: str | None = None
     data_digest: str = ""
+    skipped_in_a_row: int = 0
     window: dict[str, Any] = field(default_factory=lambda: {})
 
     def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> bool:
@@ -78,59 +81,87 @@ class Checkpoints:
         self._keep_last = keep_last
         self._keep_best = keep_best
 
-    def path(self, update: int) -> Path:
-        return self.folder / f"update-{update:08d}"
+    def path(self, update: int, *, stopped: bool = False) -> Path:
+        return self.folder / f"update-{update:08d}{STOPPED if stopped else ''}"
 
     def save(
         self,
         model: Transformer,
         optimizer: torch.optim.Optimizer,
         state: TrainState,
+        random_states: list[dict[str, Any]],
         *,
         stopped: bool = False,
-    ) -> Path:
+    ) -> None:
         """Writes a checkpoint atomically, then deletes those that need not be kept.
 
         One that was written because the run was `stopped` serves to resume and nothing else: an uninterrupted
         run would not have it, so it is not averaged and goes with the next save.
+
+        Args:
+            random_states: of each process, by rank.
+        Raises:
+            UserError: the disk is full, or fails; the checkpoints that were there are whole.
         """
-        target = self.path(state.update)
-        if stopped:
-            target = target.with_name(target.name + STOPPED)
-        with atomic_folder(target) as partial:
-            write_model(partial, model, self._tokenizers)
-            save_file(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
-            content = {"state": asdict(state), "random": random_state()}
-            (partial / "state.json").write_text(json.dumps(content), "utf-8")
+        target = self.path(state.update, stopped=stopped)
+        try:
+            with atomic_folder(target) as partial:
+                write_model(partial, model, self._tokenizers)
+                save_file(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+                content = {"state": asdict(state), "random": random_states}
+                (partial / "state.json").write_text(json.dumps(content), "utf-8")
+        except (OSError, SafetensorError) as error:
+            raise UserError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
         for path in checkpoints_in(self.folder):
             if path not in kept:
                 shutil.rmtree(path)
-        return target
+
+    def _unwritable(self, target: Path, model: Transformer, error: Exception) -> str:
+        room = size_of(model) / 1e6
+        free = shutil.disk_usage(self.folder).free / 1e6
+        earlier = [str(path) for path in checkpoints_in(self.folder) if path != target]
+        return (
+            f"{target} cannot be written ({error}): a checkpoint takes {room:,.1f} MB and {free:,.1f} MB are free\n"
+            f"the run stands at {earlier[-1] if earlier else 'its beginning'}; make room, and the same command goes on"
+        )
 
     def restore_newest(
-        self, model: Transformer, optimizer: torch.optim.Optimizer
+        self, model: Transformer, optimizer: torch.optim.Optimizer, *, rank: int = 0, count: int = 1
     ) -> tuple[TrainState, list[str]]:
         """Loads the newest checkpoint that verifies; a fresh state if there is none.
 
+        Args:
+            rank, count: of this process and of all; where they were not as many when the checkpoint was
+                written, each draws random numbers anew, by seed, update and rank.
+
         Returns:
-            The state, and a line for each checkpoint that was passed over because it is damaged.
+            The state, and a line for everything that should be known: a damaged checkpoint that was passed over,
+            another number of processes.
         """
-        damaged: list[str] = []
+        notes: list[str] = []
         for path in reversed(checkpoints_in(self.folder)):
             try:
                 verify(path)
             except UserError as error:
-                damaged.append(f"passed over a damaged checkpoint: {error}")
+                notes.append(f"passed over a damaged checkpoint: {error}")
                 continue
             load_weights(model, path)
             restore_optimizer(optimizer, load_file(path / "optimizer.safetensors"))
             content: dict[str, Any] = json.loads((path / "state.json").read_text())
-            restore_random_state(content["random"])
             state = TrainState(**content["state"])
             state.best = [(metric, update) for metric, update in state.best]
-            return state, damaged
-        return TrainState(), damaged
+            states: list[dict[str, Any]] = content["random"]
+            if len(states) == count:
+                restore_random_state(states[rank])
+            else:
+                torch.manual_seed(torch.initial_seed() + state.update * 1_000_003 + rank)
+                notes.append(
+                    f"{len(states)} process{'es' if len(states) > 1 else ''} wrote {path}, now there "
+                    f"{'are' if count > 1 else 'is'} {count}: same batches, other random numbers for dropout"
+                )
+            return state, notes
+        return TrainState(), notes
 
     def last(self) -> list[Path]:
         """The newest scheduled checkpoints, at most `keep_last`, oldest first."""

@@ -1,0 +1,112 @@
+"""The processes that train one model together, as `torchrun` starts them; without it, one process alone.
+
+Knows torch.distributed; not models, data or files. What one process does, all must do in the same order: every
+method but `share` waits for the others.
+"""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+T = TypeVar("T")
+Rows = TypeVar("Rows", bound=Sequence[Any])
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among all of them.
+
+    Attributes:
+        rank: from 0; the main process has rank 0 and is the only one that writes.
+        count: of the processes on all hosts.
+        device: of this process.
+    """
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def main(self) -> bool:
+        return self.rank == 0
+
+    @property
+    def alone(self) -> bool:
+        return self.count == 1
+
+    def share(self, rows: Rows) -> Rows:
+        """Every `count`-th of `rows`, so that the shares of all processes together are all rows."""
+        return cast(Rows, rows[self.rank :: self.count])
+
+    def joined(self, module: nn.Module) -> nn.Module:
+        """`module`, which after a backward pass has the mean of all processes' gradients."""
+        if self.alone:
+            return module
+        # The position tables are buffers that grow when needed, and the same everywhere.
+        return DistributedDataParallel(module, broadcast_buffers=False)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum of all processes' `values`, in each of them."""
+        if not self.alone:
+            distributed.all_reduce(values)
+        return values
+
+    def largest(self, value: float) -> float:
+        """The largest of all processes' values, in each of them."""
+        if self.alone:
+            return value
+        values = torch.tensor(value, dtype=torch.float64)
+        distributed.all_reduce(values, op=distributed.ReduceOp.MAX)
+        return float(values)
+
+    def from_main(self, value: T | None) -> T:
+        """What the main process gave, in each of them; the others give None."""
+        if self.alone:
+            return cast(T, value)
+        box: list[T | None] = [value]
+        distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
+        return cast(T, box[0])
+
+    def gather(self, value: T) -> list[T]:
+        """Every process's value in order of rank, in each of them."""
+        if self.alone:
+            return [value]
+        values: list[T | None] = [None] * self.count
+        distributed.all_gather_object(values, value)
+        return cast("list[T]", values)
+
+
+def launched() -> bool:
+    """Whether `torchrun` started this process, as one of possibly many."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+@contextmanager
+def processes(device: torch.device, timeout_seconds: float) -> Generator[Processes]:
+    """Joins the processes that `torchrun` started, if it did, and leaves them at the end.
+
+    Args:
+        device: as chosen by the user; of several CUDA devices each process takes that of its local rank.
+        timeout_seconds: for how long one process may keep the others waiting before they give up.
+    """
+    if not launched():
+        yield Processes(0, 1, device)
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    distributed.init_process_group(
+        backend="cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+        timeout=timedelta(seconds=timeout_seconds),
+    )
+    try:
+        yield Processes(distributed.get_rank(), distributed.get_world_size(), device)
+    finally:
+        distributed.destroy_process_group()

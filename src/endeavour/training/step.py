@@ -1,0 +1,107 @@
+"""One update's arithmetic: ids to loss to gradients.
+
+Knows a model, its loss and batches; not their order, schedules or files.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from endeavour.data.batching import Batch
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.training.device import autocast
+from endeavour.training.loss import projected_loss
+
+COMPILE = ("auto", "always", "never")
+
+
+class LossModel(nn.Module):
+    """A model and its loss in one: what is differentiated.
+
+    Args:
+        compiled: the layers run through `torch.compile`, with one graph for batches of all shapes.
+    """
+
+    def __init__(self, model: Transformer, *, label_smoothing: float, compiled: bool = False) -> None:
+        super().__init__()
+        self.model = model
+        self.label_smoothing = label_smoothing
+        self._states: Callable[[Tensor, Tensor], Tensor] = (
+            torch.compile(self._plain_states, dynamic=True) if compiled else self._plain_states
+        )
+
+    def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids of a `Batch` to the sums of loss and negative log-likelihood of `projected_loss`, in nats."""
+        states = self._states(source, target_in)
+        return projected_loss(
+            states, self.model.output_weight, target_out, label_smoothing=self.label_smoothing
+        )
+
+    def _plain_states(self, source: Tensor, target_in: Tensor) -> Tensor:
+        return self.model.decode(target_in, self.model.encode(source))
+
+
+def choose_compile(name: str, device: torch.device) -> bool:
+    """`auto`: on CUDA. On a CPU compiling takes longer than short runs do, and gained nothing when measured."""
+    return device.type == "cuda" if name == "auto" else name == "always"
+
+
+def accumulate_gradients(
+    loss_model: nn.Module,
+    batches: Sequence[Batch],
+    *,
+    target_tokens: int,
+    device: torch.device,
+    precision: torch.dtype,
+    processes: int = 1,
+) -> tuple[Tensor, Tensor]:
+    """Adds to the gradients those of the summed loss of `batches` over `target_tokens`.
+
+    However the tokens are divided into batches and processes, the gradient is that of one large batch.
+
+    Args:
+        loss_model: a `LossModel`, or one in DistributedDataParallel.
+        batches: this process's, on the host.
+        target_tokens: of the update, over all batches and processes.
+        processes: how many there are; DistributedDataParallel takes the mean of their gradients.
+
+    Returns:
+        Sums of loss and negative log-likelihood over `batches` (nats, on `device`, not waited for).
+    Raises:
+        UserError: a batch does not fit into memory.
+    """
+    loss_sum = torch.zeros((), device=device)
+    likelihood_sum = torch.zeros((), device=device)
+    for number, batch in enumerate(batches, start=1):
+        shape = (
+            f"{batch.source.shape[0]} pairs of {batch.source.shape[1]} and {batch.target_out.shape[1]} tokens"
+        )
+        batch = batch.to(device)
+        # Gradients are exchanged once, with the last batch.
+        last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
+        with nullcontext() if last else cast(Any, loss_model).no_sync(), _named_memory_error(shape):
+            with autocast(device, precision):
+                loss, likelihood = loss_model(batch.source, batch.target_in, batch.target_out)
+            (loss * processes / target_tokens).backward()
+        loss_sum += loss.detach()
+        likelihood_sum += likelihood
+    return loss_sum, likelihood_sum
+
+
+@contextmanager
+def _named_memory_error(shape: str) -> Generator[None]:
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        # On a CPU torch has no class of its own for it.
+        if isinstance(error, torch.OutOfMemoryError | MemoryError) or "not enough memory" in str(error):
+            raise UserError(
+                f"out of memory on a batch of {shape}: lower training.tokens_per_batch (and raise "
+                "training.accumulate by as much), or choose a smaller model"
+            ) from error
+        raise

@@ -1,0 +1,132 @@
+"""Which batches make which update, read and padded ahead of time in a thread of its own.
+
+Knows the data's lengths and a place in an epoch; not models, losses or devices.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from endeavour.data.batching import Batch, collate, epoch_batches
+from endeavour.data.dataset import ParallelDataset
+from endeavour.special import PAD
+
+# Updates that are ready before they are asked for.
+AHEAD = 4
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Update:
+    """The batches of one update, and where the run stands once it is made.
+
+    Attributes:
+        batches: this process's share of them, on the host; one unless gradients are accumulated.
+        target_tokens: to predict, over all processes, padding not counted.
+        epoch, position: the next update begins with batch `position` of `epoch`.
+    """
+
+    batches: list[Batch]
+    target_tokens: int
+    epoch: int
+    position: int
+
+
+def updates(
+    data: ParallelDataset,
+    *,
+    tokens_per_batch: int,
+    accumulate: int,
+    seed: int,
+    epoch: int,
+    position: int,
+    rank: int = 0,
+    count: int = 1,
+) -> Iterator[Update]:
+    """Update after update without end, from batch `position` of `epoch` on.
+
+    Of each batch every `count`-th row, from `rank` on, is this process's share, so that the batches, and with
+    them the gradients, do not depend on the number of processes.
+
+    Raises:
+        UserError: a single pair is longer than `tokens_per_batch`.
+    """
+    while True:
+        order = epoch_batches(
+            data.source.lengths,
+            data.target.lengths,
+            tokens_per_batch=tokens_per_batch,
+            seed=seed,
+            epoch=epoch,
+        )
+        for start in range(position, len(order), accumulate):
+            rows = order[start : start + accumulate]
+            # The last update of an epoch leads to the next one's start, and so does its checkpoint.
+            last = start + accumulate >= len(order)
+            after = (epoch + 1, 0) if last else (epoch, start + accumulate)
+            tokens = sum(int(data.target.lengths[batch].sum()) for batch in rows)
+            yield Update([_share(data, batch, rank, count) for batch in rows], tokens, *after)
+        epoch, position = epoch + 1, 0
+
+
+def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: int) -> Batch:
+    mine = batch[rank::count]
+    if len(mine):
+        return collate(data, mine)
+    # Fewer pairs than processes: this one takes part in the exchange of gradients, with nothing to predict.
+    spare = collate(data, batch[:1])
+    return replace(spare, target_out=torch.full_like(spare.target_out, PAD))
+
+
+@contextmanager
+def ahead(items: Callable[[], Iterator[Item]], depth: int = AHEAD) -> Generator[Iterator[Item]]:
+    """The items of an iterator, computed by another thread up to `depth` items before they are asked for.
+
+    An exception there comes out where its item would have; the thread ends with the block.
+    """
+    ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(depth)
+    ended = threading.Event()
+
+    def put(item: Item | None, error: BaseException | None) -> None:
+        while not ended.is_set():
+            try:
+                ready.put((item, error), timeout=0.1)
+                return
+            except queue.Full:
+                pass
+
+    def work() -> None:
+        try:
+            for item in items():
+                put(item, None)
+                if ended.is_set():
+                    return
+            put(None, StopIteration())
+        except BaseException as error:
+            put(None, error)
+
+    def taken() -> Iterator[Item]:
+        while True:
+            item, error = ready.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            assert item is not None
+            yield item
+
+    thread = threading.Thread(target=work, name="updates", daemon=True)
+    thread.start()
+    try:
+        yield taken()
+    finally:
+        ended.set()
+        thread.join()

@@ -1,0 +1,92 @@
+"""The stream of updates: every batch once, resumable anywhere, the same whether computed ahead or not."""
+
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from endeavour.data.arrays import RaggedWriter
+from endeavour.data.dataset import ParallelDataset
+from endeavour.special import EOS
+from endeavour.training.updates import Update, ahead, updates
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
+    folder = tmp_path_factory.mktemp("arrays")
+    random = np.random.default_rng(0)
+    for side in ("source", "target"):
+        with RaggedWriter(folder / f"train.{side}", vocabulary_size=300) as writer:
+            writer.append(
+                [random.integers(4, 300, random.integers(2, 9)).tolist() for _ in range(90)], end=EOS
+            )
+    return ParallelDataset.open(folder, "train")
+
+
+def stream(data: ParallelDataset, accumulate: int, epoch: int = 0, position: int = 0) -> Iterator[Update]:
+    return updates(data, tokens_per_batch=100, accumulate=accumulate, seed=3, epoch=epoch, position=position)
+
+
+def same(one: Update, other: Update) -> bool:
+    pairs = zip(one.batches, other.batches, strict=True)
+    return (one.epoch, one.position) == (other.epoch, other.position) and all(
+        a.source.equal(b.source) and a.target_out.equal(b.target_out) for a, b in pairs
+    )
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_an_epoch_holds_every_token_once(data: ParallelDataset, accumulate: int) -> None:
+    for epoch in (0, 1):
+        tokens = 0
+        for update in stream(data, accumulate, epoch):
+            tokens += update.target_tokens
+            if update.epoch > epoch:
+                assert update.position == 0
+                break
+        assert tokens == data.target.lengths.sum()
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_the_stream_goes_on_from_any_update(data: ParallelDataset, accumulate: int) -> None:
+    whole = list(islice(stream(data, accumulate), 30))
+    assert whole[-1].epoch > 0
+    for done in (1, 7, 20):
+        place = whole[done - 1]
+        rest = islice(stream(data, accumulate, place.epoch, place.position), 30 - done)
+        assert all(same(one, other) for one, other in zip(whole[done:], rest, strict=True))
+
+
+def test_what_is_computed_ahead_is_the_same_in_the_same_order() -> None:
+    with ahead(lambda: iter(range(50)), depth=3) as items:
+        assert list(items) == list(range(50))
+
+
+def test_no_more_is_computed_ahead_than_asked_for() -> None:
+    made: list[int] = []
+    with ahead(lambda: (made.append(i) or i for i in range(100)), depth=3) as items:
+        next(items)
+        time.sleep(0.3)
+        assert len(made) <= 1 + 3 + 1  # taken, waiting, and one at the door
+    assert len(made) <= 6
+
+
+def test_an_exception_comes_out_where_its_item_would_have() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise ValueError("no second item")
+
+    with ahead(failing) as items:
+        assert next(items) == 1
+        with pytest.raises(ValueError, match="no second item"):
+            next(items)
+
+
+def test_the_thread_ends_with_the_block() -> None:
+    before = threading.active_count()
+    with ahead(lambda: iter(range(10**9))) as items:
+        next(items)
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before

@@ -1,0 +1,197 @@
+"""Models with a search: ours, Hugging Face's and CTranslate2's, with the same fresh weights that never choose EOS.
+
+Knows ids and the limits under which all of them decode to one length; not clocks or text.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import nn
+
+from endeavour.benchmark.config import OURS
+from endeavour.data.batching import pad
+from endeavour.decoding.beam_search import DecodingConfig, beam_search
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
+from endeavour.export.formats import QUANTIZATIONS
+from endeavour.export.huggingface import write_huggingface
+from endeavour.model.transformer import DecoderLayer, ModelConfig, Transformer
+from endeavour.optional import require
+from endeavour.special import EOS, PAD
+
+Sentences = Sequence[list[int]]
+
+# Logit of EOS in a model that never ends. Those of a fresh model have deviation 1 or so.
+NEVER = -100.0
+
+
+@dataclass(frozen=True)
+class DecodingTask:
+    """What all who are measured against each other share.
+
+    Attributes:
+        decoding: settings of engines that batch by themselves; beam, lengths and ranking are replaced.
+        vocabularies: ids of source and target.
+        data: a prepared folder, whose training split gives the sources.
+        sentences, latency_sentences: decoded `batch` at a time, and one at a time.
+        tokens: of each translation, EOS included.
+    """
+
+    model: ModelConfig
+    decoding: DecodingConfig
+    vocabularies: tuple[int, int]
+    data: Path
+    sentences: int
+    latency_sentences: int
+    batch: int
+    tokens: int
+    beam_sizes: list[int]
+    device: torch.device
+    seed: int
+
+
+class Decoder(Protocol):
+    """A model with a search. `batches` says whether it makes its own batches, or is handed one at a time."""
+
+    batches: bool
+
+    def decode(self, sources: Sentences, beam_size: int) -> list[int]:
+        """Tokens of each translation, EOS counted where there is one."""
+        ...
+
+
+class Ours:
+    """`beam_search` over our model."""
+
+    batches = False
+
+    def __init__(self, model: Transformer, task: DecodingTask) -> None:
+        self._model = model
+        self._task = task
+
+    def decode(self, sources: Sentences, beam_size: int) -> list[int]:
+        ids = pad(sources).to(self._task.device)
+        tokens = self._task.tokens
+        found = beam_search(
+            self._model,
+            ids,
+            beam_size=beam_size,
+            length_penalty=0.0,
+            max_length_ratio=0.0,
+            max_length_offset=tokens - 1,
+            num_hypotheses=1,
+        )
+        return [len(row[0].ids) + 1 for row in found]
+
+
+class HuggingFace:
+    """`generate` of the Hugging Face model that our export of the same weights gives: Pegasus or Marian."""
+
+    batches = False
+
+    def __init__(self, model: Transformer, task: DecodingTask, folder: Path) -> None:
+        transformers = require("transformers")
+        transformers.utils.logging.disable_progress_bar()
+        folder.mkdir()
+        write_huggingface(folder, model, task.decoding)
+        load = transformers.AutoModelForSeq2SeqLM.from_pretrained
+        self._model = load(str(folder), local_files_only=True, dtype=torch.float32).to(task.device).eval()
+        self._task = task
+
+    @torch.inference_mode()
+    def decode(self, sources: Sentences, beam_size: int) -> list[int]:
+        ids = pad(sources).to(self._task.device)
+        found = self._model.generate(
+            input_ids=ids,
+            attention_mask=(ids != PAD).long(),
+            num_beams=beam_size,
+            do_sample=False,
+            max_length=self._task.tokens + 1,  # with BOS
+        )
+        return [found.shape[1] - 1] * len(found)
+
+
+class CTranslate2:
+    """Our engine over an export of our model; on a CPU with one worker a thread."""
+
+    batches = True
+
+    def __init__(self, model: Transformer, task: DecodingTask, quantization: str, folder: Path) -> None:
+        folder.mkdir()
+        source, target = ([f"piece{number}" for number in range(size)] for size in task.vocabularies)
+        write_ctranslate2(folder, model, (source, target), quantization=quantization)
+        (folder / DESCRIPTION).write_text(json.dumps({"positions": positions_of(model)}), "utf-8")
+        self._engines = {
+            beam_size: CTranslate2Engine(
+                folder,
+                replace(
+                    task.decoding,
+                    beam_size=beam_size,
+                    length_penalty=0.0,
+                    max_length_ratio=0.0,
+                    max_length_offset=task.tokens - 1,
+                    num_hypotheses=1,
+                ),
+                device=task.device.type,
+                device_index=task.device.index or 0,
+                workers=torch.get_num_threads() if task.device.type == "cpu" else 1,
+            )
+            for beam_size in task.beam_sizes
+        }
+
+    def decode(self, sources: Sentences, beam_size: int) -> list[int]:
+        return [len(row[0].ids) + 1 for row in self._engines[beam_size].search(sources)]
+
+
+def never_ending(model: Transformer) -> Transformer:
+    """The model, whose weights are fresh, altered so that the logit of EOS is `NEVER` at every step.
+
+    This needs no help from a search, and survives an export. Layer norm subtracts the mean, so the components
+    of its output sum to 0, or with biases of 1 to `width`: a row of EOS whose components all are
+    NEVER / width has with any such output the product NEVER.
+    """
+    if model.config.norm == "pre":
+        norm = model.decoder_norm
+    else:
+        last = model.decoder[-1]
+        assert isinstance(last, DecoderLayer)
+        norm = last.feed_forward_residual.norm
+    assert isinstance(norm, nn.LayerNorm)
+    with torch.no_grad():
+        nn.init.ones_(norm.bias)
+        model.output_weight[EOS] = NEVER / model.config.width
+    return model
+
+
+def decoding_toolkits(references: Sequence[str]) -> list[str]:
+    """The rows that these references of the config stand for, ours first; torch has no search."""
+    names = [OURS]
+    names += ["huggingface"] if "huggingface" in references else []
+    names += [f"ctranslate2 {kind}" for kind in QUANTIZATIONS] if "ctranslate2" in references else []
+    return names
+
+
+def make_decoders(task: DecodingTask, toolkits: Sequence[str], folder: Path) -> dict[str, Decoder]:
+    """All of `toolkits` over one set of fresh weights, drawn from the task's seed.
+
+    Args:
+        folder: empty; exports are written to it, and must outlive the decoders.
+    """
+    torch.manual_seed(task.seed)
+    source, target = task.vocabularies
+    model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
+    model = never_ending(model).to(task.device).eval()
+    decoders: dict[str, Decoder] = {}
+    for name in toolkits:
+        package, _, quantization = name.partition(" ")
+        if name == OURS:
+            decoders[name] = Ours(model, task)
+        elif package == "huggingface":
+            decoders[name] = HuggingFace(model, task, folder / package)
+        else:
+            decoders[name] = CTranslate2(model, task, quantization, folder / quantization)
+    return decoders

@@ -1,0 +1,94 @@
+"""Decoding, ours and that of others, measured in turn on the same sentences with translations of a fixed length.
+
+The time a search takes depends on the length of its output, hardly on what it says; see `decoders` for how every
+engine comes to the same length. Knows ids, not text.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from endeavour.benchmark.decoders import Decoder, DecodingTask, make_decoders
+from endeavour.benchmark.measure import spread, timed
+from endeavour.data.dataset import ParallelDataset
+
+
+def measure_decoding(
+    task: DecodingTask, toolkits: Sequence[str], *, repeats: int, done: Callable[[], None]
+) -> list[dict[str, Any]]:
+    """One row for each toolkit, beam and batch (the task's, and a single sentence): `repeats` turns of all.
+
+    `done` is called after each turn of each row.
+    """
+    sources = _sources(task)
+    with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as folder:
+        decoders = make_decoders(task, toolkits, Path(folder))
+        cases = [
+            (name, beam, batch) for beam in task.beam_sizes for batch in (task.batch, 1) for name in decoders
+        ]
+        seconds: dict[tuple[str, int, int], list[list[float]]] = {case: [] for case in cases}
+        for name, beam, _ in cases:
+            decoders[name].decode(sources[: task.batch], beam)  # unmeasured: first calls take longer
+        for _ in range(repeats):
+            for name, beam, batch in cases:
+                parts = _parts(task, sources, batch, own=decoders[name].batches)
+                seconds[name, beam, batch].append(
+                    [_decode(decoders[name], part, beam, task) for part in parts]
+                )
+                done()
+    return [
+        _row(task, name, beam, batch, turns, own=decoders[name].batches)
+        for (name, beam, batch), turns in seconds.items()
+    ]
+
+
+def _sources(task: DecodingTask) -> list[list[int]]:
+    """Sources evenly spread over the training split, the longest first, as `translate` batches them."""
+    dataset = ParallelDataset.open(task.data, "train")
+    rows = np.linspace(0, len(dataset) - 1, task.sentences).round().astype(int)
+    return sorted((dataset.source[row].tolist() for row in rows), key=len, reverse=True)
+
+
+def _parts(task: DecodingTask, sources: list[list[int]], batch: int, *, own: bool) -> list[list[list[int]]]:
+    """What is decoded at a time."""
+    if batch == 1:
+        step = max(1, len(sources) // task.latency_sentences)
+        return [[source] for source in sources[::step][: task.latency_sentences]]
+    if own:
+        return [sources]
+    return [sources[start : start + batch] for start in range(0, len(sources), batch)]
+
+
+def _decode(decoder: Decoder, sources: list[list[int]], beam_size: int, task: DecodingTask) -> float:
+    """Seconds; asserts that what was decoded is what is counted."""
+    lengths: list[int] = []
+    seconds = timed(lambda: lengths.extend(decoder.decode(sources, beam_size)), task.device)
+    assert lengths == [task.tokens] * len(sources), f"{lengths} tokens instead of {task.tokens}"
+    return seconds
+
+
+def _row(
+    task: DecodingTask, name: str, beam: int, batch: int, turns: list[list[float]], *, own: bool
+) -> dict[str, Any]:
+    sentences = len(turns[0]) if batch == 1 else task.sentences
+    seconds = [sum(turn) for turn in turns]
+    toolkit, _, quantization = name.partition(" ")
+    return {
+        "size": task.model.name,
+        "toolkit": toolkit,
+        "precision": quantization or "float32",
+        "beam_size": beam,
+        "batch": None if own and batch > 1 else batch,  # null: as the engine likes
+        "sentences": sentences,
+        "tokens_per_sentence": task.tokens,
+        "seconds": seconds,
+        "sentences_per_second": spread(sentences, seconds),
+        "tokens_per_second": spread(sentences * task.tokens, seconds),
+        # Of one sentence alone, half of all are faster; null where sentences are decoded together.
+        "latency_milliseconds": 1000 * statistics.median(chain.from_iterable(turns)) if batch == 1 else None,
+    }

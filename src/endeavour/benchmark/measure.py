@@ -1,0 +1,61 @@
+"""Clocks, device memory and the machine's matrix product. Knows torch's devices; no models and no data."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+# One timing of the matrix product takes at least this long, so that the clock's grain does not matter.
+PRODUCT_SECONDS = 0.02
+
+
+def timed(work: Callable[[], object], device: torch.device) -> float:
+    """Seconds that `work` takes, until `device` has done all of it."""
+    synchronize(device)
+    started = time.perf_counter()
+    work()
+    synchronize(device)
+    return time.perf_counter() - started
+
+
+def synchronize(device: torch.device) -> None:
+    """Waits until `device` has nothing left to do; the CPU never has."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def peak_device_memory(device: torch.device) -> int | None:
+    """The most bytes of tensors this process ever held on a GPU; None on devices that do not count them."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+
+
+def product_rate(
+    rows: int, inner: int, columns: int, *, device: torch.device, precision: torch.dtype, repeats: int = 5
+) -> float:
+    """Floating-point operations a second of (rows, inner) @ (inner, columns): the best of `repeats` timings.
+
+    A product takes 2 · rows · inner · columns operations.
+    """
+    left = torch.randn(rows, inner, device=device).to(precision)
+    right = torch.randn(inner, columns, device=device).to(precision)
+    out = torch.empty(rows, columns, dtype=precision, device=device)
+    with torch.inference_mode():
+        once = timed(lambda: torch.mm(left, right, out=out), device)  # also wakes the device
+        once = timed(lambda: torch.mm(left, right, out=out), device)
+        count = max(1, round(PRODUCT_SECONDS / max(once, 1e-9)))
+
+        def work() -> None:
+            for _ in range(count):
+                torch.mm(left, right, out=out)
+
+        seconds = min(timed(work, device) for _ in range(repeats))
+    return 2 * rows * inner * columns * count / seconds
+
+
+def spread(amount: float, seconds: Sequence[float]) -> dict[str, float]:
+    """`amount` a second over several turns: the median, the lowest and the highest."""
+    rates = [amount / each for each in seconds]
+    return {"median": statistics.median(rates), "lowest": min(rates), "highest": max(rates)}

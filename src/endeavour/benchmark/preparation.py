@@ -1,0 +1,55 @@
+"""Preparing a corpus from nothing, in a process of its own.
+
+Imports no torch, so that the peak memory is that of `endeavour prepare`.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from endeavour.benchmark.process import in_fresh_process
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.corpus import CorpusConfig
+from endeavour.data.prepare import prepare
+from endeavour.data.tokenizer import TokenizerConfig
+
+
+def measure_preparation(
+    corpus: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig,
+    direction: str,
+    *,
+    folder: Path,
+) -> dict[str, Any]:
+    """Pairs a second over all splits, from raw text to ids on disk, and the peak memory in bytes.
+
+    Args:
+        folder: an empty data root, to be written to.
+    """
+    (pairs, seconds), peak = in_fresh_process(_prepare, corpus, cleaning, tokenizer, direction, folder)
+    return {
+        "corpus": corpus.name,
+        "tokenizer": tokenizer.name,
+        "pairs": pairs,
+        "seconds": seconds,
+        "pairs_per_second": pairs / seconds,
+        "peak_memory": peak,
+    }
+
+
+def _prepare(
+    corpus: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig,
+    direction: str,
+    folder: Path,
+) -> tuple[int, float]:
+    """Runs in a process of its own: pairs read (training before cleaning, the other splits), and seconds."""
+    started = time.perf_counter()
+    data = prepare(corpus=corpus, cleaning=cleaning, tokenizer=tokenizer, direction=direction, folder=folder)
+    seconds = time.perf_counter() - started
+    read: int = json.loads((data.folder / "report.json").read_text("utf-8"))["read"]
+    others = sum(counts["pairs"] for split, counts in data.splits.items() if split != "train")
+    return read + others, seconds

@@ -1,0 +1,51 @@
+"""A function in a process of its own, whose peak memory is then its own. Imports no torch, nor must its callers."""
+
+import multiprocessing
+import resource
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from endeavour.errors import UserError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> tuple[T, int]:
+    """Calls a function of a module in a new Python, not a fork of this one.
+
+    Returns:
+        Its result and the peak memory of that process, in bytes.
+    Raises:
+        UserError: the process was killed, as for want of memory; or whatever the function raised.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        try:
+            return pool.submit(_with_peak, function, *arguments, **keywords).result()
+        except BrokenProcessPool as error:
+            raise UserError(
+                "a measuring process was killed, most likely for want of memory: "
+                "choose smaller bench.sizes or bench.tokens_per_batch"
+            ) from error
+
+
+def _with_peak(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> tuple[T, int]:
+    result = function(*arguments, **keywords)
+    return result, peak_memory()
+
+
+def peak_memory() -> int:
+    """The most memory this process ever held, in bytes: its resident pages, libraries included."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        # Not `ru_maxrss`: a process that was started by a larger one begins with the peak of that one.
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

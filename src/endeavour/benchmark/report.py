@@ -1,0 +1,165 @@
+"""What was measured, as tables for the screen and for report.md. Knows rows and units, not how they came about."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+Row = Mapping[str, Any]
+
+
+class Column(NamedTuple):
+    """A heading and what stands under it for a row.
+
+    Attributes:
+        short: the same for the screen, where columns are narrow; None leaves the column out there.
+        right: figures are set flush right.
+    """
+
+    heading: str
+    cell: Callable[[Row], str]
+    short: Callable[[Row], str] | None
+    right: bool
+
+
+def _text(heading: str, key: str, *, screen: bool = True) -> Column:
+    def cell(row: Row) -> str:
+        return str(row[key])
+
+    return Column(heading, cell, cell if screen else None, right=False)
+
+
+def _number(
+    heading: str, key: str, form: str = ",.0f", *, scale: float = 1, none: str = "–", screen: bool = True
+) -> Column:
+    def cell(row: Row) -> str:
+        return none if row[key] is None else format(row[key] * scale, form)
+
+    return Column(heading, cell, cell if screen else None, right=True)
+
+
+def _rate(heading: str, key: str) -> Column:
+    """The median, and in a file the lowest and the highest of the turns in brackets."""
+
+    def figure(row: Row, which: str) -> str:
+        return format(row[key][which], ",.0f" if row[key]["median"] >= 20 else ".2f")
+
+    def cell(row: Row) -> str:
+        return f"{figure(row, 'median')} ({figure(row, 'lowest')}–{figure(row, 'highest')})"
+
+    def median(row: Row) -> str:
+        return figure(row, "median")
+
+    return Column(heading, cell, median, right=True)
+
+
+GIGA = 1e-9
+
+# Part → title and columns, in the order of the report.
+TABLES: dict[str, tuple[str, list[Column]]] = {
+    "training": (
+        "Training",
+        [
+            _text("size", "size"),
+            _text("toolkit", "toolkit"),
+            _text("precision", "precision", screen=False),
+            _number("parameters", "parameters", ",d", screen=False),
+            _rate("target tokens/s", "target_tokens_per_second"),
+            _rate("all tokens/s", "tokens_per_second"),
+            _number("ms per update", "milliseconds_per_update"),
+            _number("padding", "padding", ".1%"),
+            _number("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
+            _number("of matrix product", "share_of_product", ".0%"),
+            _number("peak GB", "peak_memory", ".2f", scale=GIGA),
+        ],
+    ),
+    "decoding": (
+        "Decoding",
+        [
+            _text("size", "size"),
+            _text("toolkit", "toolkit"),
+            _text("precision", "precision"),
+            _number("beam", "beam_size", "d"),
+            _number("batch", "batch", "d", none="own"),
+            _rate("sentences/s", "sentences_per_second"),
+            _rate("tokens/s", "tokens_per_second"),
+            _number("latency of one, ms", "latency_milliseconds", ",.1f"),
+        ],
+    ),
+    "data": (
+        "Data preparation",
+        [
+            _text("corpus", "corpus"),
+            _text("tokenizer", "tokenizer"),
+            _number("pairs", "pairs", ",d"),
+            _number("seconds", "seconds", ".1f"),
+            _number("pairs/s", "pairs_per_second"),
+            _number("peak GB", "peak_memory", ".2f", scale=GIGA),
+        ],
+    ),
+    "startup": (
+        "Start-up",
+        [
+            _text("stage", "stage"),
+            _text("what", "what"),
+            _number("seconds", "seconds", ".2f"),
+        ],
+    ),
+    "growth": (
+        "Cost growth",
+        [
+            _text("varied", "varied"),
+            _number("tokens per batch", "tokens_per_batch", ",d"),
+            _number("width", "width", "d"),
+            _rate("target tokens/s", "target_tokens_per_second"),
+            _number("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
+        ],
+    ),
+}
+
+LEGEND = """\
+Rates are medians over turns, the lowest and the highest in brackets. Target tokens count EOS and no padding. Training
+includes collating the batches, clipping and the optimizer; all toolkits get the same batches, in turn, in one process.
+FLOP of the model: 2 per multiply-add of its matrix products, the backward pass as twice the forward pass, padding not
+counted; the matrix product they are compared with is this machine's fastest among the model's shapes, in the same run.
+Peak memory is that of a process of its own (on a GPU: of its tensors). Decoding: untrained weights that never choose
+EOS, so that every translation has the same length; fp32 but where it says int8.
+"""
+
+
+def screen_table(part: str, rows: Sequence[Row]) -> Table:
+    """The rows of a part for the terminal, narrow enough for 80 columns."""
+    title, columns = TABLES[part]
+    table = Table(title=title, padding=(0, 0), pad_edge=False)
+    for column in columns:
+        if column.short:
+            # Broken between words: figures are narrower than what they are called.
+            heading = column.heading.replace(" ", "\n").replace("s/s", "s\n/s")
+            table.add_column(heading, justify="right" if column.right else "left")
+    for row in rows:
+        table.add_row(*(column.short(row) for column in columns if column.short))
+    return table
+
+
+def as_markdown(title: str, results: Mapping[str, Any]) -> str:
+    """The whole of bench.json for a reader: the machine, one table a part, and how it was counted."""
+    lines = [f"# {title}", ""]
+    start = results["start"]
+    lines += [
+        f"- `{' '.join(start['command'])}`",
+        f"- {start['device']['name']}, {start['cores']} cores, {start['device']['threads']} threads",
+        f"- git commit {start['git_commit']}, torch {start['packages']['torch']}",
+        *(f"- {name}: version {version}" for name, version in results["references"].items()),
+    ]
+    for part, (heading, columns) in TABLES.items():
+        if not results.get(part):
+            continue
+        lines += ["", f"## {heading}", ""]
+        lines.append("| " + " | ".join(column.heading for column in columns) + " |")
+        lines.append("| " + " | ".join("---:" if column.right else "---" for column in columns) + " |")
+        lines += ["| " + " | ".join(column.cell(row) for column in columns) + " |" for row in results[part]]
+        if part == "growth":
+            lines += ["", "![target tokens/s against batch size and width](growth.png)"]
+    if results["notes"]:
+        lines += ["", "## Left out", "", *(f"- {note}" for note in results["notes"])]
+    return "\n".join([*lines, "", "## How it was counted", "", LEGEND])

@@ -1,0 +1,31 @@
+"""Where the time of our training goes: torch's profiler over a few updates, as a table and as a trace."""
+
+from pathlib import Path
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from endeavour.benchmark.config import OURS
+from endeavour.benchmark.trainees import TrainingTask, make_trainee
+from endeavour.benchmark.training import run_updates
+from endeavour.data.dataset import ParallelDataset
+
+UPDATES = 3
+TABLE_ROWS = 40
+
+
+def write_profile(task: TrainingTask, folder: Path) -> None:
+    """Writes `profile-<size>.txt`, the costliest operations first, and `trace-<size>.json` to `folder`."""
+    dataset = ParallelDataset.open(task.data, "train")
+    trainee = make_trainee(OURS, task)
+    run_updates(trainee, dataset, task.rows[: max(1, task.warmup)])
+    cuda = task.device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
+    with profile(activities=activities) as recorded:
+        run_updates(trainee, dataset, task.rows[:UPDATES])
+        if cuda:
+            torch.cuda.synchronize(task.device)
+    order = "self_cuda_time_total" if cuda else "self_cpu_time_total"
+    table = recorded.key_averages().table(sort_by=order, row_limit=TABLE_ROWS)
+    (folder / f"profile-{task.model.name}.txt").write_text(table + "\n", "utf-8")
+    recorded.export_chrome_trace(str(folder / f"trace-{task.model.name}.json"))

@@ -1,0 +1,137 @@
+"""A model with its optimizer: ours as `endeavour train` runs it, and the references as their users would.
+
+Ours is `accumulate_gradients`, clipping and the optimizer of the config; a reference has the logits of the
+whole batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not their order, nor clocks.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from endeavour.benchmark.config import OURS, BenchSize
+from endeavour.benchmark.references import reference
+from endeavour.data.batching import Batch
+from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.special import PAD
+from endeavour.training.device import autocast, choose_precision
+from endeavour.training.loop import TrainingConfig, make_optimizer
+from endeavour.training.skipping import Skipping
+from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """What all who are measured against each other share.
+
+    Attributes:
+        vocabularies: ids of source and target.
+        data: a prepared folder, whose training split is read.
+        rows: the pairs of each update; those of the first `warmup` are trained on once more, unmeasured.
+    """
+
+    model: ModelConfig
+    training: TrainingConfig
+    vocabularies: tuple[int, int]
+    data: Path
+    rows: list[Rows]
+    warmup: int
+    device: torch.device
+    seed: int
+
+
+class Trainee(Protocol):
+    """A model with its optimizer, one update at a time."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    def update(self, batch: Batch) -> tuple[Tensor, int]:
+        """One update; returns the loss summed over target tokens (not waited for), and those tokens."""
+        ...
+
+
+class Ours:
+    """The update of `training.loop`, without its log, schedule and checkpoints."""
+
+    def __init__(self, task: TrainingTask) -> None:
+        source, target = task.vocabularies
+        self.model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
+        self.model.to(task.device).train()
+        training = task.training
+        self._loss_model = LossModel(
+            self.model,
+            label_smoothing=training.label_smoothing,
+            compiled=choose_compile(training.compile, task.device),
+        )
+        self._optimizer = make_optimizer(self.model, training)
+        self._skipping = Skipping(0, task.device)
+        self._precision = choose_precision(training.precision, task.device)
+        self._task = task
+
+    def update(self, batch: Batch) -> tuple[Tensor, int]:
+        tokens = batch.target_tokens
+        loss, _ = accumulate_gradients(
+            self._loss_model,
+            [batch],
+            target_tokens=tokens,
+            device=self._task.device,
+            precision=self._precision,
+        )
+        clip_norm = self._task.training.clip_norm or math.inf
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), clip_norm)
+        self._skipping.step(self._optimizer, norm)
+        self._optimizer.zero_grad(set_to_none=False)
+        return loss, tokens
+
+
+class Plain:
+    """A reference, trained as its users do: logits of the whole batch, `cross_entropy`, Adam."""
+
+    def __init__(self, name: str, task: TrainingTask) -> None:
+        self.model = reference(name, task.model, task.vocabularies).to(task.device).train()
+        training = task.training
+        self._optimizer = torch.optim.Adam(
+            self.model.parameters(),
+            lr=training.learning_rate,
+            betas=(training.adam_beta1, training.adam_beta2),
+            eps=training.adam_epsilon,
+        )
+        self._precision = choose_precision(training.precision, task.device)
+        self._task = task
+
+    def update(self, batch: Batch) -> tuple[Tensor, int]:
+        training, tokens = self._task.training, batch.target_tokens
+        batch = batch.to(self._task.device)
+        self._optimizer.zero_grad()
+        with autocast(self._task.device, self._precision):
+            logits = self.model(batch.source, batch.target_in)
+            loss = functional.cross_entropy(
+                logits.flatten(0, 1),
+                batch.target_out.flatten(),
+                ignore_index=PAD,
+                label_smoothing=training.label_smoothing,
+            )
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), training.clip_norm or math.inf)
+        self._optimizer.step()
+        return loss.detach() * tokens, tokens
+
+
+def make_trainee(name: str, task: TrainingTask) -> Trainee:
+    """OURS or a reference, with fresh weights drawn from the task's seed."""
+    torch.manual_seed(task.seed)
+    return Ours(task) if name == OURS else Plain(name, task)
+
+
+def sized(model: ModelConfig, size: BenchSize) -> ModelConfig:
+    """`model` with the numbers, and under the name, of `size`."""
+    return replace(model, **vars(size))

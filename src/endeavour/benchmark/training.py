@@ -1,0 +1,158 @@
+"""Training, ours and as others would write it, measured in turn on the same batches of a prepared corpus.
+
+Reading and padding the batches is part of what is measured: ours are read ahead in a thread, as the loop does,
+those of the references in between. Knows no screen and no files but the prepared ones.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from endeavour.benchmark.config import OURS
+from endeavour.benchmark.flops import update_flop
+from endeavour.benchmark.measure import peak_device_memory, product_rate, spread, timed
+from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.trainees import Ours, Rows, Trainee, TrainingTask, make_trainee
+from endeavour.data.batching import Batch, collate, epoch_batches
+from endeavour.data.dataset import ParallelDataset
+from endeavour.training.device import choose_precision, keep_memory
+from endeavour.training.updates import ahead
+
+
+def draw_rows(data: Path, *, tokens_per_batch: int, seed: int, updates: int) -> list[Rows]:
+    """The pairs of the first `updates` batches of training on this data; a short epoch is gone through again."""
+    dataset = ParallelDataset.open(data, "train")
+    epoch = epoch_batches(
+        dataset.source.lengths,
+        dataset.target.lengths,
+        tokens_per_batch=tokens_per_batch,
+        seed=seed,
+        epoch=0,
+    )
+    return list(islice(cycle(epoch), updates))
+
+
+def measure_training(
+    task: TrainingTask, toolkits: Sequence[str], *, repeats: int, done: Callable[[], None]
+) -> list[dict[str, Any]]:
+    """One row a toolkit: `repeats` turns of all of them, each over all of the task's batches.
+
+    Every turn also times the machine's own matrix product in the model's shapes. Peak memory is that of a
+    process of its own which trains on the same batches once. `done` is called after each turn of a toolkit,
+    and after each of those processes.
+    """
+    dataset = ParallelDataset.open(task.data, "train")
+    trainees = {name: make_trainee(name, task) for name in toolkits}
+    for trainee in trainees.values():
+        run_updates(trainee, dataset, task.rows[: task.warmup])
+    seconds: dict[str, list[float]] = {name: [] for name in toolkits}
+    products: list[float] = []
+    counts = count(dataset, task.rows)
+    for _ in range(repeats):
+        products.append(_best_product(task, counts["target_tokens"] // len(task.rows)))
+        for name, trainee in trainees.items():
+            tokens: list[int] = []
+
+            def turn(trainee: Trainee = trainee, tokens: list[int] = tokens) -> None:
+                tokens.append(run_updates(trainee, dataset, task.rows))
+
+            seconds[name].append(timed(turn, task.device))
+            assert tokens == [counts["target_tokens"]], f"{name} counted other tokens"
+            done()
+    rows: list[dict[str, Any]] = []
+    for name, trainee in trainees.items():
+        peak = in_fresh_process(_train_once, name, task)
+        rows.append(_row(name, trainee, task, counts, seconds[name], max(products), peak))
+        done()
+    return rows
+
+
+def run_updates(trainee: Trainee, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
+    """Reads, collates and trains on one batch after another; returns the target tokens.
+
+    Ours reads ahead in a thread, as the loop does; a plain loop does not.
+    """
+
+    def batches() -> Iterator[Batch]:
+        return (collate(dataset, batch) for batch in rows)
+
+    with ahead(batches) if isinstance(trainee, Ours) else nullcontext(batches()) as ready:
+        return sum(trainee.update(batch)[1] for batch in ready)
+
+
+def count(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[str, int]:
+    """Source and target tokens (EOS counts, padding does not), and the cells of the padded batches."""
+    lengths = [(dataset.source.lengths[batch], dataset.target.lengths[batch]) for batch in rows]
+    return {
+        "source_tokens": sum(int(source.sum()) for source, _ in lengths),
+        "target_tokens": sum(int(target.sum()) for _, target in lengths),
+        "cells": sum(int(side.max()) * len(side) for pair in lengths for side in pair),
+    }
+
+
+def flop_of(task: TrainingTask, dataset: ParallelDataset) -> int:
+    """Floating-point operations of all the task's updates, see `flops`."""
+    rows = np.concatenate(task.rows)
+    return update_flop(
+        task.model,
+        dataset.source.lengths[rows],
+        dataset.target.lengths[rows],
+        target_vocabulary=task.vocabularies[1],
+    )
+
+
+def _best_product(task: TrainingTask, tokens: int) -> float:
+    """FLOP/s of the machine's fastest matrix product among the model's own shapes."""
+    precision = choose_precision(task.training.precision, task.device)
+    width = task.model.width
+    return max(
+        product_rate(tokens, width, columns, device=task.device, precision=precision)
+        for columns in (width, 3 * width, task.model.feed_forward)
+    )
+
+
+def _train_once(name: str, task: TrainingTask) -> int | None:
+    """Runs in a process of its own: trains on every batch, and returns the peak of the device's memory."""
+    if name == OURS and task.device.type == "cpu":
+        keep_memory()  # as the train stage does
+    run_updates(make_trainee(name, task), ParallelDataset.open(task.data, "train"), task.rows)
+    return peak_device_memory(task.device)
+
+
+def _row(
+    name: str,
+    trainee: Trainee,
+    task: TrainingTask,
+    counts: dict[str, int],
+    seconds: list[float],
+    product: float,
+    peak: tuple[int | None, int],
+) -> dict[str, Any]:
+    tokens = counts["source_tokens"] + counts["target_tokens"]
+    flop = flop_of(task, ParallelDataset.open(task.data, "train"))
+    rate = spread(flop, seconds)["median"]
+    device_peak, process_peak = peak
+    return {
+        "size": task.model.name,
+        "toolkit": name,
+        "parameters": sum(parameter.numel() for parameter in trainee.model.parameters()),
+        "precision": str(choose_precision(task.training.precision, task.device)).removeprefix("torch."),
+        "updates": len(task.rows),
+        "target_tokens": counts["target_tokens"],
+        "source_tokens": counts["source_tokens"],
+        "padding": 1 - tokens / counts["cells"],
+        "seconds": seconds,
+        "target_tokens_per_second": spread(counts["target_tokens"], seconds),
+        "tokens_per_second": spread(tokens, seconds),
+        "milliseconds_per_update": 1000 * statistics.median(seconds) / len(task.rows),
+        "flop_per_update": flop / len(task.rows),
+        "flop_per_second": rate,
+        "product_flop_per_second": product,
+        "share_of_product": rate / product,
+        "peak_memory": process_peak if device_peak is None else device_peak,
+    }

@@ -1,0 +1,54 @@
+"""A prepared corpus and tasks of training on it, for all tests of the benchmark."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from endeavour.benchmark.trainees import TrainingTask
+from endeavour.benchmark.training import draw_rows
+from endeavour.config import load_config
+from endeavour.data.prepare import prepare
+
+VOCABULARY = 300
+TINY = (
+    "model.width=16",
+    "model.feed_forward=32",
+    "model.encoder_layers=2",
+    "model.decoder_layers=1",
+    "model.num_heads=2",
+    "training.precision=fp32",
+)
+
+
+@pytest.fixture(scope="session")
+def prepared(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = load_config([*parallel_files, f"tokenizer.vocabulary_size={VOCABULARY}"])
+    return prepare(
+        corpus=config.corpus,
+        cleaning=config.cleaning,
+        tokenizer=config.tokenizer,
+        direction=config.direction,
+        folder=tmp_path_factory.mktemp("data"),
+    ).folder
+
+
+@pytest.fixture
+def make_task(prepared: Path) -> Callable[..., TrainingTask]:
+    """Makes a task of a few updates, by overrides of the config, for a model of a few thousand parameters."""
+
+    def make(*overrides: str, updates: int = 3) -> TrainingTask:
+        config = load_config([*TINY, *overrides])
+        return TrainingTask(
+            model=config.model,
+            training=config.training,
+            vocabularies=(VOCABULARY, VOCABULARY),
+            data=prepared,
+            rows=draw_rows(prepared, tokens_per_batch=256, seed=1, updates=updates),
+            warmup=1,
+            device=torch.device("cpu"),
+            seed=1,
+        )
+
+    return make

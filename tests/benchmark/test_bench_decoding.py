@@ -1,0 +1,74 @@
+"""Every engine that is measured decodes the same weights to the same length."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from endeavour.benchmark.decoders import NEVER, DecodingTask, decoding_toolkits, never_ending
+from endeavour.benchmark.decoding import measure_decoding
+from endeavour.config import load_config
+from endeavour.data.batching import pad
+from endeavour.decoding.beam_search import beam_search
+from endeavour.model.transformer import Transformer
+from endeavour.special import BOS, EOS
+
+SMALL = ["width=16", "feed_forward=32", "num_heads=2", "encoder_layers=1", "decoder_layers=2"]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("tie", ["all", "none"])
+def test_a_never_ending_model_decodes_to_the_limit(norm: str, tie: str) -> None:
+    config = load_config([f"model.{setting}" for setting in (*SMALL, f"norm={norm}", f"tie={tie}")]).model
+    torch.manual_seed(0)
+    model = never_ending(Transformer(config, source_vocabulary=50, target_vocabulary=50)).eval()
+    source = pad([[5, 6, 7, EOS], [9, EOS]])
+    logits = model(source, torch.tensor([[BOS, 8, 30, 4], [BOS, 5, 5, 5]]))
+    torch.testing.assert_close(logits[..., EOS], torch.full((2, 4), NEVER))
+    for beam in (1, 5):
+        found = beam_search(
+            model,
+            source,
+            beam_size=beam,
+            length_penalty=0.0,
+            max_length_ratio=0.0,
+            max_length_offset=12,
+            num_hypotheses=1,
+        )
+        assert [len(row[0].ids) for row in found] == [12, 12]
+
+
+def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asserts by itself that every translation has the length that is counted."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    references = [
+        name
+        for name, package in (("huggingface", "transformers"), ("ctranslate2", "ctranslate2"))
+        if find_spec(package)
+    ]
+    config = load_config([f"model.{setting}" for setting in SMALL])
+    task = DecodingTask(
+        model=config.model,
+        decoding=config.decoding,
+        vocabularies=(300, 300),
+        data=prepared,
+        sentences=5,
+        latency_sentences=2,
+        batch=3,
+        tokens=6,
+        beam_sizes=[1, 2],
+        device=torch.device("cpu"),
+        seed=1,
+    )
+    toolkits = decoding_toolkits(["torch", *references])
+    assert len(toolkits) == 1 + len(references) + ("ctranslate2" in references)
+    steps: list[None] = []
+    rows = measure_decoding(task, toolkits, repeats=2, done=lambda: steps.append(None))
+    assert len(rows) == len(toolkits) * 2 * 2
+    assert len(steps) == 2 * len(rows)
+    for row in rows:
+        assert (row["latency_milliseconds"] is not None) == (row["batch"] == 1)
+        assert row["sentences"] == (2 if row["batch"] == 1 else 5)
+        rate = row["tokens_per_second"]
+        assert rate["median"] == pytest.approx(6 * row["sentences_per_second"]["median"])

@@ -1,0 +1,150 @@
+"""The stage, by its smallest settings: what it writes, what it says, and what it refuses."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.report import TABLES, screen_table
+from endeavour.benchmark.startup import measure_startup
+from endeavour.config import load_config
+from endeavour.errors import UserError
+from endeavour.stages.bench import bench
+
+KEYS = {
+    "training": {
+        "size",
+        "toolkit",
+        "parameters",
+        "precision",
+        "updates",
+        "target_tokens",
+        "source_tokens",
+        "padding",
+        "seconds",
+        "target_tokens_per_second",
+        "tokens_per_second",
+        "milliseconds_per_update",
+        "flop_per_update",
+        "flop_per_second",
+        "product_flop_per_second",
+        "share_of_product",
+        "peak_memory",
+    },
+    "decoding": {
+        "size",
+        "toolkit",
+        "precision",
+        "beam_size",
+        "batch",
+        "sentences",
+        "tokens_per_sentence",
+        "seconds",
+        "sentences_per_second",
+        "tokens_per_second",
+        "latency_milliseconds",
+    },
+    "data": {"corpus", "tokenizer", "pairs", "seconds", "pairs_per_second", "peak_memory"},
+    "growth": {
+        "varied",
+        "tokens_per_batch",
+        "width",
+        "updates",
+        "seconds",
+        "target_tokens_per_second",
+        "flop_per_second",
+    },
+}
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in numbers(item)]
+    if isinstance(value, list):
+        return [number for item in value for number in numbers(item)]
+    return [value] if isinstance(value, float) else []
+
+
+def test_a_smoke_run_writes_all_it_promises(
+    parallel_files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}", "device=cpu"]
+    parts = "bench.parts=[training,decoding,data,growth]"
+    config = load_config([*parallel_files, *folders, "bench=smoke", parts, "bench.profile=true", "name=x"])
+    bench(config)
+    folder = tmp_path / "outputs" / "bench" / "x"
+    results = json.loads((folder / "bench.json").read_text("utf-8"))
+    for part, keys in KEYS.items():
+        assert results[part]
+        assert all(set(row) == keys for row in results[part])
+        assert all(math.isfinite(number) and number >= 0 for number in numbers(results[part]))
+        assert set(TABLES[part][1][0].heading.split()) <= set(
+            (folder / "report.md").read_text("utf-8").split()
+        )
+    assert results["settings"]["bench"]["sizes"] == ["nano"]
+    english = [word.split("[")[1].split(",")[0] for word in parallel_files if "splits." in word]
+    assert results["data"][0]["pairs"] == sum(Path(path).read_text("utf-8").count("\n") for path in english)
+    ours, theirs = results["training"]
+    assert (ours["toolkit"], theirs["toolkit"]) == ("endeavour", "torch")
+    for key in ("target_tokens", "source_tokens", "padding", "flop_per_update", "parameters"):
+        assert ours[key] == theirs[key]
+    for row in (ours, theirs):
+        assert len(row["seconds"]) == 2
+        rate = row["target_tokens_per_second"]
+        assert 0 < rate["lowest"] <= rate["median"] <= rate["highest"]
+        assert 5e7 < row["peak_memory"] < 1e11  # Python with torch, and no terabyte
+        assert row["share_of_product"] == row["flop_per_second"] / row["product_flop_per_second"]
+    assert (folder / "growth.png").stat().st_size > 1000
+    assert "Self CPU" in (folder / "profile-nano.txt").read_text("utf-8")
+    assert json.loads((folder / "trace-nano.json").read_text("utf-8"))["traceEvents"]
+    printed = capsys.readouterr()
+    assert "target" in printed.out
+    assert str(folder) in printed.err.replace("\n", "")
+
+
+def test_start_up_is_timed_in_processes_of_their_own() -> None:
+    rows = measure_startup(["prepare"], repeats=1, done=lambda: None)
+    assert [(row["stage"], row["what"]) for row in rows] == [
+        ("", "python"),
+        ("prepare", "import"),
+        ("prepare", "--help"),
+        ("prepare", "--cfg job"),
+    ]
+    assert all(row["seconds"] > 0 for row in rows)
+    assert screen_table("startup", rows).row_count == 4
+    with pytest.raises(UserError, match=r"no_such_stage"):
+        measure_startup(["no_such_stage"], repeats=1, done=lambda: None)
+
+
+def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> None:
+    ballast = bytearray(400_000_000)
+    ballast[::4096] = b"x" * len(ballast[::4096])  # touched, so that it is held
+    result, peak = in_fresh_process(sorted, [3, 1, 2])
+    assert result == [1, 2, 3]
+    assert 1_000_000 < peak < len(ballast)
+    with pytest.raises(ValueError, match="invalid literal"):
+        in_fresh_process(int, "x")
+    with pytest.raises(UserError, match="killed"):
+        in_fresh_process(sys.modules["os"]._exit, 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("parts=[trainig]", "bench.parts: trainig"),
+        ("sizes=[huge]", "bench.sizes: huge"),
+        ("references=[jax]", "bench.references: jax"),
+        ("sizes=[]", "bench.sizes is empty"),
+        ("repeats=0", "bench.repeats=0"),
+        ("beam_sizes=[0]", "bench.beam_sizes"),
+        ("warmup_updates=-1", "bench.warmup_updates"),
+        ("decoding_tokens=1", "bench.decoding_tokens"),
+    ],
+)
+def test_what_is_no_benchmark_is_refused_by_key(setting: str, message: str) -> None:
+    with pytest.raises(UserError, match=message.replace(".", r"\.")):
+        load_config([f"bench.{setting}"])

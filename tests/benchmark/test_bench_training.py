@@ -1,0 +1,137 @@
+"""All who are measured train on the same tokens, and the references are the models they are said to be."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from endeavour.benchmark.config import OURS, BenchSize
+from endeavour.benchmark.growth import measure_growth, widened
+from endeavour.benchmark.measure import product_rate, spread
+from endeavour.benchmark.references import TorchTransformer, why_not
+from endeavour.benchmark.trainees import TrainingTask, make_trainee, sized
+from endeavour.benchmark.training import count, draw_rows, run_updates
+from endeavour.config import load_config
+from endeavour.data.batching import collate
+from endeavour.data.dataset import ParallelDataset
+from endeavour.model.attention import CrossAttention, SelfAttention
+from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.special import PAD
+
+MakeTask = Callable[..., TrainingTask]
+CPU = torch.device("cpu")
+TOOLKITS = [OURS, "torch", *(["huggingface"] if find_spec("transformers") else [])]
+
+
+def test_tokens_of_an_epoch_are_those_of_the_dataset(prepared: Path) -> None:
+    dataset = ParallelDataset.open(prepared, "train")
+    batches = draw_rows(prepared, tokens_per_batch=256, seed=3, updates=1000)
+    first = next(n for n in range(1, 1000) if sum(map(len, batches[:n])) == len(dataset))
+    epoch = batches[:first]
+    assert sorted(row for rows in epoch for row in rows.tolist()) == list(range(len(dataset)))
+    assert (batches[first] == batches[0]).all(), "a short epoch is gone through again"
+    counted = count(dataset, epoch)
+    assert counted["source_tokens"] == dataset.source.lengths.sum()
+    assert counted["target_tokens"] == dataset.target.lengths.sum()
+    collated = [collate(dataset, rows) for rows in epoch]
+    assert counted["target_tokens"] == sum(batch.target_tokens for batch in collated)
+    padding, cells = (sum(numbers) for numbers in zip(*(batch.padding for batch in collated), strict=True))
+    assert counted["cells"] == cells
+    assert counted["source_tokens"] + counted["target_tokens"] == cells - padding
+
+
+@pytest.mark.parametrize("name", TOOLKITS)
+def test_every_toolkit_trains_on_the_same_tokens_and_learns(name: str, make_task: MakeTask) -> None:
+    task = make_task("model.dropout=0", "model.embedding_dropout=0")
+    dataset = ParallelDataset.open(task.data, "train")
+    trainee = make_trainee(name, task)
+    losses: list[float] = []
+    for _ in range(6):
+        for rows in task.rows:
+            loss, tokens = trainee.update(collate(dataset, rows))
+            assert tokens == int(dataset.target.lengths[rows].sum())
+            losses.append(float(loss) / tokens)
+    assert losses[-1] < losses[0]
+    assert run_updates(trainee, dataset, task.rows) == count(dataset, task.rows)["target_tokens"]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_torchs_transformer_with_our_weights_has_our_logits(norm: str, make_task: MakeTask) -> None:
+    task = make_task(f"model.norm={norm}", "model.dropout=0", "model.embedding_dropout=0")
+    ours = Transformer(task.model, source_vocabulary=300, target_vocabulary=300)
+    theirs = TorchTransformer(task.model, 300, 300)
+    copy_weights(ours, theirs)
+    dataset = ParallelDataset.open(task.data, "train")
+    batch = collate(dataset, task.rows[0])
+    assert batch.padding[0] > 0
+    kept = batch.target_out != PAD
+    logits = [model(batch.source, batch.target_in)[kept] for model in (ours, theirs)]
+    torch.testing.assert_close(logits[1], logits[0], rtol=1e-4, atol=1e-4)
+
+
+def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
+    task = make_task()
+    rows = measure_growth(
+        task, tokens=256, tokens_per_batch=128, batches=[64, 128], widths=[8], repeats=1, done=lambda: None
+    )
+    assert [(row["varied"], row["tokens_per_batch"], row["width"]) for row in rows] == [
+        ("batch", 64, 16),
+        ("batch", 128, 16),
+        ("width", 128, 8),
+    ]
+    assert [row["updates"] for row in rows] == [4, 2, 2]
+    assert widened(task.model, 512).num_heads == 8
+
+
+def test_a_size_changes_its_numbers_and_nothing_else() -> None:
+    model = load_config(["model=base"]).model
+    size = BenchSize(name="x", encoder_layers=1, decoder_layers=2, width=32, num_heads=4, feed_forward=8)
+    other = sized(model, size)
+    assert vars(other) | vars(model) == vars(model) | {key: vars(model)[key] for key in vars(size)}
+    assert {key: vars(other)[key] for key in vars(size)} == vars(size)
+    assert other.norm == "post"
+
+
+def test_what_a_reference_cannot_be_is_said() -> None:
+    base = load_config([]).model
+    assert why_not("torch", base, CPU) is None
+    for setting in ("activation=swiglu", "positions=rotary"):
+        model = load_config([f"model.{setting}"]).model
+        assert setting in (why_not("torch", model, CPU) or "")
+
+
+def test_the_spread_of_rates_and_the_rate_of_a_product() -> None:
+    assert spread(10, [1.0, 5.0, 2.0]) == {"median": 5.0, "lowest": 2.0, "highest": 10.0}
+    assert product_rate(8, 4, 4, device=CPU, precision=torch.float32, repeats=1) > 0
+
+
+def copy_weights(ours: Transformer, theirs: TorchTransformer) -> None:
+    """Puts our weights into torch's modules; the norms that end its post-norm stacks become the identity."""
+
+    def attention(mine: SelfAttention | CrossAttention, other: nn.MultiheadAttention) -> None:
+        fused = [mine.input] if isinstance(mine, SelfAttention) else [mine.query, mine.memory]
+        assert other.in_proj_bias is not None
+        other.in_proj_weight.copy_(torch.cat([linear.weight for linear in fused]))
+        other.in_proj_bias.copy_(torch.cat([linear.bias for linear in fused]))
+        other.out_proj.load_state_dict(mine.output.state_dict())
+
+    stacks = ((ours.encoder, theirs.transformer.encoder), (ours.decoder, theirs.transformer.decoder))
+    with torch.no_grad():
+        theirs.source_embedding.weight.copy_(ours.source_embedding.weight)
+        for mine_stack, their_stack in stacks:
+            for mine, other in zip(mine_stack, their_stack.layers, strict=True):
+                assert isinstance(mine, EncoderLayer | DecoderLayer)
+                attention(mine.self_attention, other.self_attn)
+                other.linear1.load_state_dict(mine.feed_forward.inner.state_dict())
+                other.linear2.load_state_dict(mine.feed_forward.outer.state_dict())
+                residuals = [mine.attention_residual, mine.feed_forward_residual]
+                if isinstance(mine, DecoderLayer):
+                    attention(mine.cross_attention, other.multihead_attn)
+                    residuals.insert(1, mine.cross_residual)
+                for number, residual in enumerate(residuals, start=1):
+                    getattr(other, f"norm{number}").load_state_dict(residual.norm.state_dict())
+    if ours.config.norm == "post":
+        theirs.transformer.encoder.norm = theirs.transformer.decoder.norm = None

@@ -13,7 +13,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach name,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach name,$(typed),$(call quote,$(name)=$(value $(name))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate sweep test slow check format clean help
+.PHONY: prepare train eval translate sweep bench test slow check format clean help
 
 prepare: $(VENV)/installed  ## obtain, clean and encode a corpus
 	@$(RUN) prepare $(OVERRIDES)
@@ -29,6 +29,9 @@ translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard 
 
 sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2
 	@$(RUN) sweep $(OVERRIDES)
+
+bench: $(VENV)/installed  ## measure what training, decoding and preparation cost on this machine
+	@$(RUN) bench $(OVERRIDES)
 
 test: $(VENV)/installed  ## run the tests
 	$(VENV)/bin/python -m pytest

@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "decoding": {"model", "special", "errors"},
     "training": {"model", "data", "special", "errors"},
     "evaluation": {"decoding", "model", "data", "special", "errors"},
+    "benchmark": {"training", "export", "decoding", "model", "data", "special", "errors", "optional"},
 }
 HYDRA = {"hydra", "omegaconf"}
 

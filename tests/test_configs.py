@@ -19,6 +19,7 @@ GROUPS = (
     "decoding",
     "evaluation",
     "tracking",
+    "bench",
     "experiment",
 )
 OPTIONS = [
@@ -30,7 +31,7 @@ OPTIONS = [
 def test_every_option_composes(group: str, option: str) -> None:
     paths = ["corpus.splits.train=[a.tsv]", "corpus.splits.validation=[b.tsv]"] if option == "files" else []
     config = load_config([f"{group}={option}", *paths])
-    if group not in ("experiment", "cleaning", "training", "evaluation"):
+    if group not in ("experiment", "cleaning", "training", "evaluation", "bench"):
         section = getattr(config, group)
         assert getattr(section, "name", option) == option
 

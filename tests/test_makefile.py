@@ -41,6 +41,7 @@ def make(checkout: Path, *arguments: str) -> str:
         ("eval", "evaluate"),
         ("translate", "translate"),
         ("sweep", "sweep"),
+        ("bench", "bench"),
     ],
 )
 def test_overrides_pass_through(target: str, stage: str, checkout: Path) -> None:
@@ -62,7 +63,7 @@ def test_make_keeps_its_own_variables(checkout: Path) -> None:
 
 def test_every_target_installs_when_pyproject_is_newer(checkout: Path) -> None:
     text = (checkout / "Makefile").read_text()
-    targets = ("prepare", "train", "eval", "translate", "sweep", "test", "check")
+    targets = ("prepare", "train", "eval", "translate", "sweep", "bench", "test", "check")
     for target in targets:
         assert f"\n{target}: $(VENV)/installed" in text
     plan = make(checkout, "train", "--dry-run", "--what-if=pyproject.toml")
@@ -72,5 +73,16 @@ def test_every_target_installs_when_pyproject_is_newer(checkout: Path) -> None:
 
 def test_help_lists_every_target(checkout: Path) -> None:
     listed = make(checkout)
-    for target in ("prepare", "train", "eval", "translate", "sweep", "test", "check", "clean", "help"):
+    for target in (
+        "prepare",
+        "train",
+        "eval",
+        "translate",
+        "sweep",
+        "bench",
+        "test",
+        "check",
+        "clean",
+        "help",
+    ):
         assert f"make {target}" in listed

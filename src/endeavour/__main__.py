@@ -13,6 +13,7 @@ endeavour STAGE [key=value …]
   evaluate   score a trained model on the test splits (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
   sweep      train every combination of listed values, model=tiny,small seed=1,2, and compare
+  bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
 
 endeavour STAGE --help shows every group and key, --cfg job the config of a command.
 """
@@ -24,6 +25,7 @@ STAGES = {
     "eval": "evaluate",
     "translate": "translate",
     "sweep": "sweep",
+    "bench": "bench",
 }
 
 USER_ERROR = 2

@@ -18,6 +18,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from endeavour.benchmark.config import BenchConfig
 from endeavour.data import corpus
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
@@ -43,6 +44,7 @@ NOT_PART_OF_A_RUN = (
     "decoding",
     "evaluation",
     "tracking",
+    "bench",
     "training.restart",
     "training.log_every",
 )
@@ -70,6 +72,7 @@ class Config:
     validation_decoding: DecodingConfig
     evaluation: EvaluationConfig
     tracking: TrackingConfig
+    bench: BenchConfig
 
     @property
     def run_folder(self) -> Path:
@@ -110,6 +113,7 @@ def to_config(composed: DictConfig) -> Config:
         config.validation_decoding,
         config.evaluation,
         config.tracking,
+        config.bench,
     ):
         section.check()
     if config.model.tie == "all" and not config.tokenizer.joint:

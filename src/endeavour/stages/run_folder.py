@@ -125,26 +125,28 @@ def write_json(path: Path, content: object) -> None:
 
 
 def _note_start(folder: Path, device: torch.device) -> None:
-    """Adds to run.json what it would take to repeat this start: command, git commit, versions, device."""
+    """Adds this start to run.json."""
     path = folder / "run.json"
     starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    write_json(path, [*starts, describe_start(device)])
+
+
+def describe_start(device: torch.device) -> dict[str, Any]:
+    """What it would take to repeat this command: its words, git commit, versions, device."""
     name = (
         torch.cuda.get_device_name(device)
         if device.type == "cuda"
         else platform.processor() or platform.machine()
     )
-    starts.append(
-        {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-            "git_commit": _git_commit(),
-            "packages": {package: _version(package) for package in PACKAGES},
-            "python": platform.python_version(),
-            "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
-            "cores": os.cpu_count(),
-        }
-    )
-    write_json(path, starts)
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "git_commit": _git_commit(),
+        "packages": {package: _version(package) for package in PACKAGES},
+        "python": platform.python_version(),
+        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
+        "cores": os.cpu_count(),
+    }
 
 
 def _version(package: str) -> str | None:

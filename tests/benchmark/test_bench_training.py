@@ -13,10 +13,11 @@ from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.measure import product_rate, spread
 from endeavour.benchmark.references import TorchTransformer, why_not
 from endeavour.benchmark.trainees import TrainingTask, make_trainee, sized
-from endeavour.benchmark.training import count, draw_rows, run_updates
+from endeavour.benchmark.training import check_budget, count, draw_rows, run_updates
 from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
+from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.special import PAD
@@ -41,6 +42,14 @@ def test_tokens_of_an_epoch_are_those_of_the_dataset(prepared: Path) -> None:
     padding, cells = (sum(numbers) for numbers in zip(*(batch.padding for batch in collated), strict=True))
     assert counted["cells"] == cells
     assert counted["source_tokens"] + counted["target_tokens"] == cells - padding
+
+
+def test_a_batch_too_small_for_a_pair_is_refused_by_the_benchmarks_key(prepared: Path) -> None:
+    dataset = ParallelDataset.open(prepared, "train")
+    longest = max(dataset.source.lengths.max(), dataset.target.lengths.max())
+    check_budget(prepared, longest)
+    with pytest.raises(UserError, match=r"bench\.tokens_per_batch"):
+        check_budget(prepared, longest - 1)
 
 
 @pytest.mark.parametrize("name", TOOLKITS)

@@ -20,8 +20,20 @@ from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.trainees import Ours, Rows, Trainee, TrainingTask, make_trainee
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
+from endeavour.errors import UserError
 from endeavour.training.device import choose_precision, keep_memory
 from endeavour.training.updates import ahead
+
+
+def check_budget(data: Path, tokens_per_batch: int) -> None:
+    """Raises `UserError` where a pair of the training split does not fit into a batch."""
+    dataset = ParallelDataset.open(data, "train")
+    longest = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
+    if longest > tokens_per_batch:
+        raise UserError(
+            f"a batch of {tokens_per_batch} tokens is less than the longest pair, {longest} tokens: "
+            "raise bench.tokens_per_batch and bench.growth_batches, or lower cleaning.max_tokens"
+        )
 
 
 def draw_rows(data: Path, *, tokens_per_batch: int, seed: int, updates: int) -> list[Rows]:

@@ -25,7 +25,7 @@ from endeavour.benchmark.report import as_markdown, screen_table
 from endeavour.benchmark.startup import measure_startup, startup_commands
 from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.trainees import TrainingTask, sized
-from endeavour.benchmark.training import draw_rows, measure_training
+from endeavour.benchmark.training import check_budget, draw_rows, measure_training
 from endeavour.config import Config, to_dict
 from endeavour.data.prepared import PreparedData
 from endeavour.evaluation.report import write_atomically
@@ -43,10 +43,13 @@ def bench(config: Config) -> dict[str, Any]:
 
     Returns:
         What bench.json holds.
+    Raises:
+        UserError: a batch is too small for the corpus, or a size or width describes no model.
     """
     console = Console(stderr=True)
     device = choose_device(config.device)
     data = prepare(config)
+    check_budget(data.folder, min(config.bench.tokens_per_batch, *config.bench.growth_batches))
     if device.type == "cpu":
         keep_memory()  # as the train stage does; the references gain from it too
     folder = Path(config.output_folder) / "bench" / config.name

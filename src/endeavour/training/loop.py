@@ -207,13 +207,13 @@ def train(
             state.epoch, state.position = made.epoch, made.position
             state.target_tokens += made.target_tokens
             state.seconds = processes.largest(time.monotonic() - started)
-            stop.number = int(processes.largest(stop.number))
+            signalled = int(processes.largest(stop.number))  # one that comes later waits for the next update
             window.add(*sums, norm, finite, made)
             display.updated(state.update)
             finished = _finished(state, config)
             due = finished or state.update % config.validate_every == 0
             logs = state.update % config.log_every == 0
-            if due or stop.number or logs or device.type == "cpu":  # elsewhere looking means waiting
+            if due or signalled or logs or device.type == "cpu":  # elsewhere looking means waiting
                 state.skipped_in_a_row = skipping.in_a_row()
                 if state.skipped_in_a_row >= config.max_skipped_updates:
                     raise UserError(_diverged(state, checkpoints))
@@ -225,17 +225,18 @@ def train(
                 display.logged(state.update, metrics)
             if due:
                 result = processes.from_main(_validated(model, validate) if processes.main else None)
+                assert result is not None
                 _note(result, config, state, log, tracker, display)
                 window = MetricWindow()  # validation's time is not training's
-            if due or stop.number:
+            if due or signalled:
                 state.seconds = processes.largest(time.monotonic() - started)
                 state.window = window.state(processes) if not due else {}
                 random_states = processes.gather(random_state())
                 if processes.main:
                     checkpoints.save(model, optimizer, state, random_states, stopped=not due)
-                if stop.number and not finished:
+                if signalled and not finished:
                     path = checkpoints.path(state.update, stopped=not due)
-                    raise Interrupted(stop.number, str(path))
+                    raise Interrupted(signalled, str(path))
             if finished or _out_of_patience(state, config):
                 break
     return state

@@ -5,6 +5,7 @@ method but `share` waits for the others.
 """
 
 import os
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,7 +51,9 @@ class Processes:
         if self.alone:
             return module
         # The position tables are buffers that grow when needed, and the same everywhere.
-        return DistributedDataParallel(module, broadcast_buffers=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # the option has a new name from torch 2.13 on
+            return DistributedDataParallel(module, broadcast_buffers=False)
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum of all processes' `values`, in each of them."""
@@ -66,21 +69,21 @@ class Processes:
         distributed.all_reduce(values, op=distributed.ReduceOp.MAX)
         return float(values)
 
-    def from_main(self, value: T | None) -> T:
-        """What the main process gave, in each of them; the others give None."""
+    def from_main(self, value: T) -> T:
+        """What the main process gave, in each of them; what the others give counts for nothing."""
         if self.alone:
-            return cast(T, value)
-        box: list[T | None] = [value]
+            return value
+        box = [value]
         distributed.broadcast_object_list(box, src=0, device=torch.device("cpu"))
-        return cast(T, box[0])
+        return box[0]
 
     def gather(self, value: T) -> list[T]:
         """Every process's value in order of rank, in each of them."""
         if self.alone:
             return [value]
-        values: list[T | None] = [None] * self.count
+        values = [value] * self.count
         distributed.all_gather_object(values, value)
-        return cast("list[T]", values)
+        return values
 
 
 def launched() -> bool:

@@ -1,0 +1,251 @@
+"""One run on one process and on several: the same losses, the same weights, every pair once."""
+
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from safetensors.torch import load_file
+
+from endeavour.config import load_config
+from endeavour.data.arrays import RaggedWriter
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.model.transformer import Transformer
+from endeavour.special import EOS, PAD
+from endeavour.training.checkpoint import checkpoints_in
+from endeavour.training.display import TrainingDisplay
+from endeavour.training.log import MetricLog
+from endeavour.training.loop import Validation, make_optimizer, train
+from endeavour.training.processes import Processes, processes
+from endeavour.training.signals import Interrupted
+from endeavour.training.state import Checkpoints
+from endeavour.training.tracking import Tracker, TrackingConfig
+from endeavour.training.updates import updates
+
+VOCABULARY = 300
+PAIRS = 70
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
+    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
+    folder = tmp_path_factory.mktemp("arrays")
+    random = np.random.default_rng(0)
+    for side in ("source", "target"):
+        with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
+            rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(PAIRS)]
+            # One pair fills a batch alone, so that some process has nothing to predict.
+            rows[0] = random.integers(4, VOCABULARY, 60).tolist()
+            writer.append(rows, end=EOS)
+    return ParallelDataset.open(folder, "train")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def in_processes(count: int, work: Callable[[Processes], None], timeout_seconds: float = 60) -> list[int]:
+    """Runs `work` in `count` forks, joined as torchrun would join them. Returns their exit codes."""
+    port = free_port()
+
+    def one(rank: int) -> None:
+        torch.set_num_threads(1)
+        os.environ |= {
+            "TORCHELASTIC_RUN_ID": "test",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "RANK": str(rank),
+            "WORLD_SIZE": str(count),
+            "LOCAL_RANK": str(rank),
+        }
+        with processes(torch.device("cpu"), timeout_seconds) as together:
+            work(together)
+
+    context = multiprocessing.get_context("fork")
+    children = [context.Process(target=one, args=(rank,)) for rank in range(count)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(timeout_seconds)
+        if child.is_alive():
+            child.kill()
+            child.join()
+    return [child.exitcode or 0 for child in children]
+
+
+def run(
+    folder: Path,
+    data: ParallelDataset,
+    tokenizer: Tokenizer,
+    together: Processes,
+    *overrides: str,
+    after: Callable[[int], None] = lambda update: None,
+) -> list[str]:
+    """One start of a run without dropout, as the train stage makes it. Returns the notes of the restart."""
+    small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
+    config = load_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
+    layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
+    layout.encoder_layers = layout.decoder_layers = 1
+    layout.dropout = layout.embedding_dropout = 0.0
+    torch.manual_seed(1)
+    model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+    optimizer = make_optimizer(model, config)
+    folder.mkdir(exist_ok=True)
+    checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=2, keep_best=1)
+    state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
+    validations: list[int] = []
+
+    def validate(_: Transformer) -> Validation:
+        assert together.main
+        validations.append(1)
+        return Validation(loss=float(len(validations)), perplexity=1.0, bleu=1.0, samples=[])
+
+    class Watched(TrainingDisplay):
+        def updated(self, done: int) -> None:
+            after(done)
+
+    train(
+        model,
+        data,
+        config,
+        seed=1,
+        processes=together,
+        optimizer=optimizer,
+        state=state,
+        checkpoints=checkpoints,
+        log=MetricLog(folder / "log.jsonl" if together.main else Path(os.devnull)),
+        validate=validate,
+        tracker=Tracker(
+            TrackingConfig(mode="none", project="", group=None),
+            name="",
+            run_id=None,
+            config={},
+            folder=folder,
+        ),
+        display=Watched(Console(quiet=True), total_updates=None, done=0),
+    )
+    return notes
+
+
+def losses(folder: Path) -> list[tuple[float, float]]:
+    lines = MetricLog(folder / "log.jsonl").read()
+    return [(line["loss"], line["gradient_norm"]) for line in lines if line["kind"] == "train"]
+
+
+def weights(folder: Path) -> torch.Tensor:
+    newest = load_file(checkpoints_in(folder)[-1] / "weights.safetensors")
+    return torch.cat([newest[name].flatten() for name in sorted(newest)])
+
+
+def near(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equal but for rounding; where a gradient is nought in theory (biases of keys) Adam makes steps of its noise."""
+    return float((one - other).norm() / other.norm()) < 5e-3
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("count", [2, 4])
+def test_the_number_of_processes_does_not_change_the_run(
+    count: int, accumulate: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    override = f"training.accumulate={accumulate}"
+    run(tmp_path / "one", data, tokenizer, Processes(0, 1, torch.device("cpu")), override)
+    codes = in_processes(
+        count, lambda together: run(tmp_path / "many", data, tokenizer, together, override) and None
+    )
+    assert codes == [0] * count
+    np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
+    assert near(weights(tmp_path / "many"), weights(tmp_path / "one"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_the_shares_of_an_update_are_its_pairs_each_once(count: int, data: ParallelDataset) -> None:
+    def stream(rank: int, of: int) -> Iterator[list[tuple[int, ...]]]:
+        for update in updates(
+            data, tokens_per_batch=128, accumulate=1, seed=1, epoch=0, position=0, rank=rank, count=of
+        ):
+            (batch,) = update.batches
+            rows = [tuple(row[row != PAD].tolist()) for row in batch.target_out]
+            yield [row for row in rows if row]
+
+    whole = islice(stream(0, 1), 20)
+    shares = zip(*(islice(stream(rank, count), 20) for rank in range(count)), strict=True)
+    for rows, parts in zip(whole, shares, strict=True):
+        assert sorted(rows) == sorted(row for part in parts for row in part)
+
+
+def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    alone = Processes(0, 1, torch.device("cpu"))
+    run(tmp_path / "whole", data, tokenizer, alone)
+
+    def power_cut(update: int) -> None:
+        if update == 8:
+            os._exit(9)
+
+    codes = in_processes(2, lambda one: run(tmp_path / "cut", data, tokenizer, one, after=power_cut) and None)
+    assert codes == [9, 9]
+    (note,) = run(tmp_path / "cut", data, tokenizer, alone)
+    assert "2 processes wrote" in note
+    assert "now there is 1" in note
+    assert near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+
+
+def test_a_signal_to_one_process_stops_all_after_the_same_update(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    alone = Processes(0, 1, torch.device("cpu"))
+    run(tmp_path / "whole", data, tokenizer, alone)
+
+    def work(together: Processes) -> None:
+        def after(update: int) -> None:
+            if update == 4 and together.rank == 1:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        try:
+            run(tmp_path / "cut", data, tokenizer, together, after=after)
+        except Interrupted as stop:
+            (tmp_path / f"stopped-{together.rank}").write_text(str(stop))
+
+    assert in_processes(2, work) == [0, 0]
+    assert all((tmp_path / f"stopped-{rank}").is_file() for rank in range(2))
+    (stopped,) = checkpoints_in(tmp_path / "cut")
+    state = json.loads((stopped / "state.json").read_text())
+    assert len(state["random"]) == 2
+    assert 4 <= state["state"]["update"] <= 5
+    assert in_processes(2, lambda one: run(tmp_path / "cut", data, tokenizer, one) and None) == [0, 0]
+    assert near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+
+
+def test_when_one_process_dies_the_other_ends_soon(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    def work(together: Processes) -> None:
+        def after(update: int) -> None:
+            if update == 3 and together.rank == 1:
+                os._exit(9)
+
+        run(tmp_path, data, tokenizer, together, after=after)
+
+    started = time.monotonic()
+    codes = in_processes(2, work)
+    assert codes[1] == 9
+    assert codes[0] not in (0, -signal.SIGKILL)  # by itself, with an error
+    assert time.monotonic() - started < 30

@@ -12,9 +12,11 @@ MAY_IMPORT = {
     "errors": set[str](),
     "data": {"special", "errors"},
     "model": {"special", "errors"},
-    "decoding": {"model", "special", "errors"},
+    "optional": {"errors"},
+    "decoding": {"model", "special", "errors", "optional"},
     "training": {"model", "data", "special", "errors"},
     "evaluation": {"decoding", "model", "data", "special", "errors"},
+    "export": {"evaluation", "decoding", "model", "special", "errors", "optional"},
     "benchmark": {"training", "export", "decoding", "model", "data", "special", "errors", "optional"},
 }
 HYDRA = {"hydra", "omegaconf"}

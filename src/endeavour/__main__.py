@@ -12,6 +12,7 @@ endeavour STAGE [key=value …]
   train      prepare, train and evaluate a model; goes on where it was stopped
   evaluate   score a trained model on the test splits (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
+  export     write a trained model for CTranslate2 or Hugging Face: format=…, quantization=…
   sweep      train every combination of listed values, model=tiny,small seed=1,2, and compare
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
 
@@ -24,6 +25,7 @@ STAGES = {
     "evaluate": "evaluate",
     "eval": "evaluate",
     "translate": "translate",
+    "export": "export",
     "sweep": "sweep",
     "bench": "bench",
 }

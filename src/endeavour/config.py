@@ -27,6 +27,7 @@ from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.beam_search import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.evaluate import EvaluationConfig
+from endeavour.export.formats import FORMATS, QUANTIZATIONS
 from endeavour.model.transformer import ModelConfig
 from endeavour.training.loop import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
@@ -41,6 +42,8 @@ NOT_PART_OF_A_RUN = (
     "text",
     "input",
     "output",
+    "format",
+    "quantization",
     "decoding",
     "evaluation",
     "tracking",
@@ -63,6 +66,8 @@ class Config:
     text: str | None
     input: str | None
     output: str | None
+    format: str
+    quantization: str
     corpus: CorpusConfig
     cleaning: CleaningConfig
     tokenizer: TokenizerConfig
@@ -99,6 +104,8 @@ def to_config(composed: DictConfig) -> Config:
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
     _check_choice("direction", config.direction, DIRECTIONS)
+    _check_choice("format", config.format, FORMATS)
+    _check_choice("quantization", config.quantization, QUANTIZATIONS)
     if not config.name or Path(config.name).is_absolute() or ".." in Path(config.name).parts:
         raise UserError(f"name={config.name!r} must name a folder below output_folder")
     if config.seed < 0:
@@ -116,6 +123,8 @@ def to_config(composed: DictConfig) -> Config:
         config.bench,
     ):
         section.check()
+    if config.validation_decoding.engine != "pytorch":
+        raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
@@ -185,9 +194,13 @@ def save_config(config: Config, path: Path) -> None:
     path.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
 
 
-def read_config(path: Path) -> Config:
-    """Reads what `save_config` wrote."""
-    return to_config(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path))))
+def read_config(path: Path, *, newer: Config) -> Config:
+    """Reads what `save_config` wrote; keys that it did not know yet have their values in `newer`."""
+    saved = cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path)))
+    values = OmegaConf.structured(newer)
+    for key in OmegaConf.missing_keys(saved):
+        OmegaConf.update(saved, key, OmegaConf.select(values, key))
+    return to_config(saved)
 
 
 def differing_keys(ours: Config, saved: Config) -> list[str]:

@@ -25,6 +25,8 @@ from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
+ENGINES = ("pytorch", "ctranslate2")
+
 # Sentences that are done leave the batch once they are this share of it: each leaving copies the caches.
 DONE_SHARE = 0.25
 
@@ -34,6 +36,7 @@ class DecodingConfig:
     """Values and their meaning: conf/decoding/*.yaml."""
 
     name: str
+    engine: str
     beam_size: int
     length_penalty: float
     max_length_ratio: float
@@ -42,7 +45,9 @@ class DecodingConfig:
     tokens_per_batch: int
 
     def check(self) -> None:
-        """Raises UserError, naming the key, for numbers that describe no search."""
+        """Raises UserError, naming the key, for values that describe no search."""
+        if self.engine not in ENGINES:
+            raise UserError(f"decoding.engine={self.engine}: choose one of {', '.join(ENGINES)}")
         _check(
             self.beam_size,
             self.length_penalty,
@@ -226,13 +231,17 @@ class _State:
         return ((5.0 + length) / 6.0) ** self.length_penalty
 
 
+def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: int | None) -> int:
+    """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
+    limit = max(0, int(ratio * source_tokens + offset))
+    return limit if positions is None else min(limit, positions - 1)
+
+
 def _limits(model: Transformer, source: Tensor, ratio: float, offset: int) -> list[int]:
     """Most tokens of each translation, EOS not counted; a matter of its own source alone."""
     lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
-    limits = [max(0, int(ratio * length + offset)) for length in lengths]
-    if model.max_target_length is None:
-        return limits
-    return [min(limit, model.max_target_length - 1) for limit in limits]
+    positions = model.max_target_length
+    return [length_limit(length, ratio=ratio, offset=offset, positions=positions) for length in lengths]
 
 
 def _check(beam_size: int, length_penalty: float, ratio: float, offset: int, num_hypotheses: int) -> None:

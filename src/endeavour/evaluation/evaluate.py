@@ -4,7 +4,7 @@ Knows sentences, scores and the report; not how the model was found or trained.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.progress import Progress
@@ -14,6 +14,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES, Score, score
 from endeavour.evaluation.report import write_report
 from endeavour.evaluation.translate import Translator, attention_picture
+from endeavour.model.transformer import Transformer
 
 
 @dataclass(kw_only=True)
@@ -36,16 +37,21 @@ def evaluate_split(
     translator: Translator,
     tokenizers: tuple[Tokenizer, Tokenizer],
     *,
+    model: Transformer,
     title: str,
     sources: Sequence[str],
     references: Sequence[str],
     config: EvaluationConfig,
     seed: int,
-    model: Mapping[str, object],
+    decoding: Mapping[str, object],
+    description: Mapping[str, object],
     folder: Path,
     progress: Progress,
 ) -> dict[str, Score]:
     """Translates `sources`, scores them against the untouched `references`, and writes the report to `folder`.
+
+    `decoding` and `description` (of the model) are settings to show; the pictures are `model`'s own attention,
+    whichever engine translates.
 
     Raises:
         UserError: the two sides differ in length.
@@ -66,11 +72,11 @@ def evaluate_split(
         hypotheses=hypotheses,
         references=references,
         scores=scores,
-        decoding=asdict(translator.decoding),
-        model=model,
+        decoding=decoding,
+        model=description,
         seed=seed,
         attention=[
-            attention_picture(translator.model, tokenizers, sources[row], hypotheses[row])
+            attention_picture(model, tokenizers, sources[row], hypotheses[row])
             for row in shown[: config.num_pictures]
         ],
     )

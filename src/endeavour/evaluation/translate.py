@@ -1,4 +1,4 @@
-"""Sentences in, sentences out, through a tokenizer, a model and beam search.
+"""Sentences in, sentences out, through a tokenizer and an engine: our model with beam search, or another.
 
 Knows text and ids; not files, references or scores. Lines are read, translated and given back a window at a
 time, so memory does not grow with their number.
@@ -14,7 +14,8 @@ import torch
 from endeavour.data.batching import length_batches, pad
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.beam_search import DecodingConfig, beam_search
+from endeavour.decoding.beam_search import DecodingConfig, Hypothesis, beam_search
+from endeavour.decoding.engine import Engine
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 
@@ -29,25 +30,52 @@ class Translation(NamedTuple):
     score: float
 
 
-class Translator:
-    """A model with its tokenizers and the settings of the search.
+class PyTorchEngine:
+    """A `decoding.engine.Engine` over our own model and beam search.
 
     Args:
         model: in evaluation mode or not; it is switched during a call and back after it.
-        tokenizers: of source and target.
         decoding: see conf/decoding/*.yaml.
-        window: lines that are read, and sorted by length, before any is given back.
     """
 
-    def __init__(
-        self,
-        model: Transformer,
-        tokenizers: tuple[Tokenizer, Tokenizer],
-        decoding: DecodingConfig,
-        window: int = WINDOW,
-    ) -> None:
+    def __init__(self, model: Transformer, decoding: DecodingConfig) -> None:
         self.model = model
         self.decoding = decoding
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """See `decoding.engine.Engine`; sentences of similar length share a batch."""
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        lengths = np.array([len(source) for source in sources], np.int32)
+        budget = max(1, self.decoding.tokens_per_batch // self.decoding.beam_size)
+        was_training = self.model.training
+        self.model.eval()
+        for rows in length_batches(lengths, budget):
+            found = beam_search(
+                self.model,
+                pad([sources[row] for row in rows]).to(self.model.output_weight.device),
+                beam_size=self.decoding.beam_size,
+                length_penalty=self.decoding.length_penalty,
+                max_length_ratio=self.decoding.max_length_ratio,
+                max_length_offset=self.decoding.max_length_offset,
+                num_hypotheses=self.decoding.num_hypotheses,
+            )
+            for row, hypotheses in zip(rows, found, strict=True):
+                results[row] = hypotheses
+        self.model.train(was_training)
+        return results
+
+
+class Translator:
+    """An engine with tokenizers on either side of it.
+
+    Args:
+        engine: what decodes.
+        tokenizers: of source and target.
+        window: lines that are read, and handed to the engine together, before any is given back.
+    """
+
+    def __init__(self, engine: Engine, tokenizers: tuple[Tokenizer, Tokenizer], window: int = WINDOW) -> None:
+        self._engine = engine
         self._window_lines = window
         self._source, self._target = tokenizers
 
@@ -67,34 +95,15 @@ class Translator:
         ids = [[*row, EOS] for row in self._source.encode(texts)]
         results: list[list[Translation]] = [[Translation("", 0.0)] for _ in lines]
         rows = [number for number, text in enumerate(texts) if text]
-        lengths = np.array([len(ids[row]) for row in rows], np.int32)
-        budget = max(1, self.decoding.tokens_per_batch // self.decoding.beam_size)
-        for batch in length_batches(lengths, budget):
-            chosen = [rows[number] for number in batch]
-            for row, translations in zip(chosen, self._batch([ids[row] for row in chosen]), strict=True):
-                results[row] = translations
+        for row, hypotheses in zip(rows, self._engine.search([ids[row] for row in rows]), strict=True):
+            results[row] = self._texts(hypotheses)
         return results
 
-    def _batch(self, ids: list[list[int]]) -> list[list[Translation]]:
-        was_training = self.model.training
-        self.model.eval()
-        device = self.model.output_weight.device
-        found = beam_search(
-            self.model,
-            pad(ids).to(device),
-            beam_size=self.decoding.beam_size,
-            length_penalty=self.decoding.length_penalty,
-            max_length_ratio=self.decoding.max_length_ratio,
-            max_length_offset=self.decoding.max_length_offset,
-            num_hypotheses=self.decoding.num_hypotheses,
-        )
-        self.model.train(was_training)
-        return [self._texts([(hypothesis.ids, hypothesis.score) for hypothesis in row]) for row in found]
-
-    def _texts(self, hypotheses: list[tuple[list[int], float]]) -> list[Translation]:
-        texts = self._target.decode([ids for ids, _ in hypotheses])
-        scores = (score for _, score in hypotheses)
-        return [Translation(text, score) for text, score in zip(texts, scores, strict=True)]
+    def _texts(self, hypotheses: list[Hypothesis]) -> list[Translation]:
+        texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
+        return [
+            Translation(text, hypothesis.score) for text, hypothesis in zip(texts, hypotheses, strict=True)
+        ]
 
 
 def attention_picture(

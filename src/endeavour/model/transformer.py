@@ -125,6 +125,11 @@ class Transformer(nn.Module):
         return self._target_embedding.weight if self.output is None else self.output.weight
 
     @property
+    def embeddings(self) -> tuple[nn.Embedding, nn.Embedding]:
+        """Of source and target; one and the same with `tie=all`."""
+        return self.source_embedding, self._target_embedding
+
+    @property
     def max_target_length(self) -> int | None:
         """Target positions there are, BOS included; None for no limit."""
         return self.config.max_length if self.config.positions == "learned" else None

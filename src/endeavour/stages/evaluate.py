@@ -1,5 +1,6 @@
 """The evaluation stage: a run's model on the test splits of its corpus."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from endeavour.data.prepared import PreparedData
 from endeavour.evaluation.evaluate import evaluate_split
 from endeavour.evaluation.metrics import Score
 from endeavour.evaluation.translate import Translator
+from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import find_run
 from endeavour.training.checkpoint import file_digest, load_model
@@ -29,41 +31,47 @@ def evaluate(config: Config) -> Values:
 
 
 def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
-    """Writes `<run>/evaluation/<split>-<decoding>/` for each split and prints the scores.
+    """Writes `<run>/evaluation/<split>-<decoding>[-<engine>]/` for each split and prints the scores.
 
     Returns:
         Split → metric → value.
     """
     console = Console(stderr=True)
     model, tokenizers = load_model(folder / "model", choose_device(config.device))
-    translator = Translator(model, tokenizers, config.decoding)
+    translator = Translator(open_engine(config, folder, model), tokenizers)
     description = {
         "run": config.name,
+        "engine": engine_name(config),
         "weights_sha256": file_digest(folder / "model" / "weights.safetensors"),
     }
+    title = config.decoding.name
+    if config.decoding.engine != "pytorch":
+        title += f", {engine_name(config)}"
     results: dict[str, dict[str, Score]] = {}
     with progress_bar(console) as progress:
         for split in config.evaluation.splits or data.test_splits:
             results[split] = evaluate_split(
                 translator,
                 tokenizers,
-                title=f"{split}, {config.decoding.name}",
+                model=model,
+                title=f"{split}, {title}",
                 sources=data.lines(split, "source"),
                 references=data.lines(split, "target"),
                 config=config.evaluation,
+                decoding=asdict(config.decoding),
                 seed=config.seed,
-                model=description,
-                folder=folder / "evaluation" / f"{split}-{config.decoding.name}",
+                description=description,
+                folder=folder / "evaluation" / evaluation_name(config, split),
                 progress=progress,
             )
     if not results:
         console.print("the corpus has no test split, so there are no test scores")
         return {}
     output = Console(soft_wrap=True)
-    output.print(_table(results, f"{config.name}, {config.decoding.name}"))
+    output.print(_table(results, f"{config.name}, {title}"))
     for split, scores in results.items():
         output.print(f"{split}: {scores['bleu'].signature}", markup=False, highlight=False)
-        page = folder / "evaluation" / f"{split}-{config.decoding.name}" / "report.html"
+        page = folder / "evaluation" / evaluation_name(config, split) / "report.html"
         output.print(f"report: {page}", markup=False, highlight=False)
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 

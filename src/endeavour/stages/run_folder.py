@@ -4,6 +4,7 @@ config.yaml      the resolved config          run.json        one entry a start:
 checkpoints/     see training.state           log.jsonl       metrics
 model/           the final weights            curves.png      loss and BLEU over the updates
 evaluation/      one folder a test split      summary.json    the results; stands only in a finished run
+export/          the model for other programs
 """
 
 import json
@@ -51,7 +52,7 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
     if config.training.restart:
         shutil.rmtree(folder)
         return None
-    differences = differing_keys(config, read_config(saved))
+    differences = differing_keys(config, read_config(saved, newer=config))
     if differences:
         raise UserError(
             f"{folder} holds a run with another config ({'; '.join(differences)})\n"
@@ -112,7 +113,7 @@ def find_run(config: Config) -> tuple[Path, Config]:
             f"{folder} holds no trained model ({known})\n"
             "train it with the same settings, or choose another with name=…"
         )
-    trained = read_config(folder / "config.yaml")
+    trained = read_config(folder / "config.yaml", newer=config)
     differences = differing_keys(config, trained)
     if differences and not any(argument.startswith("name=") for argument in sys.argv):
         # Asked for by its settings, the run should have them.

@@ -40,6 +40,10 @@ def train(config: Config) -> dict[str, Any]:
     Raises:
         UserError: the run folder holds a run of another config, or another process trains it.
     """
+    if config.decoding.engine != "pytorch":
+        raise UserError(
+            f"decoding.engine={config.decoding.engine} needs an export, and so a trained run: train without it first"
+        )
     device = choose_device(config.device)
     if launched():
         prepare(config)  # here the others may wait for the one that builds, however long it takes

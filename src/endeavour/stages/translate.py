@@ -11,6 +11,7 @@ from rich.console import Console
 from endeavour.config import Config
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import WINDOW, Translator
+from endeavour.stages.engines import open_engine
 from endeavour.stages.prepare import progress_bar
 from endeavour.stages.run_folder import find_run
 from endeavour.training.checkpoint import load_model
@@ -37,7 +38,8 @@ def translate(config: Config) -> None:
         interactive = config.text is None and config.input is None and sys.stdin.isatty()
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
-        translator = Translator(model, tokenizers, config.decoding, window=1 if interactive else WINDOW)
+        engine = open_engine(config, folder, model)
+        translator = Translator(engine, tokenizers, window=1 if interactive else WINDOW)
         progress = stack.enter_context(progress_bar(Console(stderr=True)))
         task = progress.add_task("translating", total=None, visible=config.text is None)
         for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):

@@ -10,7 +10,7 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.evaluation.metrics import corpus_bleu
-from endeavour.evaluation.translate import Translator
+from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast, choose_precision
 from endeavour.training.loop import Validation
@@ -39,7 +39,7 @@ class Validator:
 
     def __call__(self, model: Transformer) -> Validation:
         loss, likelihood = self._loss(model)
-        translator = Translator(model, self._tokenizers, self._decoding)
+        translator = Translator(PyTorchEngine(model, self._decoding), self._tokenizers)
         hypotheses = list(translator.translate(self._sources))
         samples = list(zip(self._sources, hypotheses, self._references, strict=True))
         return Validation(

@@ -1,0 +1,135 @@
+"""Decoding by CTranslate2, from a folder that `export` wrote: much faster on a CPU than PyTorch, also in int8.
+
+Knows ids and the folder; not text, nor how the model was converted. CTranslate2's search is not quite ours:
+
+- It ranks by log-probability / length^α. What it found is ranked here again by our penalty (`engine.rank`).
+- It takes 2 × beam extensions, refills the beam as hypotheses end, and stops once `PATIENCE` × beam have ended
+  (or, for α = 0, once the best has); ours goes on until no live hypothesis could win.
+- PAD and BOS are excluded before the softmax, not after it: log-probabilities are a hair higher than ours.
+- At its length limit a hypothesis is cut, where ours is ended at the price of EOS.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from endeavour.decoding.beam_search import DecodingConfig, Hypothesis, length_limit
+from endeavour.decoding.engine import batches_of_one_length, rank
+from endeavour.errors import UserError
+from endeavour.optional import require
+from endeavour.special import BOS, EOS, PAD
+
+DESCRIPTION = "export.json"
+
+# CTranslate2's own 1 is a quarter faster, and misses up to 4% of the translations that our search finds.
+PATIENCE = 2
+
+
+class CTranslate2Engine:
+    """An `engine.Engine` over a CTranslate2 model folder.
+
+    Args:
+        folder: written by `endeavour export format=ctranslate2`.
+        decoding: see conf/decoding/*.yaml; sentences of one length share a batch.
+        device: cpu or cuda.
+        device_index: which GPU.
+        workers: translations at a time, of one thread each (two workers of one thread beat one of two).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        decoding: DecodingConfig,
+        *,
+        device: str = "cpu",
+        device_index: int = 0,
+        workers: int = 1,
+    ) -> None:
+        self.decoding = decoding
+        self._positions: int = json.loads((folder / DESCRIPTION).read_text("utf-8"))["positions"]
+        self._source_pieces = _vocabulary(folder, "source")
+        self._target_pieces = _vocabulary(folder, "target")
+        self._target_ids = {piece: number for number, piece in enumerate(self._target_pieces)}
+        self._translator = require("ctranslate2").Translator(
+            str(folder),
+            device=device,
+            device_index=device_index,
+            inter_threads=workers,
+            intra_threads=1,
+        )
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """See `engine.Engine`. Raises `UserError` for a sentence longer than the positions exported."""
+        longest = max((len(source) for source in sources), default=0)
+        if longest > self._positions:
+            raise UserError(
+                f"a sentence of {longest} tokens does not fit the {self._positions} positions of this export: "
+                "shorten it, or use decoding.engine=pytorch"
+            )
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        waiting: list[tuple[int, int, Any]] = []
+        budget = self.decoding.tokens_per_batch // self.decoding.beam_size
+        for rows in batches_of_one_length(sources, budget):
+            limit = self._limit(len(sources[rows[0]]) - 1)
+            answers = self._submit([sources[row] for row in rows], limit)
+            waiting += [(row, limit, answer) for row, answer in zip(rows, answers, strict=True)]
+        for row, limit, answer in waiting:
+            results[row] = self._ranked(answer.result(), limit)
+        return results
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """Log-probability of each target (ids without BOS and EOS) and of EOS after it; nothing is excluded."""
+        scored = self._translator.score_batch(
+            [[self._source_pieces[number] for number in source[:-1]] for source in sources],
+            [[self._target_pieces[number] for number in target] for target in targets],
+            max_batch_size=self.decoding.tokens_per_batch,
+            batch_type="tokens",
+            max_input_length=0,
+        )
+        return [sum(result.log_probs) for result in scored]
+
+    def _limit(self, source_tokens: int) -> int:
+        return length_limit(
+            source_tokens,
+            ratio=self.decoding.max_length_ratio,
+            offset=self.decoding.max_length_offset,
+            positions=self._positions,
+        )
+
+    def _submit(self, sources: list[Sequence[int]], limit: int) -> list[Any]:
+        """Hands sentences of one length to the workers; returns at once, with a promise for each sentence."""
+        settings = self.decoding
+        # With α = 0 its order is ours, and it may stop at the first; otherwise we need all it found.
+        all_found = settings.beam_size > 1 and settings.length_penalty > 0
+        wanted = PATIENCE * settings.beam_size if all_found else settings.num_hypotheses
+        return self._translator.translate_batch(
+            [[self._source_pieces[number] for number in source[:-1]] for source in sources],
+            asynchronous=True,
+            beam_size=settings.beam_size,
+            patience=PATIENCE,
+            num_hypotheses=wanted,
+            length_penalty=settings.length_penalty,
+            suppress_sequences=[[self._target_pieces[number]] for number in (PAD, BOS)],
+            max_input_length=0,
+            max_decoding_length=limit + 1,
+            min_decoding_length=0,
+            return_end_token=True,
+            return_scores=True,
+        )
+
+    def _ranked(self, answer: Any, limit: int) -> list[Hypothesis]:
+        """CTranslate2's scores are log-probability / length^α, length counting EOS."""
+        found: list[tuple[list[int], float, bool]] = []
+        for pieces, score in zip(answer.hypotheses, answer.scores, strict=True):
+            ids = [self._target_ids[piece] for piece in pieces]
+            ended = ids[-1:] == [EOS]
+            log_probability = score * max(len(ids), 1) ** self.decoding.length_penalty
+            found.append((ids[:-1] if ended else ids[:limit], log_probability, ended))
+        return rank(found, alpha=self.decoding.length_penalty, best=self.decoding.num_hypotheses)
+
+
+def _vocabulary(folder: Path, side: str) -> list[str]:
+    shared = folder / "shared_vocabulary.json"
+    path = shared if shared.is_file() else folder / f"{side}_vocabulary.json"
+    return json.loads(path.read_text("utf-8"))

@@ -1,0 +1,56 @@
+"""What decodes: the interface that PyTorch's beam search and engines of exported models share.
+
+Knows ids and hypotheses; not models, text or files.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from endeavour.decoding.beam_search import Hypothesis
+
+
+class Engine(Protocol):
+    """Ids in, ids out. How sentences are batched, and on how many threads, is the engine's affair."""
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """The n best translations of each source, best first, in the order of the sources.
+
+        Args:
+            sources: ids of each sentence, ending in EOS.
+        """
+        ...
+
+
+def batches_of_one_length(sources: Sequence[Sequence[int]], tokens_per_batch: int) -> list[list[int]]:
+    """Row numbers, the longest sources first: batches without padding, that share one limit of length."""
+    by_length: dict[int, list[int]] = {}
+    for row, source in enumerate(sources):
+        by_length.setdefault(len(source), []).append(row)
+    batches: list[list[int]] = []
+    for length, rows in sorted(by_length.items(), reverse=True):
+        size = max(1, tokens_per_batch // length)
+        batches += [rows[start : start + size] for start in range(0, len(rows), size)]
+    return batches
+
+
+def length_penalty(tokens: int, alpha: float) -> float:
+    """((5 + tokens) / 6)^α, tokens counting EOS: Wu et al. 2016, equation 14, as in `beam_search`."""
+    return ((5.0 + tokens) / 6.0) ** alpha
+
+
+def rank(found: Iterable[tuple[list[int], float, bool]], *, alpha: float, best: int) -> list[Hypothesis]:
+    """The best of what an engine of other ranking found for one sentence, ranked as `beam_search` does.
+
+    Args:
+        found: ids without EOS, log-probability, and whether the hypothesis ended in EOS by itself. One that
+            was cut at the length limit stands behind all that were not, for what EOS would have cost it is
+            not known.
+        alpha: α of the length penalty.
+        best: how many to return, at most.
+    """
+    ranked: dict[tuple[int, ...], tuple[bool, Hypothesis]] = {}
+    for ids, log_probability, ended in found:
+        score = log_probability / length_penalty(len(ids) + 1, alpha)
+        ranked.setdefault(tuple(ids), (ended, Hypothesis(ids, score, log_probability)))
+    ordered = sorted(ranked.values(), key=lambda entry: (entry[0], entry[1].score), reverse=True)
+    return [hypothesis for _, hypothesis in ordered[:best]]

@@ -1,0 +1,128 @@
+"""Is an exported model the same model? Both translate the same sentences, and our model judges the differences.
+
+Knows two engines, our model, and ids; of text only what BLEU needs.
+
+Two searches may differ without a fault in either, so identical translations are counted, not demanded. What a
+float format must show is that both models give the same probability, to the references and to what the exported
+one translates: then every difference is a tie, or one search found what the other missed, and the counts say
+which.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.engine import Engine, length_penalty
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.evaluation.metrics import corpus_bleu
+from endeavour.model.transformer import Transformer
+
+# Nats a token. Sums of float32 in another order differ by some 1e-6, a wrong weight by far more.
+TOLERANCE = 1e-3
+
+
+class ExportedEngine(Engine, Protocol):
+    """An engine that also tells what its model thinks of given translations."""
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        """Log-probability of each target (ids without BOS and EOS) and of EOS after it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity:
+    """The comparison, sentence by sentence; `ties + ours_better + theirs_better = sentences - identical`."""
+
+    sentences: int
+    identical: int
+    ties: int
+    """Other words, but our model scores both the same, within the tolerance."""
+    ours_better: int
+    """By our model's score the exported one's search missed something."""
+    theirs_better: int
+    largest_difference: float
+    """Of log-probabilities, in nats a token, EOS counted: of the references, and of the exported model's
+    translations but for those that a limit may have cut."""
+    bleu_pytorch: float
+    bleu_exported: float
+
+    @property
+    def same_model(self) -> bool:
+        """The probabilities agree: what a float format has to show."""
+        return self.largest_difference <= TOLERANCE
+
+    @property
+    def bleu_difference(self) -> float:
+        return self.bleu_exported - self.bleu_pytorch
+
+
+def compare(
+    model: Transformer,
+    pytorch: Engine,
+    exported: ExportedEngine,
+    *,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    references: Sequence[str],
+    decode: Callable[[list[list[int]]], list[str]],
+    limits: Sequence[int],
+    alpha: float,
+    excluded: Sequence[int],
+) -> Parity:
+    """Translates `sources` with both engines and compares the best translations.
+
+    Args:
+        model: the one that was exported, in evaluation mode.
+        pytorch, exported: the engines, with the same settings.
+        sources: ids, ending in EOS.
+        targets: ids of the references, without BOS and EOS.
+        references: untouched lines.
+        decode: target ids to text.
+        limits: most tokens of each translation; one that long may have been cut, and is not compared.
+        alpha: α of the length penalty.
+        excluded: ids that the exported model's log-probabilities take for impossible.
+    """
+    ours = [found[0] for found in pytorch.search(sources)]
+    theirs = [found[0] for found in exported.search(sources)]
+
+    def judge(ids: Sequence[Sequence[int]], excluded: Sequence[int] = ()) -> list[float]:
+        device = model.output_weight.device
+        return log_probabilities(model, sources, ids, excluded=excluded, device=device)
+
+    own = [found.ids for found in theirs]
+    reported = [found.log_probability for found in theirs]
+    whole = [len(ids) < limit for ids, limit in zip(own, limits, strict=True)]
+    differences = _differences(judge(targets), exported.score(sources, targets), targets)
+    own_differences = _differences(judge(own, excluded), reported, own)
+    differences += [value for value, counts in zip(own_differences, whole, strict=True) if counts]
+    kinds = [
+        _kind(mine, other, score, alpha=alpha)
+        for mine, other, score in zip(ours, theirs, judge(own), strict=True)
+    ]
+    texts = [decode([found.ids for found in hypotheses]) for hypotheses in (ours, theirs)]
+    return Parity(
+        sentences=len(sources),
+        identical=kinds.count("identical"),
+        ties=kinds.count("tie"),
+        ours_better=kinds.count("ours"),
+        theirs_better=kinds.count("theirs"),
+        largest_difference=max(differences),
+        bleu_pytorch=corpus_bleu(texts[0], references),
+        bleu_exported=corpus_bleu(texts[1], references),
+    )
+
+
+def _differences(ours: list[float], theirs: list[float], ids: Sequence[Sequence[int]]) -> list[float]:
+    """Of log-probabilities, in nats a token, EOS counted."""
+    return [abs(mine - their) / (len(row) + 1) for mine, their, row in zip(ours, theirs, ids, strict=True)]
+
+
+def _kind(ours: Hypothesis, theirs: Hypothesis, log_probability: float, *, alpha: float) -> str:
+    """Of a pair of translations; `log_probability` is what our model gives to theirs."""
+    if ours.ids == theirs.ids:
+        return "identical"
+    difference = log_probability / length_penalty(len(theirs.ids) + 1, alpha) - ours.score
+    if abs(difference) <= TOLERANCE:
+        return "tie"
+    return "ours" if difference < 0 else "theirs"

@@ -1,0 +1,58 @@
+"""The engine that `decoding.engine` names, over a run's model: our own, or the run's export."""
+
+import json
+import shlex
+from pathlib import Path
+
+import torch
+
+from endeavour.config import Config
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.engine import Engine
+from endeavour.errors import UserError
+from endeavour.evaluation.translate import PyTorchEngine
+from endeavour.export.formats import export_folder
+from endeavour.model.transformer import Transformer
+from endeavour.training.checkpoint import file_digest, verify
+from endeavour.training.device import choose_device
+
+
+def engine_name(config: Config) -> str:
+    """As it stands in titles and in the names of evaluation folders: pytorch, ctranslate2-int8 …"""
+    engine = config.decoding.engine
+    return engine if engine == "pytorch" else f"{engine}-{config.quantization}"
+
+
+def evaluation_name(config: Config, split: str) -> str:
+    """The folder of an evaluation, which another decoding or engine does not overwrite."""
+    suffix = "" if config.decoding.engine == "pytorch" else f"-{engine_name(config)}"
+    return f"{split}-{config.decoding.name}{suffix}"
+
+
+def open_engine(config: Config, run: Path, model: Transformer) -> Engine:
+    """The engine for `run`, whose model `model` is.
+
+    Raises:
+        UserError: there is no export, it is damaged or made from other weights, or it does not run on this device.
+    """
+    if config.decoding.engine == "pytorch":
+        return PyTorchEngine(model, config.decoding)
+    folder = export_folder(run, config.decoding.engine, config.quantization)
+    export = f"endeavour export format=ctranslate2 quantization={config.quantization}"
+    remedy = f"{export} {shlex.quote('name=' + config.name)}"
+    if not folder.is_dir():
+        raise UserError(f"decoding.engine=ctranslate2 needs {folder}: run `{remedy}`")
+    verify(folder)
+    description = json.loads((folder / DESCRIPTION).read_text("utf-8"))
+    if description["weights_sha256"] != file_digest(run / "model" / "weights.safetensors"):
+        raise UserError(f"{folder} was made from other weights than {run / 'model'} has: run `{remedy}`")
+    device = choose_device(config.device)
+    if device.type == "mps":
+        raise UserError("decoding.engine=ctranslate2 runs on device=cpu or cuda")
+    return CTranslate2Engine(
+        folder,
+        config.decoding,
+        device=device.type,
+        device_index=device.index or 0,
+        workers=torch.get_num_threads() if device.type == "cpu" else 1,
+    )

@@ -1,0 +1,77 @@
+"""Random models of every option, and sentences for them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.special import EOS
+
+CONF = Path(__file__).parents[2] / "conf"
+VOCABULARIES = (31, 24)  # source and target; with tie=all both have the latter
+
+Model = Callable[..., Transformer]
+
+
+@pytest.fixture
+def random_model() -> Model:
+    """A function of config changes to a model whose every weight, norms and biases too, is random."""
+
+    def make(**changes: object) -> Transformer:
+        values = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "tiny.yaml"))
+        assert isinstance(values, dict)
+        small = {"width": 16, "num_heads": 2, "feed_forward": 24, "encoder_layers": 2, "decoder_layers": 3}
+        config = replace(
+            ModelConfig(**{str(key): value for key, value in values.items()}),
+            **{**small, "max_length": 64, **changes},
+        )
+        torch.manual_seed(1)
+        source, target = VOCABULARIES if config.tie != "all" else (VOCABULARIES[1],) * 2
+        model = Transformer(config, source_vocabulary=source, target_vocabulary=target)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+            # Otherwise most sentences would end nowhere but at their limit: the last norm's bias is in all states.
+            last = (
+                model.decoder_norm if config.norm == "pre" else model.decoder[-1].feed_forward_residual.norm
+            )
+            model.output_weight[EOS] += last.bias * (2.5 / last.bias.square().sum())
+        return model.eval()
+
+    return make
+
+
+@pytest.fixture
+def sources() -> list[list[int]]:
+    draw = torch.Generator().manual_seed(3)
+    lengths = (3, 7, 5, 3, 12, 1, 9, 4, 7, 2)
+    rows = [torch.randint(EOS + 1, VOCABULARIES[1], (length,), generator=draw).tolist() for length in lengths]
+    return [[*row, EOS] for row in rows]
+
+
+@pytest.fixture
+def targets() -> list[list[int]]:
+    """Translations that nobody would make, for `sources`."""
+    draw = torch.Generator().manual_seed(4)
+    return [
+        torch.randint(EOS + 1, VOCABULARIES[1], (length,), generator=draw).tolist() for length in range(10)
+    ]
+
+
+@pytest.fixture
+def decoding() -> DecodingConfig:
+    return DecodingConfig(
+        name="test",
+        engine="pytorch",
+        beam_size=4,
+        length_penalty=0.6,
+        max_length_ratio=1.5,
+        max_length_offset=6,
+        num_hypotheses=3,
+        tokens_per_batch=64,
+    )

@@ -1,0 +1,160 @@
+"""CTranslate2's model and ours, with the same weights: the same probabilities, hypotheses and limits."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import pytest
+import torch
+
+from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.errors import UserError
+from endeavour.evaluation.translate import PyTorchEngine
+from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
+from endeavour.model.transformer import Transformer
+from endeavour.special import BOS, EOS, PAD
+
+OPTIONS = [
+    {"norm": norm, "positions": positions, "activation": activation, "tie": tie}
+    for norm, positions, activation, tie in [
+        ("pre", "sinusoidal", "relu", "all"),
+        ("pre", "sinusoidal", "gelu", "decoder"),
+        ("pre", "learned", "swiglu", "none"),
+        ("pre", "rotary", "relu", "none"),
+        ("post", "sinusoidal", "swiglu", "decoder"),
+        ("post", "learned", "relu", "all"),
+        ("post", "rotary", "gelu", "all"),
+    ]
+]
+options = pytest.mark.parametrize("changes", OPTIONS, ids=lambda changes: "-".join(changes.values()))
+
+
+def exported(folder: Path, model: Transformer, quantization: str = "float32") -> Path:
+    pieces = [
+        [
+            "<pad>",
+            "<unk>",
+            "<s>",
+            "</s>",
+            *(f"piece{number}" for number in range(4, embedding.num_embeddings)),
+        ]
+        for embedding in model.embeddings
+    ]
+    write_ctranslate2(folder, model, (pieces[0], pieces[1]), quantization=quantization)
+    (folder / DESCRIPTION).write_text(json.dumps({"positions": positions_of(model)}), "utf-8")
+    return folder
+
+
+@options
+def test_every_token_has_the_same_probability(
+    changes: dict[str, str],
+    random_model: Any,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    tmp_path: Path,
+) -> None:
+    model = random_model(**changes)
+    translator = ctranslate2.Translator(str(exported(tmp_path, model)), intra_threads=1)
+    names = lambda rows: [[f"piece{number}" for number in row] for row in rows]  # noqa: E731
+    scored = translator.score_batch(names([source[:-1] for source in sources]), names(targets))
+    for source, target, result in zip(sources, targets, scored, strict=True):
+        with torch.no_grad():
+            expected = model(torch.tensor([source]), torch.tensor([[BOS, *target]])).log_softmax(-1)[0]
+        expected = expected.gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
+        torch.testing.assert_close(torch.tensor(result.log_probs), expected, atol=2e-5, rtol=0)
+
+
+@options
+def test_greedy_hypotheses_are_ours(
+    changes: dict[str, str],
+    random_model: Any,
+    sources: list[list[int]],
+    decoding: DecodingConfig,
+    tmp_path: Path,
+) -> None:
+    model = random_model(**changes)
+    settings = replace(decoding, beam_size=1, num_hypotheses=1, length_penalty=0.0)
+    ours = PyTorchEngine(model, settings).search(sources)
+    theirs = CTranslate2Engine(exported(tmp_path, model), settings).search(sources)
+    assert [row[0].ids for row in theirs] == [row[0].ids for row in ours]
+
+
+def test_beam_hypotheses_have_our_scores(
+    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+) -> None:
+    model = random_model()
+    engine = CTranslate2Engine(exported(tmp_path, model), decoding, workers=2)
+    found = engine.search(sources)
+    ended = 0
+    for source, hypotheses in zip(sources, found, strict=True):
+        limit = int(1.5 * (len(source) - 1) + 6)
+        assert 1 <= len(hypotheses) <= 3
+        assert len({tuple(hypothesis.ids) for hypothesis in hypotheses}) == len(hypotheses)
+        whole = [hypothesis for hypothesis in hypotheses if len(hypothesis.ids) < limit]
+        assert [hypothesis.score for hypothesis in whole] == sorted(
+            (hypothesis.score for hypothesis in whole), reverse=True
+        )
+        ids = [hypothesis.ids for hypothesis in whole]
+        judged = log_probabilities(model, [source] * len(whole), ids, excluded=(PAD, BOS))
+        for hypothesis, value in zip(whole, judged, strict=True):
+            assert hypothesis.log_probability == pytest.approx(value, abs=1e-4)
+            penalty = ((5 + len(hypothesis.ids) + 1) / 6) ** decoding.length_penalty
+            assert hypothesis.score == pytest.approx(value / penalty, abs=1e-4)
+        ended += len(whole)
+    assert ended > len(sources)
+
+
+def test_a_sentence_does_not_depend_on_its_company_or_order(
+    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+) -> None:
+    engine = CTranslate2Engine(exported(tmp_path, random_model()), decoding)
+    together = [row[0].ids for row in engine.search(sources)]
+    assert [row[0].ids for row in engine.search(sources[::-1])] == together[::-1]
+    assert [engine.search([source])[0][0].ids for source in sources] == together
+    assert engine.search([]) == []
+
+
+def test_no_hypothesis_passes_its_limit(
+    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+) -> None:
+    model = random_model()
+    with torch.no_grad():
+        model.output_weight[EOS] = (
+            -100 * model.decoder_norm.bias / model.decoder_norm.bias.norm()
+        )  # it seldom ends
+    settings = replace(decoding, max_length_ratio=1.0, max_length_offset=2)
+    found = CTranslate2Engine(exported(tmp_path, model), settings).search(sources)
+    lengths = [max(len(hypothesis.ids) for hypothesis in row) for row in found]
+    assert all(length <= len(source) - 1 + 2 for length, source in zip(lengths, sources, strict=True))
+
+
+def test_a_sentence_beyond_the_positions_is_refused(
+    random_model: Any, decoding: DecodingConfig, tmp_path: Path
+) -> None:
+    engine = CTranslate2Engine(exported(tmp_path, random_model(positions="learned")), decoding)
+    assert len(engine.search([[5] * 63 + [EOS]])[0][0].ids) <= 63
+    with pytest.raises(UserError, match=r"65 tokens .* 64 positions"):
+        engine.search([[5] * 64 + [EOS]])
+
+
+def test_int8_is_smaller_and_nearly_the_same(
+    random_model: Any, sources: list[list[int]], targets: list[list[int]], tmp_path: Path
+) -> None:
+    model = random_model(width=64, feed_forward=128)
+    sizes: list[int] = []
+    scores: list[torch.Tensor] = []
+    for quantization in ("float32", "int8"):
+        folder = tmp_path / quantization
+        folder.mkdir()
+        translator = ctranslate2.Translator(str(exported(folder, model, quantization)), intra_threads=1)
+        names = [[f"piece{number}" for number in row] for row in targets]
+        found = translator.score_batch([[f"piece{number}" for number in row[:-1]] for row in sources], names)
+        scores.append(torch.tensor([sum(row.log_probs) / len(row.log_probs) for row in found]))
+        sizes.append((folder / "model.bin").stat().st_size)
+    assert sizes[1] < 0.8 * sizes[0]
+    assert not torch.equal(scores[0], scores[1])
+    assert torch.stack(scores).corrcoef()[0, 1] > 0.9

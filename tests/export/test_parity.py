@@ -1,0 +1,100 @@
+"""The comparison of two engines: what counts as the same, as a tie, and as another model."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from endeavour.decoding.beam_search import DecodingConfig, Hypothesis
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.evaluation.translate import PyTorchEngine
+from endeavour.export.parity import Parity, compare
+from endeavour.model.transformer import Transformer
+
+
+class Fixed:
+    """An engine that gives what it was told to."""
+
+    def __init__(self, model: Transformer, found: list[Hypothesis]) -> None:
+        self.model = model
+        self.found = found
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        return [[hypothesis] for hypothesis in self.found]
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
+        return log_probabilities(self.model, sources, targets)
+
+
+Against = Callable[..., Parity]
+
+
+@pytest.fixture
+def model(random_model: Any) -> Transformer:
+    return random_model()
+
+
+@pytest.fixture
+def ours(model: Transformer, sources: list[list[int]], decoding: DecodingConfig) -> list[Hypothesis]:
+    return [row[0] for row in PyTorchEngine(model, decoding).search(sources)]
+
+
+@pytest.fixture
+def against(
+    model: Transformer, sources: list[list[int]], targets: list[list[int]], decoding: DecodingConfig
+) -> Against:
+    """Compares our search with what another is said to have found, by a model that is ours unless given."""
+
+    def make(found: list[Hypothesis], *, limit: int = 1000, other: Transformer = model) -> Parity:
+        return compare(
+            model,
+            PyTorchEngine(model, decoding),
+            Fixed(other, found),
+            sources=sources,
+            targets=targets,
+            references=["a b c d"] * len(sources),
+            decode=lambda rows: [" ".join(map(str, row)) for row in rows],
+            limits=[limit] * len(sources),
+            alpha=decoding.length_penalty,
+            excluded=(),
+        )
+
+    return make
+
+
+def test_our_own_translations_are_identical(against: Against, ours: list[Hypothesis]) -> None:
+    parity = against(ours)
+    assert parity.identical == parity.sentences == len(ours)
+    assert parity.same_model
+    assert parity.bleu_difference == 0
+
+
+def test_a_worse_translation_with_its_true_probability_is_a_matter_of_search(
+    against: Against, model: Transformer, ours: list[Hypothesis], sources: list[list[int]]
+) -> None:
+    worse = [*ours[0].ids, 5, 9]
+    (true,) = log_probabilities(model, sources[:1], [worse])
+    parity = against([Hypothesis(worse, 0.0, true), *ours[1:]])
+    assert (parity.identical, parity.ours_better, parity.ties) == (len(ours) - 1, 1, 0)
+    assert parity.same_model
+
+
+def test_a_wrong_probability_is_another_model_unless_the_limit_cut_it(
+    against: Against, ours: list[Hypothesis]
+) -> None:
+    amount = 0.1 * (len(ours[0].ids) + 1)
+    wrong = [ours[0]._replace(log_probability=ours[0].log_probability - amount), *ours[1:]]
+    parity = against(wrong)
+    assert not parity.same_model
+    assert parity.largest_difference == pytest.approx(0.1, abs=1e-4)
+    assert against(wrong, limit=0).same_model
+
+
+def test_a_model_that_scores_the_references_otherwise_is_another_whatever_it_translates(
+    against: Against, random_model: Any, ours: list[Hypothesis]
+) -> None:
+    other = random_model()
+    with torch.no_grad():
+        other.decoder_norm.bias += 0.02 * torch.randn(16, generator=torch.Generator().manual_seed(0))
+    assert not against(ours, limit=0, other=other).same_model

@@ -1,5 +1,6 @@
 """Probabilities of given translations, against one sentence and one token at a time."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ def _logits(source: Tensor, target_in: Tensor) -> Tensor:
     return torch.sin(seed.float())
 
 
-def test_against_one_at_a_time(monkeypatch: object) -> None:
+def test_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [[5, 6, EOS], [7, EOS], [4, 4, 4, EOS], [6, EOS]]
     targets = [[4, 5], [], [7, 7, 7], [6]]
     for excluded in ((), (PAD, BOS)):
@@ -26,10 +27,7 @@ def test_against_one_at_a_time(monkeypatch: object) -> None:
             rows = logits.log_softmax(dim=-1)
             expected.append(sum(float(row[token]) for row, token in zip(rows, [*target, EOS], strict=True)))
         for budget in (1, 1000):
-            scoring.TOKENS_PER_BATCH, before = budget, scoring.TOKENS_PER_BATCH
-            try:
-                found = log_probabilities(_logits, sources, targets, excluded=excluded)
-            finally:
-                scoring.TOKENS_PER_BATCH = before
+            monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", budget)
+            found = log_probabilities(_logits, sources, targets, excluded=excluded)
             torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))
     assert log_probabilities(_logits, [], []) == []

@@ -165,14 +165,20 @@ def test_every_sentence_falls_into_one_bucket(sources: list[str]) -> None:
     assert sum(bucket.sentences for bucket in buckets) == len(sources)
 
 
-def test_output_rates_count_what_they_name() -> None:
-    outputs = ["", "  ", "same line", "no no no", "a b c d a b c d a b c d", "well well done", "fine", "fine"]
-    sources = ["s", "s", "same line", "s", "s", "s", "s", "s"]
-    rates = metrics.output_rates(sources, outputs, ["two words"] * 8)
-    assert rates.empty == 2 / 8
-    assert rates.copied == 1 / 8
-    assert rates.repetitive == 2 / 8
-    assert rates.length_ratio == (2 + 3 + 12 + 3 + 1 + 1) / 16
+def test_rows_are_grouped_by_ranges_that_include_both_ends() -> None:
+    assert metrics.group_rows([0, 5, 1, 9, 4], [0, 4, 6]) == [
+        (0, 0, [0]),
+        (1, 4, [2, 4]),
+        (5, 6, [1]),
+        (7, None, [3]),
+    ]
+
+
+def test_a_parts_bleu_does_not_ask_for_longer_outputs_than_there_are() -> None:
+    assert metrics.part_bleu(["Ja."], ["Ja."]) == pytest.approx(100)
+    assert metrics.part_bleu(HYPOTHESES, REFERENCES) == pytest.approx(
+        metrics.corpus_bleu(HYPOTHESES, REFERENCES)
+    )
 
 
 @pytest.mark.parametrize("references", [[], ["a"], ["a", "b", "c"]])
@@ -182,7 +188,6 @@ def test_differing_line_counts_are_refused_with_the_counts(references: list[str]
         lambda: metrics.corpus_bleu(["a", "b"], references),
         lambda: metrics.sentence_scores(["a", "b"], references),
         lambda: metrics.bleu_by_source_length(["a", "b"], ["a", "b"], references),
-        lambda: metrics.output_rates(["a", "b"], ["a", "b"], references),
     ]
     for call in calls:
         with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):

@@ -66,14 +66,16 @@ def _write(folder: Path, corpus: dict[str, list[str]], **more: Any) -> None:
     report.write_report(folder, scores=scores, **corpus, **(settings | more))
 
 
-def test_the_folder_holds_the_four_files_and_no_leftovers(tmp_path: Path) -> None:
+def test_the_folder_holds_the_six_files_and_no_leftovers(tmp_path: Path) -> None:
     folder = tmp_path / "evaluation" / "test-beam"
     _write(folder, _corpus())
     assert sorted(path.name for path in folder.iterdir()) == [
         "hypotheses.txt",
+        "references.txt",
         "report.html",
         "report.md",
         "scores.json",
+        "sources.txt",
     ]
 
 
@@ -85,6 +87,14 @@ def test_writing_again_gives_the_same_bytes_and_the_seed_changes_the_sample_only
     one, other = tmp_path / "one", tmp_path / "other"
     assert (one / "hypotheses.txt").read_bytes() == (other / "hypotheses.txt").read_bytes()
     assert (one / "report.html").read_bytes() != (other / "report.html").read_bytes()
+
+
+def test_sources_and_references_are_written_untouched(tmp_path: Path) -> None:
+    corpus = _corpus(3)
+    corpus["sources"] = ["  a \u2028 b ", "c\rd", "e"]
+    _write(tmp_path, corpus)
+    for name in ("sources", "references"):
+        assert (tmp_path / f"{name}.txt").read_bytes().decode().split("\n") == [*corpus[name], ""]
 
 
 def test_hypotheses_are_one_line_a_sentence_whatever_they_hold(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Scores of translations: BLEU, chrF and TER by sacreBLEU, and a few plain figures on the outputs.
+"""Scores of translations: BLEU, chrF and TER by sacreBLEU, of a corpus and of its parts.
 
 Knows lines of text only: nothing of models, tokenizers, files or reports. Hypotheses and references are
 whole, untokenized lines, one reference a sentence; sacreBLEU's own tokenization is the only one applied, so
@@ -55,16 +55,6 @@ class LengthBucket:
         return f"{self.shortest}+" if self.longest is None else f"{self.shortest}–{self.longest}"
 
 
-@dataclass(frozen=True)
-class OutputRates:
-    """Signs of a sick model, as shares (0–1) of all outputs, and the overall length ratio."""
-
-    empty: float
-    copied: float  # equal to the source line
-    repetitive: float  # some 1–4 words three or more times in a row
-    length_ratio: float  # output words / reference words
-
-
 def score(
     hypotheses: Sequence[str], references: Sequence[str], *, bootstrap_samples: int, seed: int
 ) -> dict[str, Score]:
@@ -77,7 +67,7 @@ def score(
 
     Raises UserError where the line counts differ, there are no lines, or there are too few resamples.
     """
-    _check_counts(hypotheses=hypotheses, references=references)
+    check_counts(hypotheses=hypotheses, references=references)
     if bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
         raise UserError(
             f"bootstrap_samples is {bootstrap_samples}; a 95% interval needs at least "
@@ -90,7 +80,7 @@ def score(
         "chrf": _Chrf(),
         "ter": _Ter(),
     }
-    with _bootstrap_seed(seed):
+    with sacrebleu_seed(seed):
         return {
             key: _with_interval(_LABELS[key], metric, hypotheses, references, bootstrap_samples)
             for key, metric in metrics.items()
@@ -100,7 +90,7 @@ def score(
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Cased BLEU (0–100), the same as `score(…)["bleu"].value`, without an interval: cheap enough for
     validation. Raises UserError where the line counts differ or there are no lines."""
-    _check_counts(hypotheses=hypotheses, references=references)
+    check_counts(hypotheses=hypotheses, references=references)
     return _bleu(BLEU(force=True), hypotheses, references)
 
 
@@ -109,7 +99,7 @@ def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> lis
 
     Raises UserError where the line counts differ or there are no lines.
     """
-    _check_counts(hypotheses=hypotheses, references=references)
+    check_counts(hypotheses=hypotheses, references=references)
     metric = CHRF()
     return [
         float(metric.sentence_score(hypothesis, [reference]).score)
@@ -127,47 +117,36 @@ def bleu_by_source_length(
     """BLEU of the sentences of like source length; buckets without a sentence are left out.
 
     `edges` are the rising upper ends in source words, both ends of a bucket included; an open bucket follows
-    the last. n-gram orders for which no output in a bucket is long enough do not count (`effective_order`):
-    else a bucket of two-word sentences would score 0 even where every word is right.
+    the last. The BLEU is `part_bleu`'s.
 
     Raises UserError where the line counts differ or there are no lines.
     """
-    _check_counts(sources=sources, hypotheses=hypotheses, references=references)
-    metric = BLEU(effective_order=True, force=True)
-    lengths = [len(source.split()) for source in sources]
+    check_counts(sources=sources, hypotheses=hypotheses, references=references)
     buckets: list[LengthBucket] = []
-    # The first bucket starts at 0 words: a blank source line must fall somewhere.
-    for shortest, longest in zip([0, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
-        rows = [
-            row
-            for row, length in enumerate(lengths)
-            if shortest <= length and (longest is None or length <= longest)
-        ]
-        if rows:
-            outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
-            bleu = _bleu(metric, outputs, wanted)
-            ratio = _length_ratio(outputs, wanted)
-            buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))
+    for shortest, longest, rows in group_rows([len(source.split()) for source in sources], edges):
+        outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
+        bleu, ratio = part_bleu(outputs, wanted), length_ratio(outputs, wanted)
+        buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))
     return buckets
 
 
-def output_rates(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> OutputRates:
-    """How many outputs are empty, copied from the source or stuck in a loop, and their length ratio.
+def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, int | None, list[int]]]:
+    """The rows of `values` (each 0 or more) by range: lowest and highest value, both included, and the rows.
 
-    Give the references as hypotheses too, to see what is normal for the corpus. Raises UserError where the
-    line counts differ or there are no lines.
+    `edges` are the rising upper ends; an open range (None) follows the last. Ranges without a row are left out.
     """
-    _check_counts(sources=sources, hypotheses=hypotheses, references=references)
-    stripped = [hypothesis.strip() for hypothesis in hypotheses]
-    copied = [
-        bool(output) and output == source.strip() for output, source in zip(stripped, sources, strict=True)
-    ]
-    return OutputRates(
-        empty=sum(not output for output in stripped) / len(stripped),
-        copied=sum(copied) / len(stripped),
-        repetitive=sum(_is_repetitive(output.split()) for output in stripped) / len(stripped),
-        length_ratio=_length_ratio(hypotheses, references),
-    )
+    groups: list[tuple[int, int | None, list[int]]] = []
+    for low, high in zip([0, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
+        rows = [row for row, value in enumerate(values) if low <= value and (high is None or value <= high)]
+        if rows:
+            groups.append((low, high, rows))
+    return groups
+
+
+def part_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU (0–100) of some sentences of a corpus: n-gram orders for which none is long enough do not count
+    (`effective_order`), else a few two-word sentences would score 0 even where every word is right."""
+    return _bleu(BLEU(effective_order=True, force=True), hypotheses, references)
 
 
 # sacreBLEU sums resamples in numpy, yet scores some of them by a plain 0.0 (no match at all, no reference
@@ -203,7 +182,7 @@ def _with_interval(
 
 
 @contextmanager
-def _bootstrap_seed(seed: int) -> Generator[None]:
+def sacrebleu_seed(seed: int) -> Generator[None]:
     """sacreBLEU takes the seed of its resampling from the environment alone."""
     name = "SACREBLEU_SEED"
     before = os.environ.get(name)
@@ -221,23 +200,14 @@ def _bleu(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) ->
     return float(metric.corpus_score(hypotheses, [references]).score)
 
 
-def _length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Words put out ÷ words of the references, over all lines."""
     words = sum(len(reference.split()) for reference in references)
     return sum(len(hypothesis.split()) for hypothesis in hypotheses) / max(words, 1)
 
 
-def _is_repetitive(words: list[str]) -> bool:
-    """Whether some 1–4 words stand three or more times in a row."""
-    for period in range(1, 5):
-        run = 0  # words in a row that equal the one `period` before
-        for word, earlier in zip(words[period:], words, strict=False):
-            run = run + 1 if word == earlier else 0
-            if run == 2 * period:
-                return True
-    return False
-
-
-def _check_counts(**columns: Sequence[str]) -> None:
+def check_counts(**columns: Sequence[str]) -> None:
+    """Raises UserError where the named columns differ in length or are empty."""
     counts = {name: len(lines) for name, lines in columns.items()}
     if len(set(counts.values())) > 1:
         listing = ", ".join(f"{count} {name}" for name, count in counts.items())

@@ -8,19 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from endeavour.evaluation.metrics import LengthBucket, OutputRates, Score
+from endeavour.evaluation.markup import html_page, html_table, markdown_table, plain
+from endeavour.evaluation.metrics import LengthBucket, Score
+from endeavour.evaluation.rates import OutputRates, rate_rows
 
 # Source pieces (S), target pieces (T) and weights (T, S), each row a distribution over the source.
 AttentionMap = tuple[Sequence[str], Sequence[str], Sequence[Sequence[float]]]
 
 FEW_SENTENCES = 30  # a length bucket with fewer is drawn pale: its BLEU is mostly noise
-
-_RATES = {
-    "empty": "empty lines",
-    "copied": "copies of the source",
-    "repetitive": "repeating: 1–4 words three times in a row",
-    "length_ratio": "length ÷ reference length, in words",
-}
 
 
 @dataclass(frozen=True)
@@ -60,15 +55,6 @@ def _bucket_rows(report: Report) -> list[list[str]]:
     ]
 
 
-def _rate_rows(report: Report) -> list[list[str]]:
-    rows: list[list[str]] = []
-    for key, label in _RATES.items():
-        values: list[float] = [getattr(rates, key) for rates in report.rates.values()]
-        form = "{:.3f}" if key == "length_ratio" else "{:.1%}"
-        rows.append([label, *(form.format(value) for value in values)])
-    return rows
-
-
 _SCORE_HEAD = ["score", "value", "95% interval", "sacreBLEU signature"]
 _BUCKET_HEAD = ["source words", "sentences", "BLEU", "length ratio"]
 _RATE_HEAD = ["figure", "outputs", "references"]
@@ -78,50 +64,34 @@ _THIN_NOTE = f"Pale bars: fewer than {FEW_SENTENCES} sentences, mostly noise."
 
 
 def as_markdown(report: Report) -> str:
-    parts = [f"# {_plain(report.title)}", f"{report.sentences} sentences."]
-    parts += ["## Scores", _markdown_table(_SCORE_HEAD, _score_rows(report)), _TER_NOTE]
-    parts += ["## BLEU by source length", _markdown_table(_BUCKET_HEAD, _bucket_rows(report))]
-    parts += ["## Outputs", _markdown_table(_RATE_HEAD, _rate_rows(report))]
+    parts = [f"# {plain(report.title)}", f"{report.sentences} sentences."]
+    parts += ["## Scores", markdown_table(_SCORE_HEAD, _score_rows(report)), _TER_NOTE]
+    parts += ["## BLEU by source length", markdown_table(_BUCKET_HEAD, _bucket_rows(report))]
+    parts += ["## Outputs", markdown_table(_RATE_HEAD, rate_rows(list(report.rates.values())))]
     parts += ["## Translations", _EXAMPLE_NOTE]
     for name, examples in report.examples.items():
         rows = [[str(e.line), f"{e.chrf:.1f}", e.source, e.reference, e.hypothesis] for e in examples]
         head = ["line", "chrF2", "source", "reference", "translation"]
-        parts += [f"### {name.capitalize()}", _markdown_table(head, rows)]
+        parts += [f"### {name.capitalize()}", markdown_table(head, rows)]
     for name, settings in (("Decoding", report.decoding), ("Model", report.model)):
         rows = [[key, str(value)] for key, value in settings.items()]
-        parts += [f"## {name}", _markdown_table(["setting", "value"], rows)]
+        parts += [f"## {name}", markdown_table(["setting", "value"], rows)]
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *([_plain(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it stands, on one line."""
-    escaped = "".join(f"\\{mark}" if mark in "\\`*_[]<>|~#$&" else mark for mark in text)
-    return " ".join(escaped.splitlines())
-
-
 def as_html(report: Report, attention: Sequence[AttentionMap]) -> str:
-    title = escape(report.title)
     cards = "".join(
         f"<div class='card'><h3>{escape(score.name)}</h3><b>{score.value:.2f}</b>"
         f"<small>{score.low:.2f} – {score.high:.2f}</small></div>"
         for score in report.scores.values()
     )
     parts = [
-        "<!doctype html>",
-        f"<html lang='en'><head><meta charset='utf-8'><title>{title}</title>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<style>{_STYLE}</style></head><body>",
-        f"<h1>{title}</h1><p>{report.sentences} sentences. {_TER_NOTE}</p>",
+        f"<h1>{escape(report.title)}</h1><p>{report.sentences} sentences. {_TER_NOTE}</p>",
         f"<div class='cards'>{cards}</div>",
-        _html_table(_SCORE_HEAD, _score_rows(report)),
+        html_table(_SCORE_HEAD, _score_rows(report)),
         f"<h2>BLEU by source length</h2>{_bar_chart(report)}<p>{_THIN_NOTE}</p>",
-        _html_table(_BUCKET_HEAD, _bucket_rows(report)),
-        f"<h2>Outputs</h2>{_html_table(_RATE_HEAD, _rate_rows(report))}",
+        html_table(_BUCKET_HEAD, _bucket_rows(report)),
+        f"<h2>Outputs</h2>{html_table(_RATE_HEAD, rate_rows(list(report.rates.values())))}",
         f"<h2>Translations</h2><p>{_EXAMPLE_NOTE}</p>",
     ]
     for name, examples in report.examples.items():
@@ -134,14 +104,8 @@ def as_html(report: Report, attention: Sequence[AttentionMap]) -> str:
         parts += [_heatmap(*picture) for picture in attention]
     for name, settings in (("Decoding", report.decoding), ("Model", report.model)):
         rows = [[key, str(value)] for key, value in settings.items()]
-        parts.append(f"<h2>{name}</h2>{_html_table(['setting', 'value'], rows)}")
-    return "\n".join([*parts, "</body></html>", ""])
-
-
-def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<div class='wide'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+        parts.append(f"<h2>{name}</h2>{html_table(['setting', 'value'], rows)}")
+    return html_page(report.title, parts)
 
 
 def _html_example(example: Example) -> str:
@@ -212,33 +176,3 @@ def _heatmap(source: Sequence[str], target: Sequence[str], weights: Sequence[Seq
     width, height = left + across + 60, top + down + 10
     size = f"viewBox='0 0 {width} {height}' style='max-width:{width}px'"
     return f"<svg {size} role='img' aria-label='Cross-attention weights'>{''.join(marks)}{frame}</svg>"
-
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1f2933; --soft: #66727f; --page: #fbfbf9; --card: #fff;
-  --line: #dfe3e6; --bar: #2b7a9e; --all: #c2571a; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e7ea; --soft: #98a4b0; --page: #15191d;
-  --card: #1e2429; --line: #343c44; --bar: #5fb0d3; --all: #eb9660; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
-  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; } p, small, dt { color: var(--soft); }
-.cards { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; }
-.card, article { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
-  padding: .7rem 1rem; }
-.card { flex: 1 1 8rem; } .card h3 { margin: 0; font-size: .85rem; font-weight: 500; }
-.card b { display: block; font-size: 1.9rem; line-height: 1.3; } article { margin: .6rem 0; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
-th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line);
-  font-variant-numeric: tabular-nums; vertical-align: top; }
-td:last-child { overflow-wrap: anywhere; } td:not(:last-child) { white-space: nowrap; }
-th { color: var(--soft); font-weight: 500; } summary { cursor: pointer; font-weight: 600; margin-top: 1rem; }
-dl { display: grid; grid-template-columns: 6.5rem 1fr; gap: .15rem .5rem; margin: .3rem 0 0; }
-dd { margin: 0; overflow-wrap: anywhere; white-space: pre-wrap; } small { font-size: .8rem; }
-svg { display: block; width: 100%; height: auto; font-size: 12px; }
-svg text { fill: var(--ink); text-anchor: middle; stroke: var(--page); stroke-width: 3;
-  paint-order: stroke; }
-svg text.soft { fill: var(--soft); }
-svg text.end { text-anchor: end; } svg text.start { text-anchor: start; }
-.bar { fill: var(--bar); } .thin { opacity: .4; } .grid { stroke: var(--line); }
-.all { stroke: var(--all); stroke-dasharray: 5 4; } .frame { fill: none; stroke: var(--line); }
-"""

@@ -1,4 +1,5 @@
-"""What an evaluation leaves behind: hypotheses.txt, scores.json, report.md and report.html in one folder.
+"""What an evaluation leaves behind in one folder: sources.txt, references.txt, hypotheses.txt, scores.json, and
+the reports report.md and report.html.
 
 Gets finished lines and scores, and words them; it knows nothing of models, decoding or configs, whose
 settings it passes on as they are given. The HTML page is self-contained: no scripts, fonts or images from
@@ -14,10 +15,10 @@ from pathlib import Path
 from endeavour.evaluation.metrics import (
     Score,
     bleu_by_source_length,
-    output_rates,
     sentence_scores,
 )
 from endeavour.evaluation.page import AttentionMap, Example, Report, as_html, as_markdown
+from endeavour.evaluation.rates import output_rates
 
 EXAMPLES_EACH = 10  # of the best, the worst and random translations
 
@@ -35,7 +36,7 @@ def write_report(
     seed: int,
     attention: Sequence[AttentionMap] = (),
 ) -> None:
-    """Write the four files of an evaluation to `folder` (made if need be), each whole or not at all.
+    """Write the six files of an evaluation to `folder` (made if need be), each whole or not at all.
 
     scores.json comes last: where it stands, the evaluation is complete. `scores` is what `metrics.score`
     returns, `decoding` and `model` hold settings to show (name, beam size, digest …), `seed` picks the random
@@ -54,13 +55,14 @@ def write_report(
             "references": output_rates(sources, references, references),
         },
         examples=pick_examples(sources, hypotheses, references, chrf, seed=seed),
-        decoding=_flat(decoding),
-        model=_flat(model),
+        decoding=flatten(decoding),
+        model=flatten(model),
     )
     folder.mkdir(parents=True, exist_ok=True)
     # Byte pieces can decode to a line break, which would shift every line after it.
     lines = [" ".join(hypothesis.splitlines()) for hypothesis in hypotheses]
-    write_atomically(folder / "hypotheses.txt", "".join(f"{line}\n" for line in lines))
+    for name, column in (("sources", sources), ("references", references), ("hypotheses", lines)):
+        write_atomically(folder / f"{name}.txt", "".join(f"{line}\n" for line in column))
     write_atomically(folder / "report.md", as_markdown(report))
     write_atomically(folder / "report.html", as_html(report, attention))
     record = {
@@ -111,12 +113,12 @@ def write_atomically(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def _flat(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+def flatten(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Nested settings as one level with dotted names, for a table of two columns."""
     flat: dict[str, object] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            flat |= _flat({str(name): item for name, item in value.items()}, f"{prefix}{key}.")
+            flat |= flatten({str(name): item for name, item in value.items()}, f"{prefix}{key}.")
         else:
             flat[prefix + key] = value
     return flat

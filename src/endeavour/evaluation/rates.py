@@ -1,0 +1,134 @@
+"""Output rates that betray a sick model, and which of them are out of the ordinary beside the references.
+
+Knows lines of text only. Every rate can be taken of the references too, which shows what is normal for the corpus:
+names are copied there as well, and some sentences repeat themselves.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from endeavour.evaluation.metrics import check_counts, length_ratio
+from endeavour.evaluation.words import words_of
+
+RATE_LABELS = {
+    "empty": "empty lines",
+    "copied": "copies of the source",
+    "repetitive": "repeating: 1–4 words three times in a row",
+    "too_long": "too long: over twice the source's words, and 3 more",
+    "too_short": "too short: the source over twice as long, and 3 words more",
+    "untranslated": "words that stand in the source as they are",
+    "unseen_characters": "lines with characters not in the training text",
+    "length_ratio": "length ÷ reference length, in words",
+}
+
+# Words that may be added to either side before a length counts as strange: "Yes." may be "Aber ja, natürlich."
+SLACK = 3
+NORMAL_LENGTH = (0.9, 1.1)
+
+
+@dataclass(frozen=True)
+class OutputRates:
+    """Shares (0–1) of all outputs but where another whole is named, and the overall length ratio."""
+
+    empty: float  # nothing but spaces
+    copied: float  # equal to the source line, spaces at the ends aside
+    repetitive: float  # some 1–4 words three or more times in a row
+    too_long: float  # more than 2 × the source's words + SLACK
+    too_short: float  # 2 × its words + SLACK are still fewer than the source's; no empty line
+    untranslated: float  # of all words put out that have a letter: those in the source line, same case
+    unseen_characters: float | None  # with a character that no target line of the training text has
+    length_ratio: float  # output words ÷ reference words, over all lines
+
+
+def output_rates(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    known_characters: Collection[str] | None = None,
+) -> OutputRates:
+    """The rates of `hypotheses`; without `known_characters` there is no share of unseen ones.
+
+    Give the references as hypotheses too, to see what is normal for the corpus. Raises UserError where the
+    line counts differ or there are no lines.
+    """
+    check_counts(sources=sources, hypotheses=hypotheses, references=references)
+    outputs = [hypothesis.strip() for hypothesis in hypotheses]
+    lengths = [
+        (len(output.split()), len(source.split())) for output, source in zip(outputs, sources, strict=True)
+    ]
+
+    def share(hits: Sequence[bool]) -> float:
+        return sum(hits) / max(len(hits), 1)
+
+    unseen = None
+    if known_characters is not None:
+        known = {*known_characters, " "}
+        unseen = share([not known.issuperset(output) for output in outputs])
+    return OutputRates(
+        empty=share([not output for output in outputs]),
+        copied=share(
+            [
+                bool(output) and output == source.strip()
+                for output, source in zip(outputs, sources, strict=True)
+            ]
+        ),
+        repetitive=share([_is_repetitive(output.split()) for output in outputs]),
+        too_long=share([ours > 2 * theirs + SLACK for ours, theirs in lengths]),
+        too_short=share([ours > 0 and theirs > 2 * ours + SLACK for ours, theirs in lengths]),
+        untranslated=share(_in_source(outputs, sources)),
+        unseen_characters=unseen,
+        length_ratio=length_ratio(hypotheses, references),
+    )
+
+
+def out_of_the_ordinary(rates: OutputRates, normal: OutputRates, *, sentences: int) -> list[str]:
+    """The names of the rates that are strange beside `normal`, those of the references.
+
+    A share is, where it is over one and a half times theirs and more than two sentences' worth besides: one
+    slip in a small test set is no sickness. The length ratio is, outside of NORMAL_LENGTH.
+    """
+    low, high = NORMAL_LENGTH
+    strange: list[str] = []
+    for name in RATE_LABELS:
+        value, usual = getattr(rates, name), getattr(normal, name)
+        if name == "length_ratio":
+            if not low <= value <= high:
+                strange.append(name)
+        elif value is not None and value > 1.5 * usual + 2 / sentences:
+            strange.append(name)
+    return strange
+
+
+def rate_rows(columns: Sequence[OutputRates]) -> list[list[str]]:
+    """A table's rows: label, then the value in each column; without the rates that nobody has."""
+    names = [name for name in RATE_LABELS if any(getattr(rates, name) is not None for rates in columns)]
+    return [[RATE_LABELS[name], *(rate_text(rates, name) for rates in columns)] for name in names]
+
+
+def rate_text(rates: OutputRates, name: str) -> str:
+    value: float | None = getattr(rates, name)
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if name == "length_ratio" else f"{value:.1%}"
+
+
+def _in_source(outputs: Sequence[str], sources: Sequence[str]) -> list[bool]:
+    """Of each word put out that has a letter, whether its source line has it."""
+    found: list[bool] = []
+    for output, source in zip(outputs, sources, strict=True):
+        there = set(words_of(source))
+        words = [word for word in words_of(output) if any(mark.isalpha() for mark in word)]
+        found += [word in there for word in words]
+    return found
+
+
+def _is_repetitive(words: list[str]) -> bool:
+    """Whether some 1–4 words stand three or more times in a row."""
+    for period in range(1, 5):
+        run = 0  # words in a row that equal the one `period` before
+        for word, earlier in zip(words[period:], words, strict=False):
+            run = run + 1 if word == earlier else 0
+            if run == 2 * period:
+                return True
+    return False

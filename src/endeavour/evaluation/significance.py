@@ -1,0 +1,135 @@
+"""Whether systems differ by more than chance: sacreBLEU's paired tests of BLEU and chrF against a baseline.
+
+Knows names and lines of text; not where they come from or how results are shown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from sacrebleu.metrics.base import Metric, Signature
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.significance import PairedTest, Result
+
+from endeavour.evaluation.metrics import check_counts, sacrebleu_seed
+
+LEVEL = 0.05  # below it a p-value is called significant
+
+
+@dataclass(frozen=True)
+class SystemScore:
+    """One system's corpus score (0–100) with its 95% bootstrap interval, and its difference to the baseline.
+
+    The p-values are two-sided: the probability of a difference at least as large, were the systems equal. The
+    baseline itself has none.
+    """
+
+    system: str
+    value: float
+    low: float
+    high: float
+    difference: float
+    p_bootstrap: float | None
+    p_randomization: float | None
+
+    @property
+    def significant(self) -> bool:
+        """Whether both tests say so."""
+        return max(self.p_bootstrap or 0, self.p_randomization or 0) < LEVEL and self.p_bootstrap is not None
+
+
+@dataclass(frozen=True)
+class MetricTest:
+    """One metric over all systems, baseline first, with sacreBLEU's signatures of the two tests."""
+
+    metric: str
+    systems: list[SystemScore]
+    bootstrap_signature: str
+    randomization_signature: str
+
+
+def paired_tests(
+    systems: Sequence[tuple[str, Sequence[str]]],
+    references: Sequence[str],
+    *,
+    bootstrap_samples: int,
+    randomization_trials: int,
+    seed: int,
+) -> list[MetricTest]:
+    """BLEU and chrF2 of each (name, hypotheses), tested against the first.
+
+    Paired bootstrap resampling: Koehn 2004; approximate randomisation: Riezler & Maxwell 2005; both as
+    sacreBLEU has them, which counts the samples that differ by *more* than the systems do. Where few outputs
+    differ, many samples differ by exactly as much, and that count is too small: so identical outputs get
+    p = 1 here, and with k differing sentences randomisation's p is at least 2^(1-k), the share of its
+    assignments that equal the observed one or its mirror image.
+
+    Args:
+        seed: 1 or more (sacreBLEU takes 0 for none).
+
+    Raises:
+        UserError: the line counts differ, or there are no lines.
+    """
+    assert seed > 0
+    for name, hypotheses in systems:
+        check_counts(**{f"hypotheses of {name}": hypotheses, "references": references})
+    bootstrap, bootstrap_signatures = _run("bs", systems, references, bootstrap_samples, seed)
+    randomized, randomized_signatures = _run("ar", systems, references, randomization_trials, seed)
+    baseline = systems[0][1]
+    differing = [
+        sum(ours != theirs for ours, theirs in zip(lines, baseline, strict=True)) for _, lines in systems
+    ]
+    return [
+        MetricTest(
+            metric,
+            [
+                _system_score(name, results[0].score, one, other, count)
+                for (name, _), one, other, count in zip(
+                    systems, results, randomized[metric], differing, strict=True
+                )
+            ],
+            str(bootstrap_signatures[metric]),
+            str(randomized_signatures[metric]),
+        )
+        for metric, results in bootstrap.items()
+    ]
+
+
+def _run(
+    kind: str,
+    systems: Sequence[tuple[str, Sequence[str]]],
+    references: Sequence[str],
+    samples: int,
+    seed: int,
+) -> tuple[dict[str, list[Result]], dict[str, Signature]]:
+    """sacreBLEU's paired test: metric → a result a system, and metric → signature."""
+    # Made anew for each test, whose kind goes into their signatures. `force` silences a warning about tokenized
+    # text, which evaluation gave already.
+    metrics: dict[str, Metric] = {"bleu": BLEU(force=True), "chrf": CHRF()}
+    with sacrebleu_seed(seed):
+        test = PairedTest(list(systems), metrics, [references], test_type=kind, n_samples=samples)
+        signatures, columns = test()
+    results = {name: cast(list[Result], columns[name]) for name in columns if name != "System"}
+    return results, signatures
+
+
+def _system_score(
+    name: str, baseline: float, bootstrap: Result, randomized: Result, differing: int
+) -> SystemScore:
+    mean, half_width = float(bootstrap.mean or 0), float(bootstrap.ci or 0)
+    p_values = bootstrap.p_value, randomized.p_value
+    if p_values != (None, None):
+        assert p_values[0] is not None
+        assert p_values[1] is not None
+        floor = 2.0 ** (1 - differing) if differing else 1.0
+        p_values = p_values[0] if differing else 1.0, max(p_values[1], floor)
+    return SystemScore(
+        system=name,
+        value=float(bootstrap.score),
+        low=max(mean - half_width, 0.0),
+        high=min(mean + half_width, 100.0),
+        difference=float(bootstrap.score - baseline),
+        p_bootstrap=p_values[0],
+        p_randomization=p_values[1],
+    )

@@ -1,0 +1,89 @@
+import pytest
+
+from endeavour.errors import UserError
+from endeavour.evaluation.rates import (
+    RATE_LABELS,
+    SLACK,
+    OutputRates,
+    out_of_the_ordinary,
+    output_rates,
+    rate_rows,
+)
+
+SOURCE = "the old man reads a long newspaper today"
+
+
+def _one(output: str, source: str = SOURCE, reference: str = "zwei Wörter") -> OutputRates:
+    return output_rates([source], [output], [reference], known_characters="abcdefghijklmnopqrstuvwxyz")
+
+
+def test_output_rates_count_what_they_name() -> None:
+    outputs = ["", "  ", "same line", "no no no", "a b c d a b c d a b c d", "well well done", "fine", "fine"]
+    sources = ["s", "s", "same line", "s", "s", "s", "s", "s"]
+    rates = output_rates(sources, outputs, ["two words"] * 8)
+    assert rates.empty == 2 / 8
+    assert rates.copied == 1 / 8
+    assert rates.repetitive == 2 / 8
+    assert rates.length_ratio == (2 + 3 + 12 + 3 + 1 + 1) / 16
+    assert rates.unseen_characters is None
+
+
+def test_a_length_is_strange_past_twice_the_others_words_and_some() -> None:
+    words = len(SOURCE.split())
+    assert _one("wort " * (2 * words + SLACK)).too_long == 0
+    assert _one("wort " * (2 * words + SLACK + 1)).too_long == 1
+    source = "word " * (2 * 4 + SLACK)
+    assert _one("vier " * 4, source).too_short == 0
+    assert _one("vier " * 4, source + "word").too_short == 1
+
+
+def test_an_empty_line_is_empty_and_not_also_short() -> None:
+    rates = _one("")
+    assert (rates.empty, rates.too_short, rates.copied, rates.untranslated) == (1, 0, 0, 0)
+
+
+def test_untranslated_words_stand_in_their_own_source_line_and_have_a_letter() -> None:
+    rates = output_rates(
+        ["Anna has 3 cats.", "a dog"], ["Anna hat 3 cats", "Anna hat Anna"], ["Anna hat 3 Katzen", "ein Hund"]
+    )
+    assert rates.untranslated == 2 / 6  # Anna and cats, of six words with a letter
+    assert _one("MAN").untranslated == 0
+
+
+def test_characters_are_unseen_where_no_training_line_has_them() -> None:
+    assert _one("ganz normal").unseen_characters == 0
+    assert _one("ganz ☃").unseen_characters == 1
+
+
+def test_every_rate_has_a_label_and_a_row_but_for_those_nobody_has() -> None:
+    assert list(RATE_LABELS) == list(OutputRates.__dataclass_fields__)
+    with_all, without = _one("x"), output_rates(["s"], ["x"], ["x"])
+    assert len(rate_rows([with_all, without])) == len(RATE_LABELS)
+    assert len(rate_rows([without])) == len(RATE_LABELS) - 1
+
+
+def _rates(empty: float = 0.0, untranslated: float = 0.04, length_ratio: float = 1.0) -> OutputRates:
+    return OutputRates(empty, 0.0, 0.0, 0.0, 0.0, untranslated, None, length_ratio)
+
+
+@pytest.mark.parametrize(
+    ("rates", "strange"),
+    [
+        (_rates(), []),
+        (_rates(empty=0.002), []),  # two slips in a thousand
+        (_rates(empty=0.003), ["empty"]),
+        (_rates(untranslated=0.06), []),
+        (_rates(untranslated=0.07), ["untranslated"]),
+        (_rates(untranslated=0.0), []),
+        (_rates(length_ratio=0.89), ["length_ratio"]),
+        (_rates(length_ratio=1.11, empty=1.0), ["empty", "length_ratio"]),
+    ],
+)
+def test_what_is_out_of_the_ordinary(rates: OutputRates, strange: list[str]) -> None:
+    assert out_of_the_ordinary(rates, _rates(), sentences=1000) == strange
+
+
+@pytest.mark.parametrize("references", [[], ["a"], ["a", "b", "c"]])
+def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
+    with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):
+        output_rates(["a", "b"], ["a", "b"], references)

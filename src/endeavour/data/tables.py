@@ -59,6 +59,13 @@ def save_tables(paths: Sequence[Path], folder: Path) -> None:
     datasets.concatenate_datasets(parts).save_to_disk(folder)
 
 
+def read_tables(folder: Path) -> Iterator[list[Pair]]:
+    """Reads what `save_tables` wrote, a batch in memory at a time."""
+    for batch in cast(datasets.Dataset, datasets.load_from_disk(folder)).iter(BATCH):
+        columns = cast("dict[str, list[str]]", batch)
+        yield list(zip(columns["source"], columns["target"], strict=True))
+
+
 def batches(pairs: Iterable[Pair], size: int) -> Iterator[list[Pair]]:
     """`pairs` in lists of `size`, the last one shorter."""
     iterator = iter(pairs)

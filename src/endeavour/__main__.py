@@ -3,7 +3,9 @@
 import os
 import re
 import sys
+import traceback
 from importlib import import_module
+from typing import NoReturn
 
 USAGE = """\
 endeavour STAGE [key=value …]
@@ -16,7 +18,7 @@ endeavour STAGE [key=value …]
   sweep      train every combination of listed values, model=tiny,small seed=1,2, and compare
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
 
-endeavour STAGE --help shows every group and key, --cfg job the config of a command.
+endeavour STAGE --help shows every group and key, --cfg job the config of a command; -v adds the traceback of an error.
 """
 
 STAGES = {
@@ -31,6 +33,8 @@ STAGES = {
 }
 
 USER_ERROR = 2
+DEFECT = 1
+VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
 # Their values are text or file names, never Hydra's grammar.
@@ -38,14 +42,17 @@ LITERAL_KEYS = ("text", "input", "output")
 
 
 def main() -> None:
-    """Runs one stage and ends the process: 0 done, 2 the user's error, 1 a defect, 128 + n after signal n."""
-    arguments = sys.argv[1:]
+    """Runs one stage and ends the process: 0 done, 2 the user's error, 1 any other, 128 + n after signal n."""
+    arguments = [argument for argument in sys.argv[1:] if argument != VERBOSE]
+    verbose = VERBOSE in sys.argv[1:] or os.environ.get("HYDRA_FULL_ERROR", "0") == "1"
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
         sys.exit(0 if arguments else USER_ERROR)
     name, *overrides = arguments
     if name not in STAGES:
-        _fail(f"endeavour: no stage {name!r}; choose one of {', '.join(dict.fromkeys(STAGES.values()))}")
+        known = ", ".join(dict.fromkeys(STAGES.values()))
+        _fail("endeavour", f"no stage {name!r}; choose one of {known}", USER_ERROR)
+    command = f"endeavour {name}"
     stage = STAGES[name]
     if stage == "train" and MULTIRUN & set(overrides):
         stage = "sweep"
@@ -53,20 +60,19 @@ def main() -> None:
     from endeavour.training.signals import Interrupted
 
     try:
+        refuse_secrets(overrides)
         run_stage(stage, [quote_literal(override) for override in overrides])
     except UserError as error:
-        if os.environ.get("HYDRA_FULL_ERROR", "0") == "1":
-            raise
-        _fail(f"endeavour {name}: {error}")
+        _fail(command, str(error), USER_ERROR, verbose=verbose)
     except Interrupted as stop:
-        print(f"endeavour {name}: {stop}", file=sys.stderr)
-        sys.exit(stop.exit_code)
+        _fail(command, str(stop), stop.exit_code)
     except KeyboardInterrupt:
-        print(f"endeavour {name}: stopped; the same command goes on from what is on disk", file=sys.stderr)
-        sys.exit(130)
+        _fail(command, "stopped; the same command goes on from what is on disk", 130)
     except BrokenPipeError:  # whoever read our output has seen enough, as in `endeavour translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except Exception as error:
+        _fail(command, unexpected(error), DEFECT, verbose=verbose)
 
 
 def run_stage(stage: str, overrides: list[str]) -> None:
@@ -92,9 +98,35 @@ def quote_literal(override: str) -> str:
     return f"{key}='{value}'"
 
 
-def _fail(message: str) -> None:
-    print(message, file=sys.stderr)
-    sys.exit(USER_ERROR)
+def refuse_secrets(overrides: list[str]) -> None:
+    """Raises `UserError` for an override that holds a key or a token: it would be saved, and all could read it."""
+    from endeavour.errors import UserError
+    from endeavour.redaction import names_secret, secret_in
+
+    for override in overrides:
+        key, equals, _ = override.partition("=")
+        found = secret_in(override) or ("a secret" if equals and names_secret(key) else None)
+        if found:
+            which = f"the argument {key.lstrip('+~')}=…" if equals else "an argument"
+            raise UserError(
+                f"{which} holds {found}: a command line is saved, and every user of this machine can read it\n"
+                "set WANDB_API_KEY or HF_TOKEN in the environment instead"
+            )
+
+
+def unexpected(error: Exception) -> str:
+    """Two lines for an exception that is not the user's: what it is, and how to see where it comes from."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
+    return f"{type(error).__name__}: {said}\nnot foreseen; the same command with {VERBOSE} shows where it happened"
+
+
+def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> NoReturn:
+    from endeavour.redaction import redact
+
+    if verbose:
+        print(redact(traceback.format_exc()), file=sys.stderr)
+    print(redact(f"{command}: {message}"), file=sys.stderr)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ beyond its config dataclass. Below the stages nothing sees the root.
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import hydra
 from hydra import compose, initialize_config_dir
@@ -17,6 +17,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from endeavour.benchmark.config import BenchConfig
 from endeavour.data import corpus
@@ -29,6 +30,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.evaluate import EvaluationConfig
 from endeavour.export.formats import FORMATS, QUANTIZATIONS
 from endeavour.model.transformer import ModelConfig
+from endeavour.redaction import secret_in
 from endeavour.training.loop import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
 
@@ -99,6 +101,8 @@ def to_config(composed: DictConfig) -> Config:
     missing = sorted(OmegaConf.missing_keys(composed))
     if missing:
         raise UserError(f"{missing[0]} has no value: give it one, {missing[0]}=…")
+    for key in _unknown(cast(dict[str, Any], OmegaConf.to_container(composed)), Config):
+        raise UserError(f"{key} is no key of the config: `endeavour train --cfg job` shows them all")
     try:
         config = cast(Config, OmegaConf.to_object(composed))
     except OmegaConfBaseException as error:
@@ -123,6 +127,9 @@ def to_config(composed: DictConfig) -> Config:
         config.bench,
     ):
         section.check()
+    for key, value in _flat(to_dict(config)).items():
+        if found := secret_in(str(value)):
+            raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
     if config.validation_decoding.engine != "pytorch":
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
     if config.model.tie == "all" and not config.tokenizer.joint:
@@ -143,17 +150,17 @@ def run_hydra(stage: str, function: Callable[[DictConfig], object], overrides: l
     """Hands a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
 
     Raises:
-        UserError: the command line or a value is wrong, in one line; or the first that `function` raised, after
-            all its calls.
+        UserError: the command line or a value is wrong, in one line.
+        Exception: the first that `function` raised, after all its calls.
     """
     register_schema()
     sys.argv = [f"endeavour {stage}", *overrides]
-    failures: list[UserError] = []
+    failures: list[Exception] = []
 
     def task(composed: DictConfig) -> None:
         try:
             function(composed)
-        except UserError as error:  # kept from Hydra, which would add lines of its own
+        except Exception as error:  # kept from Hydra, which would add lines of its own
             failures.append(error)
 
     # Hydra would print its own account of an error and exit with 1; told to raise, it leaves the words to us.
@@ -195,12 +202,47 @@ def save_config(config: Config, path: Path) -> None:
 
 
 def read_config(path: Path, *, newer: Config) -> Config:
-    """Reads what `save_config` wrote; keys that it did not know yet have their values in `newer`."""
-    saved = cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), OmegaConf.load(path)))
-    values = OmegaConf.structured(newer)
+    """Reads what `save_config` wrote, perhaps long ago.
+
+    Keys that it did not know yet have their values in `newer`; those that are known no more are left out.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    try:
+        values = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
+        saved = cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), _known(values, Config)))
+    except (OSError, ValueError, AttributeError, YAMLError, OmegaConfBaseException) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: not the config of a run ({reason}); restore it, or move {path.parent} away"
+        ) from error
+    present = OmegaConf.structured(newer)
     for key in OmegaConf.missing_keys(saved):
-        OmegaConf.update(saved, key, OmegaConf.select(values, key))
+        OmegaConf.update(saved, key, OmegaConf.select(present, key))
     return to_config(saved)
+
+
+def _known(values: dict[str, Any], section: type) -> dict[str, Any]:
+    """`values` without the keys that the dataclass `section`, or one within it, does not have."""
+    kinds = get_type_hints(section)
+    return {
+        key: _known(value, kinds[key]) if is_dataclass(kinds[key]) else value
+        for key, value in values.items()
+        if key in kinds
+    }
+
+
+def _unknown(values: dict[str, Any], section: type, prefix: str = "") -> list[str]:
+    """The keys, which Hydra's `+key=value` may have added, that the dataclass `section` does not have."""
+    kinds = get_type_hints(section)
+    unknown: list[str] = []
+    for key, value in values.items():
+        if key not in kinds:
+            unknown.append(prefix + key)
+        elif is_dataclass(kinds[key]):
+            unknown += _unknown(value, cast(type, kinds[key]), f"{prefix}{key}.")
+    return unknown
 
 
 def differing_keys(ours: Config, saved: Config) -> list[str]:

@@ -19,6 +19,7 @@ from rich.console import Console
 from endeavour.config import config_folder, run_hydra, to_config
 from endeavour.errors import UserError
 from endeavour.evaluation.results import collect, results_table, sort_rows, write_csv
+from endeavour.redaction import redact
 from endeavour.stages.run_folder import write_json
 from endeavour.stages.train import train
 
@@ -40,7 +41,7 @@ def trial(composed: DictConfig) -> None:
     try:
         train(to_config(composed))
     except Exception as error:
-        write_json(folder / "trial.json", note | {"error": f"{type(error).__name__}: {error}"})
+        write_json(folder / "trial.json", note | {"error": redact(f"{type(error).__name__}: {error}")})
         raise
 
 
@@ -81,7 +82,8 @@ def sweep(overrides: list[str]) -> None:
         assert failure is not None
         raise failure
     if failure is not None:
-        raise UserError(f"a trial failed: {failure}\nthe others are in {folder / 'results.csv'}") from failure
+        kind = UserError if isinstance(failure, UserError) else RuntimeError
+        raise kind(f"a trial failed: {failure}\nthe others are in {folder / 'results.csv'}") from failure
 
 
 def report(folder: Path) -> bool:

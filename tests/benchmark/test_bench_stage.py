@@ -10,6 +10,7 @@ import pytest
 
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.report import TABLES, screen_table
+from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.config import load_config
 from endeavour.errors import UserError
@@ -49,6 +50,16 @@ KEYS = {
         "latency_milliseconds",
     },
     "data": {"corpus", "tokenizer", "pairs", "seconds", "pairs_per_second", "peak_memory"},
+    "scale": {
+        "corpus",
+        "tokenizer",
+        "pairs",
+        "seconds",
+        "pairs_per_second",
+        "peak_memory",
+        "training_start_seconds",
+        "training_start_memory",
+    },
     "growth": {
         "varied",
         "tokens_per_batch",
@@ -73,8 +84,11 @@ def test_a_smoke_run_writes_all_it_promises(
     parallel_files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folders = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}", "device=cpu"]
-    parts = "bench.parts=[training,decoding,data,growth]"
-    config = load_config([*parallel_files, *folders, "bench=smoke", parts, "bench.profile=true", "name=x"])
+    parts = "bench.parts=[training,decoding,data,growth,scale]"
+    size = "tokenizer.vocabulary_size=400"  # the scale part has pairs of its own, with more characters
+    config = load_config(
+        [*parallel_files, *folders, "bench=smoke", parts, size, "bench.profile=true", "name=x"]
+    )
     bench(config)
     folder = tmp_path / "outputs" / "bench" / "x"
     results = json.loads((folder / "bench.json").read_text("utf-8"))
@@ -104,6 +118,14 @@ def test_a_smoke_run_writes_all_it_promises(
     printed = capsys.readouterr()
     assert "target" in printed.out
     assert str(folder) in printed.err.replace("\n", "")
+
+
+def test_the_pairs_of_the_scale_part_are_as_many_as_asked_for_and_the_same_each_time() -> None:
+    pairs = list(many_pairs(10_050, seed=1))
+    assert len(pairs) == 10_050
+    assert len(set(pairs)) > 10_040
+    assert pairs == list(many_pairs(10_050, seed=1))
+    assert all(source and target and "\n" not in source + target for source, target in pairs)
 
 
 def test_start_up_is_timed_in_processes_of_their_own() -> None:
@@ -143,6 +165,7 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
         ("beam_sizes=[0]", "bench.beam_sizes"),
         ("warmup_updates=-1", "bench.warmup_updates"),
         ("decoding_tokens=1", "bench.decoding_tokens"),
+        ("scale_pairs=0", "bench.scale_pairs=0"),
     ],
 )
 def test_what_is_no_benchmark_is_refused_by_key(setting: str, message: str) -> None:

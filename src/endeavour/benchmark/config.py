@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from endeavour.errors import UserError
 
-PARTS = ("training", "decoding", "data", "startup", "growth")
+PARTS = ("training", "decoding", "data", "startup", "growth", "scale")
 OURS = "endeavour"  # how our own rows are called
 REFERENCES = ("torch", "huggingface", "ctranslate2")
 
@@ -41,6 +41,7 @@ class BenchConfig:
     growth_tokens: int
     growth_batches: list[int]
     growth_widths: list[int]
+    scale_pairs: int
     profile: bool
 
     def size(self, name: str) -> BenchSize:
@@ -62,7 +63,7 @@ class BenchConfig:
             if not getattr(self, key):
                 raise UserError(f"bench.{key} is empty: name at least one")
         whole = ("repeats", "tokens_per_batch", "updates", "decoding_sentences", "decoding_batch")
-        for key in (*whole, "latency_sentences", "growth_tokens"):
+        for key in (*whole, "latency_sentences", "growth_tokens", "scale_pairs"):
             if getattr(self, key) < 1:
                 raise UserError(f"bench.{key}={getattr(self, key)}: must be at least 1")
         for key in ("beam_sizes", "growth_batches", "growth_widths"):

@@ -22,6 +22,7 @@ from endeavour.benchmark.growth import draw_growth, measure_growth
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.report import as_markdown, screen_table
+from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup, startup_commands
 from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.trainees import TrainingTask, sized
@@ -71,6 +72,7 @@ def bench(config: Config) -> dict[str, Any]:
         "data": lambda steps: _preparation(config, steps),
         "startup": lambda steps: _startup(config, steps),
         "growth": lambda steps: _growth(config, data, device, folder, steps),
+        "scale": lambda steps: _scale(config, steps),
     }
     for part in config.bench.parts:
         results[part] = _with_bar(console, part, measures[part])
@@ -174,6 +176,19 @@ def _preparation(config: Config, steps: Steps) -> Rows:
         row = measure_preparation(
             config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(folder)
         )
+    done()
+    return [row]
+
+
+def _scale(config: Config, steps: Steps) -> Rows:
+    done = steps(1)
+    row = measure_scale(
+        config.bench.scale_pairs,
+        config.cleaning,
+        config.tokenizer,
+        tokens_per_batch=config.bench.tokens_per_batch,
+        seed=config.seed,
+    )
     done()
     return [row]
 

@@ -46,7 +46,8 @@ def train(config: Config) -> dict[str, Any]:
         )
     device = choose_device(config.device)
     if launched():
-        prepare(config)  # here the others may wait for the one that builds, however long it takes
+        # Here the others may wait for the one that builds, however long it takes.
+        prepare(config, Console(stderr=True, quiet=os.environ["RANK"] != "0"))
     with processes(device, config.training.communication_timeout) as together, ExitStack() as held:
         summary = None
         if together.main:
@@ -66,7 +67,7 @@ def _train(config: Config, together: Processes) -> dict[str, Any]:
     main, device = together.main, together.device
     console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
-    data = prepare(config, console)
+    data = prepare(config, Console(stderr=True, quiet=launched()))
     for split in config.evaluation.splits or []:
         data.lines(split, "source")  # a split that is not there should be known now, not after training
     if main:

@@ -98,6 +98,9 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
     Args:
         device: as chosen by the user; of several CUDA devices each process takes that of its local rank.
         timeout_seconds: for how long one process may keep the others waiting before they give up.
+
+    Raises:
+        ConnectionError: another process ended, or could not be reached for that long.
     """
     if not launched():
         yield Processes(0, 1, device)
@@ -111,5 +114,13 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
     )
     try:
         yield Processes(distributed.get_rank(), distributed.get_world_size(), device)
+    except RuntimeError as error:
+        if isinstance(error, distributed.DistError) or "gloo" in str(error):
+            reason = str(error).splitlines()[0]
+            raise ConnectionError(
+                f"lost contact with another process of this run ({reason})\n"
+                "start all of them again by the same command: the run goes on from its last checkpoint"
+            ) from error
+        raise
     finally:
         distributed.destroy_process_group()

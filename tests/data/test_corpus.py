@@ -28,7 +28,7 @@ def corpus(**changes) -> CorpusConfig:
         "repository": None,
         "revision": None,
         "splits": {},
-        "path_splits": None,
+        "path_files": None,
         "english_column": "en",
         "german_column": "de",
         "train_pairs": None,

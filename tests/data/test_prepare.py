@@ -53,7 +53,7 @@ def write(folder: Path, **splits: list[tuple[str, str]]) -> CorpusConfig:
         repository=None,
         revision=None,
         splits={name: [f"{name}.en", f"{name}.de"] for name in splits},
-        path_splits=None,
+        path_files=None,
         english_column="en",
         german_column="de",
         train_pairs=None,

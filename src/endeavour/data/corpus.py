@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data import hub
-from endeavour.data.files import Pair, read_pairs
+from endeavour.data.files import Pair, read_pairs, require_file
 from endeavour.errors import UserError
 
 Progress = Callable[[str, int, int | None], None]  # (what, done, total or None)
@@ -35,9 +35,9 @@ class CorpusConfig:
     repository: str | None  # hub: the dataset repository, owner/name
     revision: str | None  # hub: the full commit hash
     splits: dict[str, list[str]]  # hub and files: split → its files; an empty list is a split not given
-    path_splits: (
+    path_files: (
         dict[str, list[str]] | None
-    )  # hub: split → its files under `path`, where they differ from `splits`
+    )  # hub: a file in `splits` → the files that hold the same under `path`, where names differ there
     english_column: str | None  # TSV, JSON lines, Parquet: name of the column, "translation.en" if nested
     german_column: str | None
     train_pairs: int | None  # textbook: size of the training split
@@ -131,8 +131,7 @@ class FileHashes:
 
     def of(self, path: Path) -> str:
         """The SHA-256 of a file's content, in hex."""
-        if not path.is_file():
-            raise UserError(f"{path}: no such file")
+        require_file(path)
         state = path.stat()
         key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
         if self._known.get(key, [])[:2] != stamp:
@@ -169,10 +168,12 @@ def check(config: CorpusConfig) -> None:
 
 
 def _split_files(config: CorpusConfig) -> dict[str, list[str]]:
-    named = config.splits
-    if config.path is not None and config.path_splits is not None:
-        named = config.path_splits
-    return {split: names for split, names in named.items() if names}
+    renamed = (config.path_files or {}) if config.path is not None else {}
+    return {
+        split: [file for name in names for file in renamed.get(name, [name])]
+        for split, names in config.splits.items()
+        if names
+    }
 
 
 def _pinned(config: CorpusConfig) -> tuple[str, str]:

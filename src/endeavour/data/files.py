@@ -6,6 +6,7 @@ Every error names the file and the line.
 
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
@@ -38,8 +39,7 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
         UserError: a missing file, column or partner line, invalid UTF-8, invalid JSON, damaged gzip.
     """
     for path in paths:
-        if not path.is_file():
-            raise UserError(f"{path}: no such file")
+        require_file(path)
     columns = (english_column, german_column)
     if all(kind_of(path) in _RECORD_SUFFIXES for path in paths):
         return chain.from_iterable(_read_records(path, columns) for path in paths)
@@ -53,6 +53,16 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
     if kind_of(english) == ".de" or kind_of(german) == ".en":
         raise UserError(f"{english}, {german}: the English file comes first, then the German one")
     return _read_aligned(english, german)
+
+
+def require_file(path: Path) -> None:
+    """Raises `UserError` where `path` is no file that may be read."""
+    if path.is_dir():
+        raise UserError(f"{path}: a folder, not a file")
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
 
 
 def _read_records(path: Path, columns: Pair) -> Iterator[Pair]:
@@ -117,7 +127,8 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
         fields = line.split("\t")
         if len(fields) <= max(first, second):
             raise UserError(
-                f"{path}:{number}: column {max(first, second) + 1} is missing, the line has {len(fields)}"
+                f"{path}:{number}: column {max(first, second) + 1} is missing, the line has {len(fields)}; "
+                "fields are separated by tabs, and a sentence must not hold one"
             )
         yield fields[first], fields[second]
 
@@ -127,8 +138,9 @@ def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
         where = f"{path}:{number}"
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{where}: not a JSON object ({error.msg})") from error
+        except (json.JSONDecodeError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            raise UserError(f"{where}: not a JSON object ({reason}); correct or delete the line") from error
         yield _text(record, columns[0], where), _text(record, columns[1], where)
 
 
@@ -159,7 +171,11 @@ def _text(record: object, column: str, where: str) -> str:
             )
         value = cast("dict[str, Any]", value)[key]
     if not isinstance(value, str):
-        raise UserError(f"{where}: column {column!r} holds {value!r}, not text")
+        shown = f"{value!r:.40}"
+        raise UserError(f"{where}: column {column!r} holds {shown}, not text; correct or delete the line")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise UserError(f"{where}: column {column!r} holds a lone surrogate, which is no valid Unicode text")
+        raise UserError(
+            f"{where}: column {column!r} holds a lone surrogate, which is no valid Unicode text; "
+            "correct or delete the line"
+        )
     return value

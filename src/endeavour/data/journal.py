@@ -25,10 +25,10 @@ class Journal:
         return self.folder / f"{part}.{ending}"
 
     def read(self, part: str) -> dict[str, Any] | None:
-        """What was noted when `part` was done; None if it is not."""
+        """What was noted when `part` was done; None if it is not, or the note is damaged."""
         try:
             return json.loads(self.path(part, "json").read_text("utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return None
 
     def write(self, part: str, content: dict[str, Any]) -> None:

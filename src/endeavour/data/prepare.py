@@ -21,7 +21,7 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import TRAIN, VALIDATION, CorpusConfig, FileHashes, Progress
 from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.files import Pair
-from endeavour.data.prepared import FORMAT, MANIFEST, PreparedData
+from endeavour.data.prepared import FORMAT, MANIFEST, SEAL, PreparedData, seal
 from endeavour.data.report import as_markdown, cleaning_report
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
@@ -155,6 +155,7 @@ def _build(
         _write(partial / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
         _write(partial / "report.md", as_markdown(report, final.name))
         manifest = _manifest(partial, recipe, counts)
+        manifest[SEAL] = seal(manifest)
         _write(partial / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         flush(partial)
         shutil.rmtree(final, ignore_errors=True)  # an unfinished folder somebody made by hand

@@ -11,7 +11,11 @@ from endeavour.data.prepared import PreparedData
 
 
 def prepare(config: Config, console: Console | None = None) -> PreparedData:
-    """Builds the prepared data of `config`, unless it is there, and says where it lies."""
+    """Builds the prepared data of `config`, unless it is there, verifies it, and says where it lies.
+
+    Raises:
+        UserError: the corpus or a setting is wrong, or the data was altered since it was prepared.
+    """
     console = console or Console(stderr=True)
     with progress_bar(console) as progress:
         tasks: dict[str, TaskID] = {}
@@ -33,6 +37,7 @@ def prepare(config: Config, console: Console | None = None) -> PreparedData:
             folder=Path(config.data_folder),
             progress=show,
         )
+    data.verify()
     sizes = ", ".join(f"{split} {counts['pairs']:,}" for split, counts in data.splits.items())
     console.print(f"data: {data.folder} ({sizes} pairs)", markup=False, highlight=False, soft_wrap=True)
     return data

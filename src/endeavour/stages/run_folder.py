@@ -128,7 +128,10 @@ def write_json(path: Path, content: object) -> None:
 def _note_start(folder: Path, device: torch.device) -> None:
     """Adds this start to run.json."""
     path = folder / "run.json"
-    starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    try:
+        starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    except ValueError as error:
+        raise UserError(f"{path}: damaged ({error}); delete it, no run depends on it") from error
     write_json(path, [*starts, describe_start(device)])
 
 

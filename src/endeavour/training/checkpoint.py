@@ -109,9 +109,11 @@ def load_weights(model: Transformer, folder: Path) -> None:
     try:
         model.load_state_dict(load_file(folder / "weights.safetensors"))
     except (OSError, RuntimeError, SafetensorError) as error:
-        reason = str(error).splitlines()[0]
+        # Torch's first line only says that there are errors; the next one names a weight.
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2]).rstrip(".")
         raise UserError(
-            f"{folder / 'weights.safetensors'}: not the weights of this model ({reason})"
+            f"{folder / 'weights.safetensors'}: not the weights of this model ({reason}); "
+            "was the folder copied from another run?"
         ) from error
 
 
@@ -126,9 +128,17 @@ def size_of(model: Transformer) -> int:
 
 
 def average_weights(folders: Sequence[Path]) -> Tensors:
-    """The mean of several model folders' weights, in fp32, parameter by parameter."""
+    """The mean of several model folders' weights, in fp32, parameter by parameter.
+
+    Raises:
+        UserError: a folder was altered; the mean would not show it.
+    """
     mean: Tensors = {}
     for folder in folders:
+        try:
+            verify(folder)
+        except UserError as error:
+            raise UserError(f"{error}\ndelete {folder}, and the same command goes on without it") from error
         for name, tensor in load_file(folder / "weights.safetensors").items():
             part = tensor.float() / len(folders) if tensor.is_floating_point() else tensor
             mean[name] = mean[name] + part if name in mean and tensor.is_floating_point() else part

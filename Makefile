@@ -13,7 +13,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach name,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach name,$(typed),$(call quote,$(name)=$(value $(name))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate export sweep bench test slow check format clean help
+.PHONY: prepare train eval translate compare export sweep bench test slow check format clean help
 
 prepare: $(VENV)/installed  ## obtain, clean and encode a corpus
 	@$(RUN) prepare $(OVERRIDES)
@@ -26,6 +26,9 @@ eval: $(VENV)/installed  ## score a trained model: the same settings as train, o
 
 translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input
 	@$(RUN) translate $(OVERRIDES)
+
+compare: $(VENV)/installed  ## runs="a b": which run is better, by significance tests, and where
+	@$(RUN) compare $(OVERRIDES)
 
 export: $(VENV)/installed  ## a trained model for other programs: format=ctranslate2 or huggingface
 	@$(RUN) export $(OVERRIDES)

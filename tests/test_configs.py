@@ -18,6 +18,7 @@ GROUPS = (
     "training",
     "decoding",
     "evaluation",
+    "compare",
     "tracking",
     "bench",
     "experiment",
@@ -31,7 +32,7 @@ OPTIONS = [
 def test_every_option_composes(group: str, option: str) -> None:
     paths = ["corpus.splits.train=[a.tsv]", "corpus.splits.validation=[b.tsv]"] if option == "files" else []
     config = load_config([f"{group}={option}", *paths])
-    if group not in ("experiment", "cleaning", "training", "evaluation", "bench"):
+    if group not in ("experiment", "cleaning", "training", "evaluation", "compare", "bench"):
         section = getattr(config, group)
         assert getattr(section, "name", option) == option
 

@@ -40,6 +40,7 @@ def make(checkout: Path, *arguments: str) -> str:
         ("train", "train"),
         ("eval", "evaluate"),
         ("translate", "translate"),
+        ("compare", "compare"),
         ("export", "export"),
         ("sweep", "sweep"),
         ("bench", "bench"),
@@ -64,7 +65,10 @@ def test_make_keeps_its_own_variables(checkout: Path) -> None:
 
 def test_every_target_installs_when_pyproject_is_newer(checkout: Path) -> None:
     text = (checkout / "Makefile").read_text()
-    targets = ("prepare", "train", "eval", "translate", "export", "sweep", "bench", "test", "check")
+    targets = (
+        *("prepare", "train", "eval", "translate", "compare", "export", "sweep", "bench"),
+        *("test", "check"),
+    )
     for target in targets:
         assert f"\n{target}: $(VENV)/installed" in text
     plan = make(checkout, "train", "--dry-run", "--what-if=pyproject.toml")
@@ -79,6 +83,7 @@ def test_help_lists_every_target(checkout: Path) -> None:
         "train",
         "eval",
         "translate",
+        "compare",
         "sweep",
         "bench",
         "test",

@@ -14,6 +14,7 @@ endeavour STAGE [key=value …]
   train      prepare, train and evaluate a model; goes on where it was stopped
   evaluate   score a trained model on the test splits (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
+  compare    runs="a b": which run is better, tested for significance, and where; sick outputs
   export     write a trained model for CTranslate2 or Hugging Face: format=…, quantization=…
   sweep      train every combination of listed values, model=tiny,small seed=1,2, and compare
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
@@ -27,6 +28,7 @@ STAGES = {
     "evaluate": "evaluate",
     "eval": "evaluate",
     "translate": "translate",
+    "compare": "compare",
     "export": "export",
     "sweep": "sweep",
     "bench": "bench",
@@ -37,8 +39,8 @@ DEFECT = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
-# Their values are text or file names, never Hydra's grammar.
-LITERAL_KEYS = ("text", "input", "output")
+# Their values are text, file names or names of runs, never Hydra's grammar.
+LITERAL_KEYS = ("text", "input", "output", "runs")
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.beam_search import DecodingConfig
 from endeavour.errors import UserError
+from endeavour.evaluation.compare import CompareConfig
 from endeavour.evaluation.evaluate import EvaluationConfig
 from endeavour.export.formats import FORMATS, QUANTIZATIONS
 from endeavour.model.transformer import ModelConfig
@@ -44,14 +45,19 @@ NOT_PART_OF_A_RUN = (
     "text",
     "input",
     "output",
+    "runs",
+    "split",
     "format",
     "quantization",
     "decoding",
     "evaluation",
+    "compare",
     "tracking",
     "bench",
     "training.restart",
     "training.log_every",
+    "training.communication_timeout",
+    "training.preflight",
 )
 
 
@@ -68,6 +74,8 @@ class Config:
     text: str | None
     input: str | None
     output: str | None
+    runs: str | None
+    split: str | None
     format: str
     quantization: str
     corpus: CorpusConfig
@@ -78,6 +86,7 @@ class Config:
     decoding: DecodingConfig
     validation_decoding: DecodingConfig
     evaluation: EvaluationConfig
+    compare: CompareConfig
     tracking: TrackingConfig
     bench: BenchConfig
 
@@ -123,6 +132,7 @@ def to_config(composed: DictConfig) -> Config:
         config.decoding,
         config.validation_decoding,
         config.evaluation,
+        config.compare,
         config.tracking,
         config.bench,
     ):

@@ -19,18 +19,25 @@ def html_page(title: str, parts: Sequence[str]) -> str:
 
 
 def html_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, flagged: Collection[tuple[int, int]] = ()
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    flagged: Collection[tuple[int, int]] = (),
+    numeric: Collection[int] = (),
 ) -> str:
-    """A table of plain text; the cells at the (row, column) of `flagged` stand out."""
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = ""
-    for number, row in enumerate(rows):
-        cells = (
-            f"<td{' class=flag' if (number, column) in flagged else ''}>{escape(cell)}</td>"
-            for column, cell in enumerate(row)
-        )
-        body += f"<tr>{''.join(cells)}</tr>"
-    return f"<div class='wide'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    """A table of plain text; the cells at the (row, column) of `flagged` stand out, `numeric` columns are aligned."""
+
+    def cells(tag: str, texts: Sequence[str], row: int) -> str:
+        made = ""
+        for column, text in enumerate(texts):
+            classes = ["flag"] * ((row, column) in flagged) + ["number"] * (column in numeric)
+            attribute = f" class='{' '.join(classes)}'" if classes else ""
+            made += f"<{tag}{attribute}>{escape(text)}</{tag}>"
+        return f"<tr>{made}</tr>"
+
+    body = "".join(cells("td", texts, row) for row, texts in enumerate(rows))
+    top = cells("th", head, -1)
+    return f"<div class='wide'><table><thead>{top}</thead><tbody>{body}</tbody></table></div>"
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -73,7 +80,13 @@ svg text.end { text-anchor: end; } svg text.start { text-anchor: start; }
 del, ins { text-decoration: none; border-radius: 3px; padding: 0 .15em; } em { color: var(--soft); }
 del { background: color-mix(in srgb, var(--all) 22%, transparent); }
 ins { background: color-mix(in srgb, var(--bar) 25%, transparent); }
+.bar { fill: var(--bar); }
+.number { text-align: right; } .legend span { margin-right: 1rem; } .legend { color: var(--ink); }
+.legend i { display: inline-block; width: .8em; height: .8em; border-radius: 2px; }
+.run0 { fill: var(--soft); background: var(--soft); } .run1 { fill: var(--bar); background: var(--bar); }
+.run2 { fill: var(--all); background: var(--all); } .run3 { fill: #7a5fa8; background: #7a5fa8; }
+.run4 { fill: #4f9a57; background: #4f9a57; } .run5 { fill: #b8963a; background: #b8963a; }
 .flag { color: var(--all); font-weight: 600; }
-.bar { fill: var(--bar); } .thin { opacity: .4; } .grid { stroke: var(--line); }
+.thin { opacity: .4; } .grid { stroke: var(--line); }
 .all { stroke: var(--all); stroke-dasharray: 5 4; } .frame { fill: none; stroke: var(--line); }
 """

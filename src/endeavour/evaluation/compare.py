@@ -1,0 +1,223 @@
+"""Two or more systems' translations of one test set, compared: from lines of text to figures.
+
+Knows sentences, scores and training words; not which folders they lie in, and not how a report looks. The first
+system is the baseline, against which all others are tested.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from endeavour.errors import UserError
+from endeavour.evaluation.metrics import (
+    MIN_BOOTSTRAP_SAMPLES,
+    bleu_by_source_length,
+    group_rows,
+    part_bleu,
+    sentence_scores,
+)
+from endeavour.evaluation.rates import OutputRates, out_of_the_ordinary, output_rates
+from endeavour.evaluation.significance import MetricTest, paired_tests
+from endeavour.evaluation.words import FREQUENCY_EDGES, TrainingText, rarest, word_f1_by_frequency
+
+REFERENCES = "references"  # as a column beside the systems
+
+
+@dataclass(kw_only=True)
+class CompareConfig:
+    """Values and their meaning: conf/compare/default.yaml."""
+
+    bootstrap_samples: int
+    randomization_trials: int
+    seed: int
+    sentences: int
+
+    def check(self) -> None:
+        """Raises `UserError`, naming the key, for values that make no test."""
+        if self.bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
+            raise UserError(
+                f"compare.bootstrap_samples={self.bootstrap_samples}: "
+                f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
+            )
+        for key in ("randomization_trials", "seed"):
+            if getattr(self, key) < 1:
+                raise UserError(f"compare.{key}={getattr(self, key)}: must be at least 1")
+        if self.sentences < 0:
+            raise UserError(f"compare.sentences={self.sentences}: must not be negative")
+
+
+@dataclass(frozen=True)
+class System:
+    """One run's translations, and the settings they were made with, to be shown."""
+
+    name: str
+    hypotheses: Sequence[str]
+    settings: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of the test set: which, how many sentences (or reference words), and each system's figure there."""
+
+    label: str
+    count: int
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sentence on which two systems differ: line number from 1, texts, and both sentence chrF2 (0–100)."""
+
+    line: int
+    source: str
+    reference: str
+    baseline: str
+    hypothesis: str
+    baseline_chrf: float
+    chrf: float
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One system against the baseline, sentence by sentence, by sentence chrF2."""
+
+    system: str
+    better: int
+    equal: int
+    worse: int
+    most_better: list[Difference]
+    most_worse: list[Difference]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    title: str
+    systems: list[str]  # baseline first
+    sentences: int
+    tests: list[MetricTest]
+    bleu_by_source_length: list[Slice]
+    # By occurrences in the training text; None without one.
+    bleu_by_rarest_source_word: list[Slice] | None
+    word_f1_by_frequency: list[Slice] | None
+    contests: list[Contest]
+    rates: dict[str, OutputRates]  # of each system, and of the references
+    strange_rates: dict[str, list[str]]  # system → names of rates out of the ordinary
+    settings: dict[str, Mapping[str, object]]
+    notes: list[str]
+
+
+def compare_systems(
+    systems: Sequence[System],
+    *,
+    title: str,
+    sources: Sequence[str],
+    references: Sequence[str],
+    training: TrainingText | None,
+    config: CompareConfig,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """Every figure of the comparison; the same input gives the same result.
+
+    `training` is what the systems learned from; without it there are no figures by word frequency and none of
+    unseen characters. `notes` are handed on.
+
+    Raises:
+        UserError: the line counts differ, or there are no lines.
+    """
+    tests = paired_tests(
+        [(system.name, system.hypotheses) for system in systems],
+        references,
+        bootstrap_samples=config.bootstrap_samples,
+        randomization_trials=config.randomization_trials,
+        seed=config.seed,
+    )
+    known = None if training is None else training.target_characters
+    columns = {system.name: system.hypotheses for system in systems} | {REFERENCES: references}
+    rates = {
+        name: output_rates(sources, lines, references, known_characters=known)
+        for name, lines in columns.items()
+    }
+    normal = rates[REFERENCES]
+    names = [system.name for system in systems]
+    return Comparison(
+        title=title,
+        systems=names,
+        sentences=len(references),
+        tests=tests,
+        bleu_by_source_length=_by_length(systems, sources, references),
+        bleu_by_rarest_source_word=training and _by_rarest(systems, sources, references, training),
+        word_f1_by_frequency=training and _word_f1(systems, references, training),
+        contests=_contests(systems, sources, references, config.sentences),
+        rates=rates,
+        strange_rates={
+            name: out_of_the_ordinary(rates[name], normal, sentences=len(references)) for name in names
+        },
+        settings={system.name: system.settings for system in systems},
+        notes=list(notes),
+    )
+
+
+def _by_length(systems: Sequence[System], sources: Sequence[str], references: Sequence[str]) -> list[Slice]:
+    columns = [bleu_by_source_length(sources, system.hypotheses, references) for system in systems]
+    return [
+        Slice(buckets[0].label, buckets[0].sentences, [bucket.bleu for bucket in buckets])
+        for buckets in zip(*columns, strict=True)
+    ]
+
+
+def _by_rarest(
+    systems: Sequence[System], sources: Sequence[str], references: Sequence[str], training: TrainingText
+) -> list[Slice]:
+    """BLEU of the sentences by how often the training text has their rarest source word."""
+    slices: list[Slice] = []
+    occurrences = [rarest(source, training.source) for source in sources]
+    for low, high, rows in group_rows(occurrences, FREQUENCY_EDGES):
+        wanted = [references[row] for row in rows]
+        values = [part_bleu([system.hypotheses[row] for row in rows], wanted) for system in systems]
+        slices.append(Slice(_range(low, high), len(rows), values))
+    return slices
+
+
+def _word_f1(systems: Sequence[System], references: Sequence[str], training: TrainingText) -> list[Slice]:
+    columns = [word_f1_by_frequency(system.hypotheses, references, training.target) for system in systems]
+    return [
+        Slice(
+            _range(buckets[0].lowest, buckets[0].highest),
+            buckets[0].words,
+            [100 * bucket.f1 for bucket in buckets],
+        )
+        for buckets in zip(*columns, strict=True)
+    ]
+
+
+def _range(low: int, high: int | None) -> str:
+    if high is None:
+        return f"{low}+"
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def _contests(
+    systems: Sequence[System], sources: Sequence[str], references: Sequence[str], count: int
+) -> list[Contest]:
+    """Each system against the first; of equal differences the longer source comes first, as it shows more."""
+    scores = [sentence_scores(system.hypotheses, references) for system in systems]
+    contests: list[Contest] = []
+    for system, chrf in zip(systems[1:], scores[1:], strict=True):
+        differences = [
+            Difference(
+                row + 1,
+                sources[row],
+                references[row],
+                systems[0].hypotheses[row],
+                system.hypotheses[row],
+                scores[0][row],
+                chrf[row],
+            )
+            for row in range(len(references))
+        ]
+        better = [one for one in differences if one.chrf > one.baseline_chrf]
+        worse = [one for one in differences if one.chrf < one.baseline_chrf]
+        for found in (better, worse):
+            found.sort(key=lambda one: (-abs(one.chrf - one.baseline_chrf), -len(one.source)))
+        equal = len(differences) - len(better) - len(worse)
+        contests.append(Contest(system.name, len(better), equal, len(worse), better[:count], worse[:count]))
+    return contests

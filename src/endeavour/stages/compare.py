@@ -1,0 +1,146 @@
+"""The compare stage: what several runs' evaluations of one test set say about which run is better.
+
+    <output_folder>/comparisons/<run>-vs-<run>/<evaluation>/    comparison.json, report.md, report.html
+It reads what evaluation wrote; nothing is decoded anew.
+"""
+
+import hashlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from endeavour.config import Config
+from endeavour.errors import UserError
+from endeavour.evaluation.compare import Comparison, System, compare_systems
+from endeavour.evaluation.compare_page import as_html, as_markdown
+from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
+from endeavour.evaluation.report import flatten, write_atomically
+from endeavour.evaluation.words import TrainingText
+from endeavour.stages.evaluated import (
+    Evaluated,
+    eval_command,
+    find_evaluations,
+    lines_of,
+    prepared_of,
+    read_lines,
+)
+from endeavour.stages.prepare import progress_bar
+from endeavour.stages.run_folder import write_json
+
+LONGEST_NAME = 150  # of a comparison's folder; file systems take 255 bytes
+
+
+def compare(config: Config) -> Comparison:
+    """Compares the runs that `config.runs` names, the first being the baseline; prints and writes the result.
+
+    Raises:
+        UserError: a run or its evaluation is not there, or two were not made on the same test set.
+    """
+    evaluated = find_evaluations(config)
+    console = Console(stderr=True)
+    baseline, *others = evaluated
+    sources, references = (lines_of(baseline, side, config) for side in ("sources", "references"))
+    for other in others:
+        _check_same_test_set(baseline, other, (sources, references), config)
+    systems = [_system(one, len(references), config) for one in evaluated]
+    names = [one.name for one in evaluated]
+    title = " vs. ".join(names) if len(names) < 4 else f"{names[0]} vs. {len(names) - 1} others"
+    with progress_bar(console) as progress:
+        task = progress.add_task("reading the training text", total=None)
+        training = _training_text(baseline, config)
+        progress.update(task, total=1, completed=1)
+        progress.add_task("testing", total=None)
+        comparison = compare_systems(
+            systems,
+            title=f"{title}: {baseline.folder.name}",
+            sources=sources,
+            references=references,
+            training=training,
+            config=config.compare,
+            notes=[_training_note(baseline, training)],
+        )
+    folder = _result_folder(config, evaluated)
+    _write(folder, comparison)
+    _print(comparison, folder)
+    return comparison
+
+
+def _check_same_test_set(
+    baseline: Evaluated, other: Evaluated, wanted: tuple[list[str], list[str]], config: Config
+) -> None:
+    for column, lines in zip(("sources", "references"), wanted, strict=True):
+        theirs = lines_of(other, column, config)
+        if theirs != lines:
+            pairs = enumerate(zip(lines, theirs, strict=False), start=1)
+            line = next((number for number, (one, two) in pairs if one != two), None)
+            where = f"{len(lines)} and {len(theirs)} lines" if line is None else f"line {line} differs"
+            raise UserError(
+                f"{baseline.name} and {other.name} were evaluated on different {column} ({where}): "
+                "only outputs for the same test set can be compared"
+            )
+
+
+def _system(one: Evaluated, sentences: int, config: Config) -> System:
+    hypotheses = read_lines(one.folder / "hypotheses.txt")
+    if len(hypotheses) != sentences:
+        raise UserError(
+            f"{one.folder / 'hypotheses.txt'} has {len(hypotheses)} lines for {sentences} references: "
+            f"run `{eval_command(one.run, config)}`"
+        )
+    record: dict[str, Any] = json.loads((one.folder / "scores.json").read_text("utf-8"))
+    settings = flatten({key: record[key] for key in ("decoding", "model")})
+    return System(one.name, hypotheses, settings)
+
+
+def _training_text(one: Evaluated, config: Config) -> TrainingText | None:
+    data = prepared_of(one, config)
+    if data is None or not (data.folder / "text" / "train").is_dir():
+        return None
+    # Imported here: `datasets` takes seconds to import.
+    from endeavour.data.tables import read_tables
+
+    training = TrainingText()
+    for pairs in read_tables(data.folder / "text" / "train"):
+        training.add(pairs)
+    return training
+
+
+def _training_note(one: Evaluated, training: TrainingText | None) -> str:
+    if training is None:
+        return (
+            f"The prepared data of {one.name} are not at hand, so there are no figures by word frequency and "
+            "none of unseen characters; `endeavour prepare` with the run's settings makes them."
+        )
+    return f"Word frequencies are those in the training text of {one.name}, cased."
+
+
+def _result_folder(config: Config, evaluated: list[Evaluated]) -> Path:
+    name = "-vs-".join(one.name.replace("/", "_") for one in evaluated)
+    if len(name.encode()) > LONGEST_NAME:
+        name = f"{len(evaluated)}-runs-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return Path(config.output_folder) / "comparisons" / name / evaluated[0].folder.name
+
+
+def _write(folder: Path, comparison: Comparison) -> None:
+    """Each file whole or not at all; comparison.json last."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "report.md", as_markdown(comparison))
+        write_atomically(folder / "report.html", as_html(comparison))
+        write_json(folder / "comparison.json", asdict(comparison))
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written ({error.strerror}): choose another output_folder"
+        ) from error
+
+
+def _print(comparison: Comparison, folder: Path) -> None:
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    for figures in figure_tables(comparison):
+        console.print(screen_table(figures))
+    for line in (strange_line(comparison), *comparison.notes, f"report: {folder / 'report.html'}"):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

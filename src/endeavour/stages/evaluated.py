@@ -1,0 +1,162 @@
+"""Evaluations that lie in run folders: found by the names of runs, and read; made by `evaluate`, never here.
+
+A name is a run's, below the output folder, or that of an evaluation's own folder, `NAME/evaluation/test-greedy`,
+so that two decodings of one run can be told apart.
+"""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from endeavour.config import Config, read_config
+from endeavour.data.prepare import find_prepared
+from endeavour.data.prepared import PreparedData
+from endeavour.errors import UserError
+from endeavour.stages.engines import evaluation_name
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A finished evaluation: how it is called here, its run's folder, and its own."""
+
+    name: str
+    run: Path
+    folder: Path
+
+
+def split_names(text: str | None) -> list[str]:
+    """The names in `a b`, `a,b` or `[a, b]`; a name with a space or comma in it stands in quotes.
+
+    Raises `UserError` where there are not two.
+    """
+    words = (text or "").strip()
+    if words.startswith("[") and words.endswith("]"):
+        words = words[1:-1]
+    reader = shlex.shlex(words, posix=True)
+    reader.whitespace, reader.whitespace_split, reader.commenters, reader.escape = " ,\t\n", True, "", ""
+    try:
+        names = list(reader)
+    except ValueError as error:
+        raise UserError(f"runs={text}: a quote that is not closed") from error
+    if len(names) < 2:
+        raise UserError('compare needs two runs or more, the first being the baseline: runs="NAME NAME"')
+    return names
+
+
+def find_evaluations(config: Config) -> list[Evaluated]:
+    """Each name as a run's evaluation by the split and decoding of `config`, or as an evaluation's own folder."""
+    root = Path(config.output_folder)
+    paths = [root / _below(name, root) for name in split_names(config.runs)]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise UserError(f"runs={config.runs}: {path.relative_to(root)} is named twice")
+    runs = [path for path in paths if path.parent.name != "evaluation"]
+    for path in runs:
+        if not (path / "config.yaml").is_file() and not (path / "evaluation").is_dir():
+            there = sorted(str(found.parent.relative_to(root)) for found in root.glob("**/evaluation"))
+            known = f"evaluated runs: {', '.join(there)}" if there else "no run was evaluated yet"
+            raise UserError(f"there is no run {path.relative_to(root)} in {root} ({known})")
+    name = evaluation_name(config, config.split or _first_split(config, runs)) if runs else ""
+    found: list[Evaluated] = []
+    for path in paths:
+        if path in runs:
+            one = Evaluated(str(path.relative_to(root)), path, path / "evaluation" / name)
+        else:
+            run = path.parents[1]
+            one = Evaluated(f"{run.relative_to(root)}/{path.name}", run, path)
+        _require(one.run, one.folder.name, config)
+        found.append(one)
+    return found
+
+
+def _below(name: str, root: Path) -> Path:
+    """A run's path below the output folder, with which what the shell completes begins."""
+    path = Path(name)
+    if path.is_relative_to(root):
+        path = path.relative_to(root)
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise UserError(f"runs: {name} must name a run below output_folder ({root})")
+    return path
+
+
+def _first_split(config: Config, runs: list[Path]) -> str:
+    """The first split, by name, that all runs were evaluated on with this decoding; validation if no other."""
+    suffix = evaluation_name(config, "")
+    splits = [
+        {
+            path.parent.name.removesuffix(suffix)
+            for path in run.glob("evaluation/*/scores.json")
+            if path.parent.name.endswith(suffix)
+        }
+        for run in runs
+    ]
+    common = sorted(set[str].intersection(*splits), key=lambda split: (split == "validation", split))
+    if common:
+        return common[0]
+    for run, there in zip(runs, splits, strict=True):
+        if not there:
+            _require(run, f"*{suffix}", config)
+    listing = "; ".join(
+        f"{run.name}: {', '.join(sorted(there))}" for run, there in zip(runs, splits, strict=True)
+    )
+    raise UserError(f"the runs were evaluated on no split in common ({listing}): choose one with split=…")
+
+
+def _require(run: Path, name: str, config: Config) -> None:
+    """Raises `UserError` where the run has no finished evaluation of that name, with the command that makes it."""
+    if (run / "evaluation" / name / "scores.json").is_file():
+        return
+    there = sorted(path.parent.name for path in run.glob("evaluation/*/scores.json"))
+    raise UserError(
+        f"{run} has no evaluation {name} (there is: {', '.join(there) or 'none'}): run `{eval_command(run, config)}`"
+    )
+
+
+def eval_command(run: Path, config: Config) -> str:
+    """The command that evaluates a run the way this comparison wants it."""
+    kept = ("decoding", "quantization=", "output_folder=", "data_folder=")
+    arguments = [f"name={run.relative_to(config.output_folder)}"]
+    arguments += [argument for argument in sys.argv[1:] if argument.startswith(kept)]
+    if config.split is not None:
+        arguments.append(f"evaluation.splits=[{config.split}]")
+    return shlex.join(["endeavour", "eval", *arguments])
+
+
+def lines_of(one: Evaluated, column: str, config: Config) -> list[str]:
+    """The `sources` or `references` of an evaluation; of one made before it kept them, from the prepared data."""
+    path = one.folder / f"{column}.txt"
+    if path.is_file():
+        return read_lines(path)
+    data = prepared_of(one, config)
+    splits = [] if data is None else [data.validation_split, *data.test_splits]
+    named = [split for split in splits if one.folder.name.startswith(f"{split}-")]
+    if data is None or not named:
+        raise UserError(
+            f"{path} is missing, and so are the prepared data: run `{eval_command(one.run, config)}`"
+        )
+    return data.lines(max(named, key=len), {"sources": "source", "references": "target"}[column])
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file of an evaluation, one a sentence. Raises `UserError` where it is missing."""
+    if not path.is_file():
+        raise UserError(f"{path} is missing: evaluate that run again")
+    return path.read_bytes().decode().split("\n")[:-1]
+
+
+def prepared_of(one: Evaluated, config: Config) -> PreparedData | None:
+    """The prepared data of a run, where they are at hand."""
+    if not (one.run / "config.yaml").is_file():
+        return None
+    trained = read_config(one.run / "config.yaml", newer=config)
+    try:
+        return find_prepared(
+            corpus=trained.corpus,
+            cleaning=trained.cleaning,
+            tokenizer=trained.tokenizer,
+            direction=trained.direction,
+            folder=Path(config.data_folder),
+        )
+    except UserError:  # its inputs are gone; they are not needed for the rest
+        return None

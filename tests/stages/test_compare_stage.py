@@ -1,0 +1,275 @@
+"""The compare stage on evaluation folders made by hand: what it finds, refuses, prints and writes."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from endeavour.__main__ import main, quote_literal
+from endeavour.config import load_config, save_config
+from endeavour.data.tables import read_tables
+from endeavour.errors import UserError
+from endeavour.evaluation.metrics import score
+from endeavour.evaluation.report import write_report
+from endeavour.stages.compare import compare
+from endeavour.stages.evaluated import split_names
+from endeavour.stages.prepare import prepare
+
+SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
+REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]
+BAD = [line.replace("Hund", "hund").replace("sieht", "findet") for line in REFERENCES]
+QUICK = ["compare.bootstrap_samples=40", "compare.randomization_trials=50"]
+
+
+def evaluated(
+    outputs: Path,
+    run: str,
+    hypotheses: list[str],
+    *,
+    name: str = "test-beam",
+    sources: list[str] = SOURCES,
+    references: list[str] = REFERENCES,
+) -> Path:
+    folder = outputs / run / "evaluation" / name
+    write_report(
+        folder,
+        title=name,
+        sources=sources,
+        hypotheses=hypotheses,
+        references=references,
+        scores=score(hypotheses, references, bootstrap_samples=40, seed=1),
+        decoding={"name": "beam"},
+        model={"run": run},
+        seed=1,
+    )
+    return folder
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    """Two runs, evaluated on `test` with beam search, the second one better."""
+    folder = tmp_path / "outputs"
+    evaluated(folder, "a", BAD)
+    evaluated(folder, "b", REFERENCES)
+    return folder
+
+
+def run(monkeypatch: pytest.MonkeyPatch, outputs: Path, *arguments: str) -> int:
+    folders = [f"output_folder={outputs}", f"data_folder={outputs.parent / 'data'}"]
+    monkeypatch.setattr(sys, "argv", ["endeavour", "compare", *folders, *QUICK, *arguments])
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        os.environ.pop("HYDRA_FULL_ERROR", None)
+    return 0
+
+
+@pytest.mark.parametrize(
+    "text", ["a b/c", "a,b/c", "a, b/c", "[a,b/c]", "[a, b/c]", " a  b/c ", "'a' \"b/c\""]
+)
+def test_runs_may_be_written_as_one_likes(text: str) -> None:
+    assert split_names(load_config([quote_literal(f"runs={text}")]).runs) == ["a", "b/c"]
+
+
+def test_a_name_with_a_space_stands_in_quotes() -> None:
+    assert split_names("'my run' \"a,b\" c:\\d") == ["my run", "a,b", "c:\\d"]
+
+
+@pytest.mark.parametrize("text", [None, "", "a", "[]"])
+def test_fewer_than_two_runs_are_refused(text: str | None) -> None:
+    with pytest.raises(UserError, match="two runs or more"):
+        split_names(text)
+
+
+def test_the_comparison_is_printed_and_written_whole(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, outputs, "runs=a b") == 0
+    folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
+    assert sorted(path.name for path in folder.iterdir()) == ["comparison.json", "report.html", "report.md"]
+    record = json.loads((folder / "comparison.json").read_text("utf-8"))
+    assert set(record) == {
+        "title",
+        "systems",
+        "sentences",
+        "tests",
+        "bleu_by_source_length",
+        "bleu_by_rarest_source_word",
+        "word_f1_by_frequency",
+        "contests",
+        "rates",
+        "strange_rates",
+        "settings",
+        "notes",
+    }
+    assert record["systems"] == ["a", "b"]
+    assert set(record["rates"]) == {"a", "b", "references"}
+    bleu = record["tests"][0]["systems"][1]
+    assert bleu["difference"] > 0
+    assert bleu["p_bootstrap"] < 0.05
+    assert "seed:12345" in record["tests"][0]["bootstrap_signature"]
+    printed = capsys.readouterr().out
+    for part in ("BLEU", "chrF2", "p bootstrap", "report.html", "Out of the ordinary", "not at hand"):
+        assert part in printed
+    first = (folder / "comparison.json").read_bytes()
+    assert run(monkeypatch, outputs, "runs=[a,b]") == 0
+    assert (folder / "comparison.json").read_bytes() == first
+
+
+def test_paths_that_a_shell_completes_are_runs_too(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, outputs, f"runs={outputs}/a/ {outputs}/b/") == 0
+    assert (outputs / "comparisons" / "a-vs-b" / "test-beam" / "report.md").is_file()
+
+
+def test_two_decodings_of_one_run_are_compared_by_their_folders(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated(outputs, "a", REFERENCES, name="test-greedy")
+    assert run(monkeypatch, outputs, "runs=a a/evaluation/test-greedy") == 0
+    folder = outputs / "comparisons" / "a-vs-a_test-greedy" / "test-beam"
+    record = json.loads((folder / "comparison.json").read_text("utf-8"))
+    assert record["systems"] == ["a", "a/test-greedy"]
+    assert record["tests"][0]["systems"][1]["difference"] > 0
+
+
+def test_split_and_decoding_choose_the_evaluation(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("validation-greedy", "news-greedy"):
+        for one in ("a", "b"):
+            evaluated(outputs, one, REFERENCES, name=name)
+    assert run(monkeypatch, outputs, "runs=a b", "decoding=greedy") == 0
+    assert run(monkeypatch, outputs, "runs=a b", "decoding=greedy", "split=validation") == 0
+    assert sorted(path.name for path in (outputs / "comparisons" / "a-vs-b").iterdir()) == [
+        "news-greedy",
+        "validation-greedy",
+    ]
+
+
+def test_words_are_counted_in_the_training_text_where_it_is(
+    parallel_files: list[str], folders: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config([*parallel_files, *folders])
+    for one in ("a", "b"):
+        save_config(config, outputs / one / "config.yaml")
+    assert run(monkeypatch, outputs, "runs=a b") == 0
+    folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
+    assert json.loads((folder / "comparison.json").read_text("utf-8"))["word_f1_by_frequency"] is None
+    assert not (outputs.parent / "data").exists()  # comparing prepares nothing
+
+    data = prepare(config)
+    pairs = [pair for batch in read_tables(data.folder / "text" / "train") for pair in batch]
+    assert len(pairs) == data.splits["train"]["pairs"]
+    assert run(monkeypatch, outputs, "runs=a b") == 0
+    record = json.loads((folder / "comparison.json").read_text("utf-8"))
+    assert {part["label"] for part in record["bleu_by_rarest_source_word"]} == {"0"}  # the numbers
+    assert sum(part["count"] for part in record["word_f1_by_frequency"]) == 8 * 30
+    assert record["rates"]["b"]["unseen_characters"] == 1  # the numbers again
+
+
+def test_an_evaluation_from_before_it_kept_its_references_is_read_beside_the_prepared_data(
+    parallel_files: list[str], folders: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config([*parallel_files, *folders])
+    data = prepare(config)
+    references = data.lines("test", "target")
+    for one, hypotheses in (("a", ["nichts"] * 30), ("b", references)):
+        folder = evaluated(
+            outputs, one, hypotheses, sources=data.lines("test", "source"), references=references
+        )
+        save_config(config, outputs / one / "config.yaml")
+        for name in ("sources.txt", "references.txt"):
+            (folder / name).unlink()
+    assert run(monkeypatch, outputs, "runs=a b") == 0
+    record = outputs / "comparisons" / "a-vs-b" / "test-beam" / "comparison.json"
+    assert json.loads(record.read_text("utf-8"))["tests"][0]["systems"][1]["value"] == pytest.approx(100)
+
+
+def test_many_long_names_get_a_folder_all_the_same(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{'x' * 60}{number}" for number in range(4)]
+    for name in names:
+        evaluated(outputs, name, BAD)
+    assert run(monkeypatch, outputs, f"runs={' '.join(names)}") == 0
+    (folder,) = (outputs / "comparisons").iterdir()
+    assert folder.name.startswith("4-runs-")
+
+
+def _error(monkeypatch: pytest.MonkeyPatch, outputs: Path, *arguments: str) -> str:
+    overrides = [f"output_folder={outputs}", *QUICK, *map(quote_literal, arguments)]
+    monkeypatch.setattr(sys, "argv", ["endeavour compare", *overrides])
+    with pytest.raises(UserError) as caught:
+        compare(load_config(overrides))
+    assert not (outputs / "comparisons").exists()
+    return str(caught.value)
+
+
+def test_a_run_that_is_not_there(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = _error(monkeypatch, outputs, "runs=a c")
+    assert message == f"there is no run c in {outputs} (evaluated runs: a, b)"
+
+
+def test_an_evaluation_that_is_not_there_with_the_command_that_makes_it(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = _error(monkeypatch, outputs, "runs=a b", "split=news", "decoding=greedy")
+    assert message == (
+        f"{outputs / 'a'} has no evaluation news-greedy (there is: test-beam): run "
+        f"`endeavour eval name=a output_folder={outputs} decoding=greedy 'evaluation.splits=[news]'`"
+    )
+    message = _error(monkeypatch, outputs, "runs=a b", "decoding=greedy")
+    assert message == (
+        f"{outputs / 'a'} has no evaluation *-greedy (there is: test-beam): run "
+        f"`endeavour eval name=a output_folder={outputs} decoding=greedy`"
+    )
+
+
+def test_no_split_in_common(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated(outputs, "c", REFERENCES, name="news-beam")
+    message = _error(monkeypatch, outputs, "runs=a c")
+    assert message == (
+        "the runs were evaluated on no split in common (a: test; c: news): choose one with split=…"
+    )
+
+
+def test_other_references(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = [*REFERENCES[:4], "anders", *REFERENCES[5:]]
+    evaluated(outputs, "c", REFERENCES, references=changed)
+    message = _error(monkeypatch, outputs, "runs=a c")
+    assert message == (
+        "a and c were evaluated on different references (line 5 differs): "
+        "only outputs for the same test set can be compared"
+    )
+    evaluated(outputs, "c", REFERENCES[:9], sources=SOURCES[:9], references=REFERENCES[:9])
+    assert "different sources (30 and 9 lines)" in _error(monkeypatch, outputs, "runs=a c")
+
+
+def test_a_line_too_few(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = outputs / "b" / "evaluation" / "test-beam" / "hypotheses.txt"
+    path.write_text("".join(f"{line}\n" for line in REFERENCES[:-1]))
+    message = _error(monkeypatch, outputs, "runs=a b")
+    assert message == (
+        f"{path} has 29 lines for 30 references: run `endeavour eval name=b output_folder={outputs}`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ("a a", "runs=a a: a is named twice"),
+        ("a ../a", "runs: ../a must name a run below output_folder"),
+        ("a /etc", "runs: /etc must name a run below output_folder"),
+        ("a 'b", "runs=a 'b: a quote that is not closed"),
+    ],
+)
+def test_names_that_name_nothing(
+    runs: str, message: str, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _error(monkeypatch, outputs, f"runs={runs}").startswith(message)
+
+
+def test_nothing_evaluated_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = _error(monkeypatch, tmp_path / "nowhere", "runs=a b")
+    assert message == f"there is no run a in {tmp_path / 'nowhere'} (no run was evaluated yet)"

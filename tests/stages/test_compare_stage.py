@@ -2,13 +2,15 @@
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from endeavour.__main__ import main, quote_literal
-from endeavour.config import load_config, save_config
+from endeavour.config import Config, load_config, save_config
+from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import score
@@ -54,6 +56,14 @@ def outputs(tmp_path: Path) -> Path:
     evaluated(folder, "a", BAD)
     evaluated(folder, "b", REFERENCES)
     return folder
+
+
+def as_trained(folder: Path, config: Config, data: PreparedData) -> None:
+    """Gives a run what tells on which data it was trained."""
+    (folder / "model").mkdir(exist_ok=True)
+    save_config(config, folder / "config.yaml")
+    for name in ("source.model", "target.model"):
+        shutil.copy(data.folder / name, folder / "model")
 
 
 def run(monkeypatch: pytest.MonkeyPatch, outputs: Path, *arguments: str) -> int:
@@ -152,15 +162,14 @@ def test_split_and_decoding_choose_the_evaluation(outputs: Path, monkeypatch: py
 def test_words_are_counted_in_the_training_text_where_it_is(
     parallel_files: list[str], folders: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = load_config([*parallel_files, *folders])
-    for one in ("a", "b"):
-        save_config(config, outputs / one / "config.yaml")
-    assert run(monkeypatch, outputs, "runs=a b") == 0
     folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
-    assert json.loads((folder / "comparison.json").read_text("utf-8"))["word_f1_by_frequency"] is None
-    assert not (outputs.parent / "data").exists()  # comparing prepares nothing
-
+    config = load_config([*parallel_files, *folders])
     data = prepare(config)
+    as_trained(outputs / "a", load_config([*parallel_files, *folders, "direction=de-en"]), data)
+    assert run(monkeypatch, outputs, "runs=a b") == 0  # the same joint vocabulary, but the sides are swapped
+    assert json.loads((folder / "comparison.json").read_text("utf-8"))["word_f1_by_frequency"] is None
+
+    as_trained(outputs / "a", config, data)
     pairs = [pair for batch in read_tables(data.folder / "text" / "train") for pair in batch]
     assert len(pairs) == data.splits["train"]["pairs"]
     assert run(monkeypatch, outputs, "runs=a b") == 0
@@ -177,10 +186,10 @@ def test_an_evaluation_from_before_it_kept_its_references_is_read_beside_the_pre
     data = prepare(config)
     references = data.lines("test", "target")
     for one, hypotheses in (("a", ["nichts"] * 30), ("b", references)):
+        as_trained(outputs / one, config, data)
         folder = evaluated(
             outputs, one, hypotheses, sources=data.lines("test", "source"), references=references
         )
-        save_config(config, outputs / one / "config.yaml")
         for name in ("sources.txt", "references.txt"):
             (folder / name).unlink()
     assert run(monkeypatch, outputs, "runs=a b") == 0
@@ -244,6 +253,16 @@ def test_other_references(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     evaluated(outputs, "c", REFERENCES[:9], sources=SOURCES[:9], references=REFERENCES[:9])
     assert "different sources (30 and 9 lines)" in _error(monkeypatch, outputs, "runs=a c")
+
+
+def test_neither_references_nor_prepared_data(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = outputs / "a" / "evaluation" / "test-beam" / "sources.txt"
+    path.unlink()
+    message = _error(monkeypatch, outputs, "runs=a b")
+    assert message == (
+        f"{path} is missing, and so are the prepared data: run "
+        f"`endeavour eval name=a output_folder={outputs}`"
+    )
 
 
 def test_a_line_too_few(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

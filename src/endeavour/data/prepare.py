@@ -58,47 +58,6 @@ def prepare(
     root = folder / "prepared"
     root.mkdir(parents=True, exist_ok=True)
     hashes = FileHashes(root / ".hashes.json")
-    recipe = _recipe(corpus, cleaning, tokenizer, direction, hashes)
-    hashes.save()
-    final = _folder_of(root, recipe)
-    if not (final / MANIFEST).is_file():
-        with FileLock(root / f".{final.name}.lock"):
-            if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
-                progress("obtain the corpus", 0, None)
-                splits = _directed(
-                    corpora.load_splits(corpus, hub_cache=hub_cache, progress=progress), direction
-                )
-                _build(final, splits, recipe, cleaning, tokenizer, progress)
-    return PreparedData.open(final)
-
-
-def find_prepared(
-    *,
-    corpus: CorpusConfig,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
-    direction: str,
-    folder: Path,
-) -> PreparedData | None:
-    """What `prepare` built of these settings, if it did; builds and writes nothing.
-
-    Raises:
-        UserError: an input is missing, or what was built is damaged.
-    """
-    root = folder / "prepared"
-    recipe = _recipe(corpus, cleaning, tokenizer, direction, FileHashes(root / ".hashes.json"))
-    final = _folder_of(root, recipe)
-    return PreparedData.open(final) if (final / MANIFEST).is_file() else None
-
-
-def _recipe(
-    corpus: CorpusConfig,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
-    direction: str,
-    hashes: FileHashes,
-) -> dict[str, Any]:
-    """All that the prepared data depend on, and its digest."""
     recipe = {
         "format": FORMAT,
         "direction": direction,
@@ -107,12 +66,18 @@ def _recipe(
         "cleaning": asdict(cleaning),
         "tokenizer": asdict(tokenizer),
     }
-    text = json.dumps(recipe, sort_keys=True, ensure_ascii=False)
-    return recipe | {"digest": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def _folder_of(root: Path, recipe: dict[str, Any]) -> Path:
-    return root / f"{recipe['corpus']['name']}-{recipe['digest'][:12]}"
+    hashes.save()
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    final = root / f"{corpus.name}-{digest[:12]}"
+    if not (final / MANIFEST).is_file():
+        with FileLock(root / f".{final.name}.lock"):
+            if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
+                progress("obtain the corpus", 0, None)
+                splits = _directed(
+                    corpora.load_splits(corpus, hub_cache=hub_cache, progress=progress), direction
+                )
+                _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress)
+    return PreparedData.open(final)
 
 
 def _directed(splits: dict[str, Iterable[Pair]], direction: str) -> dict[str, Iterable[Pair]]:

@@ -9,9 +9,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from endeavour.config import Config, read_config
-from endeavour.data.prepare import find_prepared
-from endeavour.data.prepared import PreparedData
+from omegaconf import OmegaConf
+
+from endeavour.config import Config
+from endeavour.data.disk import file_digest
+from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.errors import UserError
 from endeavour.stages.engines import evaluation_name
 
@@ -146,17 +148,25 @@ def read_lines(path: Path) -> list[str]:
 
 
 def prepared_of(one: Evaluated, config: Config) -> PreparedData | None:
-    """The prepared data of a run, where they are at hand."""
-    if not (one.run / "config.yaml").is_file():
+    """The prepared data that a run was trained on, where they are at hand: those with its vocabularies.
+
+    Found by content, so that neither the corpus nor the settings of then are needed; nothing is built.
+    """
+    saved = one.run / "config.yaml"
+    ours = {f"{side}.model": one.run / "model" / f"{side}.model" for side in ("source", "target")}
+    if not all(path.is_file() for path in (saved, *ours.values())):
         return None
-    trained = read_config(one.run / "config.yaml", newer=config)
-    try:
-        return find_prepared(
-            corpus=trained.corpus,
-            cleaning=trained.cleaning,
-            tokenizer=trained.tokenizer,
-            direction=trained.direction,
-            folder=Path(config.data_folder),
-        )
-    except UserError:  # its inputs are gone; they are not needed for the rest
-        return None
+    # A joint vocabulary is the same in both directions, the sides are not.
+    direction = OmegaConf.select(OmegaConf.load(saved), "direction")
+    digests = {name: file_digest(path) for name, path in ours.items()}
+    for path in sorted(Path(config.data_folder).glob(f"prepared/[!.]*/{MANIFEST}")):
+        try:
+            data = PreparedData.open(path.parent)
+        except UserError:  # damaged, or of another version: not at hand
+            continue
+        files = data.manifest["files"]
+        if data.manifest["direction"] == direction and all(
+            files[name]["sha256"] == digest for name, digest in digests.items()
+        ):
+            return data
+    return None

@@ -35,7 +35,7 @@ STAGES = {
 }
 
 USER_ERROR = 2
-DEFECT = 1
+FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
@@ -58,7 +58,7 @@ def main() -> None:
     stage = STAGES[name]
     if stage == "train" and MULTIRUN & set(overrides):
         stage = "sweep"
-    from endeavour.errors import UserError
+    from endeavour.errors import RunError, UserError
     from endeavour.training.signals import Interrupted
 
     try:
@@ -66,6 +66,8 @@ def main() -> None:
         run_stage(stage, [quote_literal(override) for override in overrides])
     except UserError as error:
         _fail(command, str(error), USER_ERROR, verbose=verbose)
+    except RunError as error:
+        _fail(command, str(error), FAILURE, verbose=verbose)
     except Interrupted as stop:
         _fail(command, str(stop), stop.exit_code)
     except KeyboardInterrupt:
@@ -74,7 +76,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:
-        _fail(command, unexpected(error), DEFECT, verbose=verbose)
+        _fail(command, unexpected(error), FAILURE, verbose=verbose)
 
 
 def run_stage(stage: str, overrides: list[str]) -> None:

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from endeavour.errors import RunError
+
 T = TypeVar("T")
 Rows = TypeVar("Rows", bound=Sequence[Any])
 
@@ -100,7 +102,7 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
         timeout_seconds: for how long one process may keep the others waiting before they give up.
 
     Raises:
-        ConnectionError: another process ended, or could not be reached for that long.
+        RunError: another process ended, or could not be reached for that long.
     """
     if not launched():
         yield Processes(0, 1, device)
@@ -117,7 +119,7 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
             reason = str(error).splitlines()[0]
-            raise ConnectionError(
+            raise RunError(
                 f"lost contact with another process of this run ({reason})\n"
                 "start all of them again by the same command: the run goes on from its last checkpoint"
             ) from error

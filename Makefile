@@ -13,7 +13,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach name,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach name,$(typed),$(call quote,$(name)=$(value $(name))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate compare export sweep bench test slow check format clean help
+.PHONY: prepare train eval translate compare export sweep bench test slow faults check format clean help
 
 prepare: $(VENV)/installed  ## obtain, clean and encode a corpus
 	@$(RUN) prepare $(OVERRIDES)
@@ -44,6 +44,9 @@ test: $(VENV)/installed  ## run the tests
 
 slow: $(VENV)/installed  ## run the tests that take minutes
 	$(VENV)/bin/python -m pytest -m slow
+
+faults: $(VENV)/installed  ## kill, stop, starve and damage a small run some 200 times; minutes
+	cd tests && ../$(VENV)/bin/python -m faults
 
 check: $(VENV)/installed  ## format, lint and types, then the tests: what CI runs
 	$(VENV)/bin/ruff format --check .

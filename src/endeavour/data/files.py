@@ -112,6 +112,7 @@ def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
 
 def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
     lines = enumerate(read_lines(path), start=1)
+    width = None  # without a header a line may have more columns than are read
     if all(column.isdecimal() and int(column) > 0 for column in columns):
         first, second = (int(column) - 1 for column in columns)
     else:
@@ -123,11 +124,17 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
                     "corpus.german_column, to 1 and 2 for a file without a header"
                 )
         first, second = (header.index(column) for column in columns)
+        width = len(header)
     for number, line in lines:
         fields = line.split("\t")
         if len(fields) <= max(first, second):
             raise UserError(
                 f"{path}:{number}: column {max(first, second) + 1} is missing, the line has {len(fields)}; "
+                "fields are separated by tabs, and a sentence must not hold one"
+            )
+        if width is not None and len(fields) != width:
+            raise UserError(
+                f"{path}:{number}: the line has {len(fields)} columns and the header {width}; "
                 "fields are separated by tabs, and a sentence must not hold one"
             )
         yield fields[first], fields[second]

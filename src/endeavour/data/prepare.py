@@ -56,7 +56,12 @@ def prepare(
     cleaning.check()
     tokenizer.check()
     root = folder / "prepared"
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"data_folder={folder} cannot be written ({error.strerror}): choose another"
+        ) from error
     hashes = FileHashes(root / ".hashes.json")
     recipe = {
         "format": FORMAT,

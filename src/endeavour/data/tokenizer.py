@@ -145,4 +145,8 @@ def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
         )
     if smallest := re.search(r"\d+ vs (\d+)", str(error)):
         return UserError(f"{asked}: the characters of this corpus need at least {smallest[1]}")
+    if "!sentences_.empty()" in str(error):
+        return UserError(
+            "no text for the tokenizer to learn from: it leaves out lines of more than 4,192 bytes"
+        )
     return error

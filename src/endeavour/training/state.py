@@ -113,8 +113,8 @@ class Checkpoints:
         except (OSError, SafetensorError) as error:
             raise UserError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
-        for path in checkpoints_in(self.folder):
-            if path not in kept:
+        for path in self.folder.iterdir():  # what a kill left half written or half deleted goes too
+            if path not in kept and path.name.startswith(("update-", ".update-")):
                 shutil.rmtree(path)
 
     def _unwritable(self, target: Path, model: Transformer, error: Exception) -> str:

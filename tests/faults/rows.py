@@ -50,7 +50,7 @@ def stops(world: World) -> Row:
     wanted = 3 if world.quick else 20
     done = lost = in_training = finished = 0
     while done < wanted:
-        code = world.live("stopped", kill=(1.5 * world.moment(), signal.SIGTERM))
+        code = world.live("stopped", kill=(2 * world.moment(), signal.SIGTERM))
         if code == 0:
             finished += 1
             world.forget(world.outputs / "stopped")
@@ -124,9 +124,9 @@ def flipped_checkpoint(world: World) -> Row:
 
 def flipped_average(world: World) -> Row:
     """A bit of each kept checkpoint's weights, when only their average is still to be made."""
-    kept = checkpoints_in(world.outputs / "whole" / "checkpoints")
+    *_, first, second, _ = checkpoints_in(world.outputs / "whole" / "checkpoints")  # the newest is last
     failed: list[str] = []
-    for path in kept[-3:]:
+    for path in (first, second):
         world.forget(world.outputs / "flipped")
         shutil.copytree(world.outputs / "whole", world.outputs / "flipped")
         (world.outputs / "flipped" / "summary.json").unlink()
@@ -135,7 +135,7 @@ def flipped_average(world: World) -> Row:
         if code != 2 or "weights.safetensors: missing or altered" not in world.said():
             failed.append(path.name)
     outcome = "refused by name before they are averaged; exit code 2"
-    return _flipped("a bit flipped in the weights of an older checkpoint", 3, outcome, failed)
+    return _flipped("a bit flipped in the weights of an older checkpoint", 2, outcome, failed)
 
 
 def flipped_model(world: World) -> Row:

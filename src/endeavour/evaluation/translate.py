@@ -1,11 +1,10 @@
 """Sentences in, sentences out, through a tokenizer and an engine: our model with beam search, or another.
 
 Knows text and ids; not files, references or scores. Lines are read, translated and given back a window at a
-time, so memory does not grow with their number.
+time, and a line longer than any sentence in parts, so memory grows neither with their number nor their length.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,12 @@ from endeavour.special import BOS, EOS
 
 # Lines that are sorted by length together. More means less padding; fewer means an earlier first answer.
 WINDOW = 2048
+# Characters after which a window of long lines ends earlier.
+WINDOW_CHARACTERS = 2**20
+# Tokens, EOS included, of a source that is translated as one.
+LONGEST = 512
+SENTENCE_ENDS = (".", "!", "?")
+WORD_START = "\u2581"  # as SentencePiece writes it
 
 
 class Translation(NamedTuple):
@@ -72,11 +77,24 @@ class Translator:
         engine: what decodes.
         tokenizers: of source and target.
         window: lines that are read, and handed to the engine together, before any is given back.
+        longest: tokens, EOS included, above which a line is cut after a sentence or between words and its parts
+            are translated each by itself; their translations are joined by spaces.
+
+    Attributes:
+        in_parts: how many lines were so far.
     """
 
-    def __init__(self, engine: Engine, tokenizers: tuple[Tokenizer, Tokenizer], window: int = WINDOW) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        window: int = WINDOW,
+        longest: int = LONGEST,
+    ) -> None:
+        self.in_parts = 0
         self._engine = engine
         self._window_lines = window
+        self._longest = longest
         self._source, self._target = tokenizers
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
@@ -86,24 +104,63 @@ class Translator:
 
     def translate_n_best(self, lines: Iterable[str]) -> Iterator[list[Translation]]:
         """The `num_hypotheses` best translations of each line, best first."""
-        remaining = iter(lines)
-        while window := list(islice(remaining, self._window_lines)):
-            yield from self._window(window)
+        window: list[str] = []
+        characters = 0
+        for line in lines:
+            window.append(line)
+            characters += len(line)
+            if len(window) >= self._window_lines or characters >= WINDOW_CHARACTERS:
+                yield from self._window(window)
+                window, characters = [], 0
+        yield from self._window(window)
 
     def _window(self, lines: Sequence[str]) -> list[list[Translation]]:
         texts = [normalize(line) for line in lines]
-        ids = [[*row, EOS] for row in self._source.encode(texts)]
-        results: list[list[Translation]] = [[Translation("", 0.0)] for _ in lines]
-        rows = [number for number, text in enumerate(texts) if text]
-        for row, hypotheses in zip(rows, self._engine.search([ids[row] for row in rows]), strict=True):
-            results[row] = self._texts(hypotheses)
-        return results
+        sources: list[list[int]] = []
+        row_of: list[int] = []
+        for number, ids in enumerate(self._source.encode(texts)):
+            parts = self._parts(ids) if texts[number] else []
+            sources += [[*part, EOS] for part in parts]
+            row_of += [number] * len(parts)
+            self.in_parts += len(parts) > 1
+        found: list[list[list[Translation]]] = [[] for _ in lines]
+        for row, hypotheses in zip(row_of, self._engine.search(sources), strict=True):
+            found[row].append(self._texts(hypotheses))
+        return [_joined(parts) for parts in found]
+
+    def _parts(self, ids: list[int]) -> list[list[int]]:
+        """`ids` in order, at most `longest` - 1 at a time, cut where it does the least harm."""
+        limit = self._longest - 1
+        parts: list[list[int]] = []
+        start = 0
+        while len(ids) - start > limit:
+            pieces = self._source.pieces(ids[start : start + limit + 1])
+            words = [place for place in range(1, limit + 1) if pieces[place].startswith(WORD_START)]
+            ends = [place for place in words if pieces[place - 1].endswith(SENTENCE_ENDS)]
+            cut = (ends or words or [limit])[-1]
+            parts.append(ids[start : start + cut])
+            start += cut
+        return [*parts, ids[start:]]
 
     def _texts(self, hypotheses: list[Hypothesis]) -> list[Translation]:
         texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
         return [
             Translation(text, hypothesis.score) for text, hypothesis in zip(texts, hypotheses, strict=True)
         ]
+
+
+def _joined(parts: list[list[Translation]]) -> list[Translation]:
+    """Of a line's parts the best translations in a row, then the second best …; the score is their mean."""
+    if not parts:
+        return [Translation("", 0.0)]
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        Translation(
+            " ".join(part.text for part in row if part.text), sum(part.score for part in row) / len(row)
+        )
+        for row in zip(*parts, strict=False)
+    ]
 
 
 def attention_picture(

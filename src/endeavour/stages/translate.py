@@ -10,19 +10,23 @@ from rich.console import Console
 
 from endeavour.config import Config
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import WINDOW, Translator
+from endeavour.evaluation.translate import LONGEST, WINDOW, Translator
 from endeavour.stages.engines import open_engine
 from endeavour.stages.prepare import progress_bar
 from endeavour.stages.run_folder import find_run
 from endeavour.training.checkpoint import load_model
 from endeavour.training.device import choose_device
 
+# Of a line more is left out: nobody wrote it, and it would fill the memory.
+LONGEST_LINE = 1_000_000  # characters
+
 
 def translate(config: Config) -> None:
     """Writes one line for each line read; with `decoding.num_hypotheses` > 1, the n best,
     each as line number, score and text with tabs between.
 
-    Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost.
+    Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost. A line of more than 512 tokens is
+    translated in parts, and what it holds beyond a million characters is left out; a note says so.
 
     Raises:
         UserError: no such run, or no such file.
@@ -39,7 +43,12 @@ def translate(config: Config) -> None:
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
         engine = open_engine(config, folder, model)
-        translator = Translator(engine, tokenizers, window=1 if interactive else WINDOW)
+        translator = Translator(
+            engine,
+            tokenizers,
+            window=1 if interactive else WINDOW,
+            longest=min(LONGEST, model.max_target_length or LONGEST),
+        )
         progress = stack.enter_context(progress_bar(Console(stderr=True)))
         task = progress.add_task("translating", total=None, visible=config.text is None)
         for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
@@ -52,6 +61,9 @@ def translate(config: Config) -> None:
                 target.flush()
             progress.advance(task)
         target.flush()
+    if translator.in_parts:
+        many = f"{translator.in_parts} line{'s' if translator.in_parts > 1 else ''}"
+        print(f"note: {many} of more than {LONGEST} tokens translated in parts", file=sys.stderr)
 
 
 def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
@@ -82,5 +94,14 @@ def _open_output(config: Config, stack: ExitStack) -> TextIO:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    for line in file:
-        yield line.rstrip("\n")
+    number = 0
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        more = line
+        while more and not more.endswith("\n"):
+            more = file.readline(LONGEST_LINE)
+            if more.removesuffix("\n"):
+                print(f"note: line {number} is cut after {LONGEST_LINE:,} characters", file=sys.stderr)
+                while more and not more.endswith("\n"):
+                    more = file.readline(LONGEST_LINE)
+        yield line.removesuffix("\n")

@@ -1,0 +1,151 @@
+"""`translate` survives any line: one line out for each line in, whatever it holds and however long it is."""
+
+import io
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from endeavour.config import load_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.evaluation.translate import PyTorchEngine, Translator
+from endeavour.model.transformer import Transformer
+from endeavour.stages import translate as stage
+from endeavour.training.checkpoint import atomic_folder, write_model
+
+CONFIG = load_config(
+    [
+        "tokenizer.vocabulary_size=300",
+        "model.width=8",
+        "model.num_heads=2",
+        "model.feed_forward=8",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "decoding.beam_size=2",
+        "decoding.num_hypotheses=2",
+        "decoding.max_length_ratio=0",
+        "decoding.max_length_offset=3",
+        "name=run",
+        "device=cpu",
+    ]
+)
+TOKENIZER = Tokenizer.train([f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)], CONFIG.tokenizer)
+torch.manual_seed(0)
+MODEL = Transformer(
+    CONFIG.model,
+    source_vocabulary=TOKENIZER.vocabulary_size,
+    target_vocabulary=TOKENIZER.vocabulary_size,
+).eval()
+
+
+def translator(**changes: int) -> Translator:
+    return Translator(PyTorchEngine(MODEL, CONFIG.decoding), (TOKENIZER, TOKENIZER), **changes)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.text(st.characters(), max_size=10),  # lone surrogates too
+        st.text("\x00\u202e\u200b\ufeff\r\x0b\u2028\u0308 ", max_size=8),
+        st.integers(1, 60).map(lambda count: "Worte wie diese. " * count),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(LINES, st.integers(1, 4), st.integers(2, 40))
+def test_one_line_for_each_line(lines: list[str], window: int, longest: int) -> None:
+    found = list(translator(window=window, longest=longest).translate(lines))
+    assert len(found) == len(lines)
+    assert all(len((text + "x").splitlines()) == 1 for text in found)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 30), st.lists(st.sampled_from(["Satz", "hat", "Ja!", "x" * 50, "7."]), max_size=60))
+def test_parts_are_the_whole_and_none_is_too_long(longest: int, words: list[str]) -> None:
+    (ids,) = TOKENIZER.encode([" ".join(words)])
+    parts = translator(longest=longest)._parts(ids)
+    assert [number for part in parts for number in part] == ids
+    assert all(len(part) < longest for part in parts)
+
+
+def test_a_long_line_is_cut_after_sentences_and_all_of_it_translated() -> None:
+    one = translator(longest=20)
+    sentence = "Satz 7 hat Worte wie 49."
+    (ids,) = TOKENIZER.encode([sentence])
+    assert len(ids) < 20
+    long = " ".join([sentence] * 9)
+    whole = next(iter(one.translate_n_best([long])))
+    assert one.in_parts == 1
+    apart = next(iter(translator().translate_n_best([sentence])))
+    assert [TOKENIZER.decode([part])[0][-1] for part in one._parts(TOKENIZER.encode([long])[0])] == ["."] * 9
+    assert whole[0].text == " ".join([apart[0].text] * 9).strip()
+    assert whole[0].score == pytest.approx(apart[0].score)
+    assert len(whole) == 2
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run with an untrained model."""
+    from endeavour.config import save_config
+
+    folder = tmp_path_factory.mktemp("outputs") / "run"
+    folder.mkdir()
+    save_config(CONFIG, folder / "config.yaml")
+    with atomic_folder(folder / "model") as partial:
+        write_model(partial, MODEL, (TOKENIZER, TOKENIZER))
+    return folder
+
+
+def translated(run: Path, content: bytes, folder: Path, *, file: bool) -> bytes:
+    """What the stage makes of some bytes, read from a file or from standard input."""
+    (folder / "in").write_bytes(content)
+    read = str(folder / "in") if file else None
+    greedy = replace(CONFIG.decoding, beam_size=1, num_hypotheses=1)
+    config = replace(
+        CONFIG, output_folder=str(run.parent), input=read, output=str(folder / "out"), decoding=greedy
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["endeavour", "name=run"])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+        stage.translate(config)
+    return (folder / "out").read_bytes()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.binary(max_size=40), st.booleans())
+def test_any_bytes_come_in_and_as_many_lines_go_out(
+    run: Path, tmp_path_factory: pytest.TempPathFactory, content: bytes, file: bool
+) -> None:
+    out = translated(run, content, tmp_path_factory.mktemp("bytes"), file=file)
+    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    assert out.count(b"\n") == lines
+    assert out == b"" or out.endswith(b"\n")
+
+
+def test_a_line_of_100_000_characters_is_translated_in_parts(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = b"Ja.\n" + b"Worte wie diese " * 6_250 + b"\n" + b"\xff" * 2_000 + b"\nJa.\n"
+    out = translated(run, content, tmp_path, file=True).decode().splitlines()
+    assert len(out) == 4
+    assert out[0] == out[3]
+    assert "note: 2 lines of more than 512 tokens translated in parts" in capsys.readouterr().err
+
+
+def test_what_a_line_holds_beyond_the_limit_is_left_out(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "LONGEST_LINE", 10)
+    content = b"Ja.\n" + b"Satz hat 7" + b" Worte" * 9 + b"\n0123456789\nJa.\n" + b"Satz hat 7 "
+    out = translated(run, content, tmp_path, file=True).decode().splitlines()
+    assert len(out) == 5
+    assert out[1] == out[4]
+    assert out[0] == out[3]
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note")]
+    assert notes == [f"note: line {number} is cut after 10 characters" for number in (2, 5)]

@@ -14,6 +14,8 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from endeavour.errors import RunError
@@ -110,12 +112,19 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    distributed.init_process_group(
-        backend="cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-        timeout=timedelta(seconds=timeout_seconds),
-    )
     try:
-        yield Processes(distributed.get_rank(), distributed.get_world_size(), device)
+        timeout = timedelta(seconds=timeout_seconds)
+        store, rank, count = next(iter(rendezvous("env://", timeout=timeout)))
+        # torchrun's store outlives the processes that it starts again, and so do the addresses they left there.
+        attempt = store.add(f"attempts/{rank}", 1)
+        distributed.init_process_group(
+            backend="cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
+            store=PrefixStore(f"attempt/{attempt}", store),
+            rank=rank,
+            world_size=count,
+            timeout=timeout,
+        )
+        yield Processes(rank, count, device)
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
             reason = str(error).splitlines()[0]
@@ -125,4 +134,5 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
             ) from error
         raise
     finally:
-        distributed.destroy_process_group()
+        if distributed.is_initialized():
+            distributed.destroy_process_group()

@@ -23,6 +23,7 @@ from endeavour.benchmark.config import BenchConfig
 from endeavour.data import corpus
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
+from endeavour.data.disk import flush_entry
 from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.beam_search import DecodingConfig
@@ -207,8 +208,11 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 
 def save_config(config: Config, path: Path) -> None:
-    """Writes the resolved config as YAML."""
-    path.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
+    """Writes the resolved config as YAML, in one step: half of it would look like another run's."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
+    flush_entry(partial)
+    partial.replace(path)
 
 
 def read_config(path: Path, *, newer: Config) -> Config:

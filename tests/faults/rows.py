@@ -40,7 +40,7 @@ def kills(world: World) -> Row:
     return Row(
         f"SIGKILL: {anywhere} at random moments, {in_save} inside a save, of {runs}",
         anywhere + in_save,
-        "weights and log bit-equal to the undisturbed run" if same else "other weights",
+        "weights and log bit-equal to the undisturbed run" if same else "other weights or another log",
         same,
     )
 

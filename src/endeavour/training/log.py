@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endeavour.data.disk import flush_entry
 from endeavour.training.processes import Processes
 from endeavour.training.updates import Update
 
@@ -23,9 +24,14 @@ class MetricLog:
         self._path = path
 
     def cut_after(self, update: int) -> None:
-        """Drops the lines of updates that a resumed run will make again."""
+        """Drops the lines of updates that a resumed run will make again, in one step: a kill must not take others."""
+        if not self._path.is_file():
+            return
         kept = [line for line in self.read() if line["update"] <= update]
-        self._path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+        partial = self._path.with_name(f".{self._path.name}.partial")
+        partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+        flush_entry(partial)
+        partial.replace(self._path)
 
     def write(self, kind: str, update: int, metrics: Mapping[str, float]) -> None:
         with self._path.open("a", encoding="utf-8") as file:

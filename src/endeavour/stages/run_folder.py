@@ -75,19 +75,18 @@ def begin(config: Config, device: torch.device) -> None:
         ) from error
 
 
-def lock(config: Config) -> FileLock:
-    """The run folder's lock, held until it is released or the process ends; it lies beside the folder.
+def lock(folder: Path, doing: str = "trained") -> FileLock:
+    """A run or sweep folder's lock, held until it is released or the process ends; it lies beside the folder.
 
     Raises `UserError` while another process holds it.
     """
-    folder = config.run_folder
     held = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         held.acquire()
     except Timeout as error:
         raise UserError(
-            f"{folder} is being trained by another process: wait for it, or choose another name=…"
+            f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
         ) from error
     except OSError as error:
         raise UserError(

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -32,12 +33,13 @@ from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.tracking import Tracker
 
 
-def train(config: Config) -> dict[str, Any]:
+def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str, Any]:
     """Trains the run of `config` to its end, from wherever it stands, and evaluates it.
 
     Returns:
         What summary.json holds.
     Raises:
+        GivenUp: `give_up`, asked after each validation, said so; no summary.json is written.
         UserError: the run folder holds a run of another config, or another process trains it.
     """
     if config.decoding.engine != "pytorch":
@@ -51,11 +53,11 @@ def train(config: Config) -> dict[str, Any]:
     with processes(device, config.training.communication_timeout) as together, ExitStack() as held:
         summary = None
         if together.main:
-            held.enter_context(lock(config))
+            held.enter_context(lock(config.run_folder))
             summary = find_earlier(config)
         summary = together.from_main(summary)
         if summary is None:
-            return _train(config, together)
+            return _train(config, together, give_up)
         if not together.main:
             return summary
     done = f"{config.run_folder} is finished: nothing to do (training.restart=true trains it anew)"
@@ -63,7 +65,7 @@ def train(config: Config) -> dict[str, Any]:
     return summary
 
 
-def _train(config: Config, together: Processes) -> dict[str, Any]:
+def _train(config: Config, together: Processes, give_up: Callable[[], bool] | None) -> dict[str, Any]:
     main, device = together.main, together.device
     console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
@@ -108,6 +110,7 @@ def _train(config: Config, together: Processes) -> dict[str, Any]:
                 checkpoints=checkpoints,
                 log=log,
                 validate=validator,
+                give_up=give_up,
                 tracker=tracker,
                 display=display,
             )

@@ -101,6 +101,10 @@ class TrainingConfig:
                 raise UserError(f"training.{key}={getattr(self, key)}: must not be negative")
 
 
+class GivenUp(Exception):
+    """A run ended before its limits, because it was not worth going on; it is saved, and could."""
+
+
 @dataclass(frozen=True)
 class Validation:
     """One validation: loss (label-smoothed) and perplexity per target token, BLEU, and some translations.
@@ -142,6 +146,7 @@ def train(
     checkpoints: Checkpoints,
     log: MetricLog,
     validate: Callable[[Transformer], Validation],
+    give_up: Callable[[], bool] | None = None,
     tracker: Tracker,
     display: TrainingDisplay,
 ) -> TrainState:
@@ -149,9 +154,11 @@ def train(
 
     Every validation ends in a checkpoint, and so does a signal. A run that is resumed from a checkpoint makes
     the same updates, on the CPU to the bit, as one that never stopped. All `processes` run this together; the
-    main one alone validates and, given silent ones, the others neither log nor show anything.
+    main one alone validates and, given silent ones, the others neither log nor show anything. After each
+    validation, once it is logged and saved, `give_up` may end the run.
 
     Raises:
+        GivenUp: `give_up` said so.
         Interrupted: SIGINT, SIGTERM or SIGUSR1 came; the update was finished and a checkpoint written.
         UserError: too many updates in a row were skipped, or a batch does not fit into memory.
     """
@@ -239,6 +246,8 @@ def train(
                     raise Interrupted(signalled, str(path))
             if finished or _out_of_patience(state, config):
                 break
+            if due and give_up is not None and processes.from_main(give_up() if processes.main else None):
+                raise GivenUp(f"after update {state.update}")
     return state
 
 

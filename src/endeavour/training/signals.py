@@ -17,6 +17,10 @@ class Interrupted(BaseException):
             "the same command resumes the run (without training.restart)"
         )
         self.exit_code = 128 + signal_number
+        self._made_of = signal_number, checkpoint
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int, str]]:
+        return type(self), self._made_of  # a sweep's trial may be told of in another process
 
 
 class StopSignal:

@@ -1,4 +1,4 @@
-"""Packages that only exports need: imported when they are used, and asked for by name where they are missing."""
+"""Packages that not every command needs: imported when they are used, and asked for by name where they are missing."""
 
 from importlib import import_module
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from endeavour.errors import UserError
 
 
-def require(package: str) -> Any:
+def require(package: str, extra: str = "export") -> Any:
     """The module of that name. Raises `UserError`, saying what to install, where it is not there."""
     try:
         return import_module(package)
@@ -14,4 +14,4 @@ def require(package: str) -> Any:
         top = package.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise  # it is there, and something that it needs itself is not
-        raise UserError(f"{top} is not installed: pip install 'endeavour[export]'") from error
+        raise UserError(f"{top} is not installed: pip install 'endeavour[{extra}]'") from error

@@ -18,7 +18,8 @@ from rich.text import Text
 from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
 
-FINISHED, FAILED = "finished", "failed"
+# In the order of the table: a run that was pruned has been ended early, for it did worse than others.
+STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
 
 _LESS_IS_BETTER = {"loss", "ter", "perplexity", "minutes"}
 
@@ -47,7 +48,8 @@ def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object
 
 
 def sort_rows(rows: Sequence[Row], sort_by: str) -> list[Row]:
-    """Finished runs by the column `sort_by`, best first; then those without a number there; failed ones last.
+    """Finished runs by the column `sort_by`, best first; then those without a number there; then pruned and
+    failed ones.
 
     Raises UserError where there are numbers to sort by in some columns, but in no row in this one.
     """
@@ -55,15 +57,19 @@ def sort_rows(rows: Sequence[Row], sort_by: str) -> list[Row]:
     if finished and not any(sort_by in row for row in finished):
         numeric = [column for column in _columns(finished) if _is_metric(column)]
         raise UserError(f"no run has a result named {sort_by!r}; there are: {', '.join(numeric) or 'none'}")
-    sign = 1.0 if sort_by.rpartition(".")[2] in _LESS_IS_BETTER else -1.0
+    sign = 1.0 if less_is_better(sort_by) else -1.0
 
-    def key(row: Row) -> tuple[bool, bool, float]:
-        value = row.get(sort_by)
+    def key(row: Row) -> tuple[int, bool, float]:
+        value, order = row.get(sort_by), STATUSES.index(str(row["status"]))
         if not isinstance(value, int | float) or not math.isfinite(value):
-            return row["status"] != FINISHED, True, 0.0
-        return row["status"] != FINISHED, False, sign * value
+            return order, True, 0.0
+        return order, False, sign * value
 
     return sorted(rows, key=key)
+
+
+def less_is_better(column: str) -> bool:
+    return column.rpartition(".")[2] in _LESS_IS_BETTER
 
 
 def results_table(rows: Sequence[Row], sort_by: str) -> Table:
@@ -85,7 +91,7 @@ def results_table(rows: Sequence[Row], sort_by: str) -> Table:
         heading = column.replace(".", ".\n")  # dotted names are wider than their numbers
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in ordered:
-        style = "red" if row["status"] == FAILED else ""
+        style = {FAILED: "red", PRUNED: "dim"}.get(str(row["status"]), "")
         table.add_row(*(Text(_cell(column, row.get(column))) for column in columns), style=style)
     return table
 

@@ -1,122 +1,197 @@
-"""The sweep stage: `train` over every combination of listed values, then one table of what came of them.
+"""The sweep stage: `train` at many points, all of a grid or those a search asks for; then what came of them.
 
-    <output_folder>/sweeps/<name>/<number>/trial.json    which run a trial is, and its error if it has one
-    <output_folder>/sweeps/<name>/results.csv            the table
-The runs themselves lie in run folders of their own, named after what was swept.
+    <output_folder>/sweeps/<name>/<number>/      one trial: see stages.trial
+    <output_folder>/sweeps/<name>/results.csv    the table, best first
+    <output_folder>/sweeps/<name>/results.png    the metric against each swept value
+    <output_folder>/sweeps/<name>/study.db       of a search: see stages.search
+The runs themselves lie in run folders of their own, named after what was swept. Knows what a sweep is called and
+how it ends; which points are next is Hydra's business (grids) or stages.search's.
 """
 
 import hashlib
-import json
 import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig
+from hydra.core.override_parser.types import Override
+from hydra.errors import OverrideParseException
 from rich.console import Console
 
-from endeavour.config import config_folder, run_hydra, to_config
+from endeavour.config import config_folder, run_hydra
 from endeavour.errors import UserError
-from endeavour.evaluation.results import collect, results_table, sort_rows, write_csv
-from endeavour.redaction import redact
-from endeavour.stages.run_folder import write_json
-from endeavour.stages.train import train
+from endeavour.evaluation.results import FAILED, Row, results_table, sort_rows, write_csv
+from endeavour.evaluation.results_plot import draw_results
+from endeavour.optional import require
+from endeavour.stages.run_folder import lock
+from endeavour.stages.trial import NOTE, read_note, result_rows, trial
 
-# The default name holds these already.
-IN_DEFAULT_NAME = ("corpus", "model", "seed")
-SORT_BY = "validation.bleu"
+GRID, SEARCH = "basic", "optuna"
+# The packages of Hydra's launchers; its own runs one trial after the other.
+LAUNCHERS = {
+    "basic": None,
+    "joblib": "hydra_joblib_launcher",
+    "submitit_local": "hydra_submitit_launcher",
+    "submitit_slurm": "hydra_submitit_launcher",
+}
+# A grid's metric, and a search's default.
+METRIC = "validation.bleu"
+# Where, how many and how many at a time: not what makes it another sweep.
+NOT_PART_OF_A_SWEEP = (
+    "name",
+    "hydra/launcher",
+    "hydra.launcher.",
+    "hydra.sweeper.n_trials",
+    "hydra.sweeper.n_jobs",
+)
 # The screen has room for the scores that decide; the CSV has all.
 ONLY_IN_CSV = (".perplexity", ".bleu_lowercased", ".chrf", ".ter")
 
 
-def trial(composed: DictConfig) -> None:
-    """Trains one point of the sweep; notes which run it is, and its failure."""
-    hydra = HydraConfig.get()
-    folder = Path(hydra.runtime.output_dir)
-    run = Path(composed.output_folder) / composed.name
-    note: dict[str, Any] = {"run": str(run), "overrides": _as_dict(hydra.overrides.task)}
-    write_json(folder / "trial.json", note)
-    Console(stderr=True).print(f"trial {hydra.job.num}: {composed.name}", markup=False, highlight=False)
-    try:
-        train(to_config(composed))
-    except Exception as error:
-        write_json(folder / "trial.json", note | {"error": redact(f"{type(error).__name__}: {error}")})
-        raise
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep's overrides come to. `added` are overrides of the sweep's own; `keys` those swept."""
+
+    folder: Path
+    keys: tuple[str, ...]
+    metric: str
+    added: tuple[str, ...]
+    searches: bool
 
 
 def sweep(overrides: list[str]) -> None:
-    """Runs `train` for every combination, then prints the results, best first, and writes them as CSV.
+    """Trains at every point of the sweep, then prints the results, best first, and writes table and picture.
 
-    A trial that is finished already is not trained again, and one that fails does not end the sweep.
+    What is finished already is not trained again, and a trial that fails does not end the sweep.
 
     Raises:
-        UserError: nothing is swept, or a trial failed (after all the others ran).
+        UserError: nothing is swept, or in a way that is not known; or trials failed (after all the others ran).
+        RuntimeError: trials failed by a defect.
     """
     if any(argument.startswith("-") for argument in overrides):
         run_hydra("sweep", trial, overrides)  # --help, --cfg and the like
         return
-    parsed = OverridesParser.create().parse_overrides(overrides)
+    plan = make_plan(overrides)
+    with lock(plan.folder, "swept"):
+        if not plan.searches:  # a search's notes belong to its study; a grid's are all written again
+            for old in plan.folder.glob(f"*/{NOTE}"):
+                old.unlink()
+        defect: Exception | None = None
+        try:
+            run_hydra("sweep", trial, ["--multirun", *overrides, *plan.added])
+        except UserError:
+            raise
+        except Exception as error:  # of a launcher; what its trials left is worth a table all the same
+            defect = error
+        rows = report(plan)
+    if defect is not None:
+        raise defect
+    failed = [row for row in rows if row["status"] == FAILED]
+    if failed:
+        notes = [read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")]
+        by_user = all(note.get("by_user", False) for note in notes if "error" in note)
+        count = f"{len(failed)} of {len(rows)} trials failed, such as {failed[0]['name']}"
+        kind = UserError if by_user else RuntimeError
+        raise kind(f"{count}: {failed[0]['error']}\nthe same command tries them again and repeats no other")
+
+
+def make_plan(overrides: list[str]) -> Plan:
+    """Names the sweep and its runs. Raises `UserError` for a sweep that could not be run."""
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+    except OverrideParseException as error:
+        raise UserError(f"{error.override}: {str(error).splitlines()[0]}") from error
     swept = [override for override in parsed if override.is_sweep_override()]
+    others = [override for override in parsed if not override.is_sweep_override()]
+    given = _given(others)
+    searches = _check(swept, given)
+    keys = tuple(str(override.key_or_group) for override in swept)
+    folder = Path(given.get("output_folder", "outputs")) / "sweeps" / _sweep_name(swept, others, searches)
+    added = [f"hydra.sweep.dir='{folder}'"]
+    if "${" not in given.get("name", ""):
+        added.append(f"name='{_run_name(keys, given)}'")
+    if "tracking.group" not in given:
+        added.append(f"tracking.group='{folder.name}'")
+    metric = given.get("hydra.sweeper.metric", METRIC) if searches else METRIC
+    return Plan(folder, keys, metric, tuple(added), searches)
+
+
+def report(plan: Plan) -> list[Row]:
+    """Prints and writes what came of a sweep's trials, best first; nothing where none was begun."""
+    notes = sorted(plan.folder.glob(f"*/{NOTE}"), key=lambda path: int(path.parent.name))
+    rows = sort_rows(result_rows([path.parent for path in notes], plan.metric), plan.metric)
+    if not rows:
+        return rows
+    table, picture = plan.folder / "results.csv", plan.folder / "results.png"
+    write_csv(table, rows)
+    hidden = tuple(ending for ending in ONLY_IN_CSV if not plan.metric.endswith(ending))
+    shown = [{column: row[column] for column in row if not column.endswith(hidden)} for row in rows]
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(results_table(shown, plan.metric))
+    console.print(f"table: {table}", markup=False, highlight=False, soft_wrap=True)
+    # A key with one value all through has no column.
+    keys = [key for key in plan.keys if any(key in row for row in rows)]
+    if draw_results(rows, keys, plan.metric, picture):
+        console.print(f"picture: {picture}", markup=False, highlight=False, soft_wrap=True)
+    return rows
+
+
+def _check(swept: list[Override], given: dict[str, str]) -> bool:
+    """Whether it is a search. Raises `UserError` for sweepers, launchers and ranges that do not fit."""
+    sweeper, launcher = given.get("hydra/sweeper", GRID), given.get("hydra/launcher", "basic")
+    if sweeper not in (GRID, SEARCH):
+        raise UserError(
+            f"hydra/sweeper={sweeper} is not known: choose {GRID} (every combination) or {SEARCH} (a search)"
+        )
+    if launcher not in LAUNCHERS:
+        raise UserError(f"hydra/launcher={launcher} is not known: choose one of {', '.join(LAUNCHERS)}")
+    if sweeper == SEARCH:
+        require("optuna", extra="sweep")
+    plugin = LAUNCHERS[launcher]
+    if plugin and find_spec(f"hydra_plugins.{plugin}") is None:
+        raise UserError(f"hydra/launcher={launcher} is not installed: pip install 'endeavour[sweep]'")
     if not swept:
         raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")
-    keys = [str(override.key_or_group) for override in swept]
-    given = {str(override.key_or_group): override.value() for override in parsed if override not in swept}
-    # Sweeps over the same keys under other settings are other sweeps.
-    settings = sorted(override.input_line or "" for override in parsed if override not in swept)
+    for override in swept:
+        if sweeper == GRID and override.is_interval_sweep():
+            raise UserError(
+                f"{override.input_line} is a range, and a grid needs single values: "
+                f"list them, or search the range with hydra/sweeper={SEARCH}"
+            )
+        if override.is_hydra_override() or override.key_or_group == "name":
+            raise UserError(f"{override.input_line}: only what makes a run can be swept")
+    return sweeper == SEARCH
+
+
+def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -> str:
+    """What was swept, with a mark of the other settings: under others it is another sweep.
+
+    A search with other ranges is another search, while a grid may be widened.
+    """
+    given = _given(others)
+    base = given.get("name") or given.get("experiment") or given.get("corpus", "textbook")
+    marked = [*others, *swept] if searches else others
+    settings = sorted(
+        str(override.input_line)
+        for override in marked
+        if not str(override.key_or_group).startswith(NOT_PART_OF_A_SWEEP)
+    )
     mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
-    base = str(given.get("experiment", given.get("corpus", "textbook")))
-    name = "-".join([base, *(_short(key) for key in keys), *([mark] if mark else [])])
-    folder = Path(str(given.get("output_folder", "outputs"))) / "sweeps" / name
-    for old in folder.glob("*/trial.json"):
-        old.unlink()
-    added = [f"hydra.sweep.dir={folder}"]
-    if "name" not in given:
-        added.append(f"name='{_name_template(keys)}'")
-    failure: Exception | None = None
-    try:
-        run_hydra("sweep", trial, ["--multirun", *overrides, *added])
-    except Exception as error:  # every trial has run by now; the table shows which failed
-        failure = error
-    if not report(folder):
-        assert failure is not None
-        raise failure
-    if failure is not None:
-        kind = UserError if isinstance(failure, UserError) else RuntimeError
-        raise kind(f"a trial failed: {failure}\nthe others are in {folder / 'results.csv'}") from failure
+    base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)
+    keys = [_short(str(override.key_or_group)) for override in swept]
+    return "-".join([base, *keys, *([mark] if mark else [])])
 
 
-def report(folder: Path) -> bool:
-    """Prints and writes the table of a sweep's trials; False where there are none."""
-    notes = sorted(folder.glob("*/trial.json"), key=lambda path: int(path.parent.name))
-    trials = [json.loads(path.read_text("utf-8")) for path in notes]
-    if not trials:
-        return False
-    rows = collect([Path(note["run"]) for note in trials], overrides=[note["overrides"] for note in trials])
-    for row, note in zip(rows, trials, strict=True):
-        if "error" in note:  # what stands in the folder is then another run's
-            for column in [column for column in row if column not in ("name", *note["overrides"])]:
-                del row[column]
-            row |= {"status": "failed", "error": note["error"]}
-    rows = sort_rows(rows, SORT_BY)
-    write_csv(folder / "results.csv", rows)
-    shown = [{column: row[column] for column in row if not column.endswith(ONLY_IN_CSV)} for row in rows]
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(results_table(shown, SORT_BY))
-    console.print(f"table: {folder / 'results.csv'}", markup=False, highlight=False, soft_wrap=True)
-    return True
-
-
-def _as_dict(overrides: list[str]) -> dict[str, str]:
-    pairs = dict(override.split("=", 1) for override in overrides)
-    return {key.lstrip("+"): value for key, value in pairs.items() if key != "name"}
-
-
-def _name_template(keys: list[str]) -> str:
-    """A run name that tells the trials apart, in Hydra's interpolations."""
-    template = "${corpus.name}-${model.name}-${seed}"
+def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
+    """A run name that tells the trials apart, in Hydra's interpolations; a name that was given begins it."""
+    template, told = "${corpus.name}-${model.name}-${seed}", ("corpus", "model", "seed")
+    if "experiment" in given:
+        template, told = given["experiment"] + "-${model.name}-${seed}", ("model", "seed")
+    if "name" in given:
+        template, told = given["name"], ()
     for key in keys:
-        if key not in IN_DEFAULT_NAME:
+        if key not in told:
             # A group's chosen option is known to Hydra, a key's value to the config itself.
             value = (
                 "${hydra:runtime.choices." + key + "}"
@@ -125,6 +200,11 @@ def _name_template(keys: list[str]) -> str:
             )
             template += f"-{_short(key)}_{value}"
     return template
+
+
+def _given(overrides: list[Override]) -> dict[str, str]:
+    values = {str(override.key_or_group): override.value() for override in overrides}
+    return {key: str(value) for key, value in values.items() if value is not None}
 
 
 def _is_group(key: str) -> bool:

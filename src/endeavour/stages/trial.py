@@ -1,0 +1,126 @@
+"""One trial of a sweep: trains one run, and leaves a note of what came of it in the sweep's folder.
+
+    <sweep>/<number>/trial.json       the run's folder, what it was started with; its error, or why it was pruned
+    <sweep>/<number>/output.txt       what the run would have shown, where several run at a time
+    <sweep>/<number>/traceback.txt    of a defect
+Knows nothing of what else is swept but the notes that lie beside its own.
+"""
+
+import json
+import sys
+import traceback
+from contextlib import ExitStack, redirect_stderr
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, cast
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from endeavour.config import to_config
+from endeavour.errors import UserError
+from endeavour.evaluation.results import FAILED, PRUNED, Row, collect, less_is_better
+from endeavour.redaction import redact
+from endeavour.stages.run_folder import write_json
+from endeavour.stages.train import train
+from endeavour.training.log import MetricLog
+from endeavour.training.loop import GivenUp
+
+NOTE = "trial.json"
+# The sweep sets these itself, and they tell no trials apart.
+NOT_NOTED = ("name", "tracking.group")
+
+Note = dict[str, Any]
+
+
+def trial(composed: DictConfig) -> None:
+    """Trains one point of a sweep. Its failure is noted, not raised: the others still have their turn."""
+    hydra = HydraConfig.get()
+    folder = Path(hydra.runtime.output_dir)
+    note: Note = {
+        "run": str(Path(composed.output_folder) / composed.name),
+        "overrides": _as_dict(hydra.overrides.task),
+    }
+    write_json(folder / NOTE, note)
+    Console(stderr=True).print(f"trial {folder.name}: {composed.name}", markup=False, highlight=False)
+    sys.argv = ["endeavour", "train", *hydra.overrides.task]  # run.json says how to repeat this run alone
+    metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
+    others = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
+    give_up = partial(hopeless, folder, metric, others) if metric and others else None
+    with ExitStack() as stack:
+        if hydra.runtime.choices["hydra/launcher"] == "joblib":  # the lines of several would mingle
+            output = stack.enter_context((folder / "output.txt").open("a", encoding="utf-8"))
+            stack.enter_context(redirect_stderr(output))
+        try:
+            train(to_config(composed), give_up)
+        except GivenUp as reason:
+            write_json(folder / NOTE, note | {"pruned": str(reason)})
+        except Exception as error:
+            by_user = isinstance(error, UserError)
+            error_text = redact(f"{type(error).__name__}: {error}")
+            write_json(folder / NOTE, note | {"error": error_text, "by_user": by_user})
+            if not by_user:
+                (folder / "traceback.txt").write_text(redact(traceback.format_exc()), "utf-8")
+
+
+def hopeless(folder: Path, metric: str, others: int) -> bool:
+    """Whether the trial noted in `folder` is worse than half of the sweep: then the rest of it is saved.
+
+    The median stopping rule (Golovin et al. 2017, Google Vizier, section 3.2.2), on best values instead of
+    running averages: the best value of `metric` so far is worse than the median of what the other trials had
+    reached by the same update. At least `others` of them must have come that far.
+    """
+    best = min if less_is_better(metric) else max
+    own = read_note(folder)["run"]
+    mine = course(Path(own), metric)
+    update = max(mine)
+    runs = {read_note(path.parent)["run"] for path in folder.parent.glob(f"*/{NOTE}")} - {own}
+    courses = [course(Path(run), metric) for run in sorted(runs)]
+    theirs = [
+        best(value for at, value in there.items() if at <= update)
+        for there in courses
+        if max(there, default=0) >= update
+    ]
+    if len(theirs) < others:
+        return False
+    reached, middle = best(mine.values()), median(theirs)
+    return reached > middle if less_is_better(metric) else reached < middle
+
+
+def course(run: Path, metric: str) -> dict[int, float]:
+    """The values of `metric`, such as `validation.bleu`, by update, as the run in `run` has logged them."""
+    kind, _, name = metric.partition(".")
+    lines = MetricLog(run / "log.jsonl").read()
+    return {line["update"]: line[name] for line in lines if line["kind"] == kind}
+
+
+def read_note(folder: Path) -> Note:
+    return json.loads((folder / NOTE).read_text("utf-8"))
+
+
+def result_rows(folders: list[Path], metric: str) -> list[Row]:
+    """One row of the sweep's table for each trial's folder; each must hold a note.
+
+    A pruned run has the best value of `metric` that it reached.
+    """
+    notes = [read_note(folder) for folder in folders]
+    rows = collect([Path(note["run"]) for note in notes], [note["overrides"] for note in notes])
+    for row, note in zip(rows, notes, strict=True):
+        if "error" not in note and "pruned" not in note:
+            continue
+        for column in [column for column in row if column not in ("name", *note["overrides"])]:
+            del row[column]  # what stands in a failed run's folder is another run's
+        if "pruned" in note:
+            reached = course(Path(note["run"]), metric)
+            best = min if less_is_better(metric) else max
+            row |= {"status": PRUNED, metric: best(reached.values()), "updates": max(reached)}
+        else:
+            row |= {"status": FAILED, "error": note["error"]}
+    return rows
+
+
+def _as_dict(overrides: list[str]) -> dict[str, str]:
+    pairs = dict(override.split("=", 1) for override in overrides)
+    return {key.lstrip("+"): value for key, value in pairs.items() if key not in NOT_NOTED}

@@ -33,7 +33,7 @@ compare: $(VENV)/installed  ## runs="a b": which run is better, by significance 
 export: $(VENV)/installed  ## a trained model for other programs: format=ctranslate2 or huggingface
 	@$(RUN) export $(OVERRIDES)
 
-sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2
+sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2; or search: hydra/sweeper=optuna
 	@$(RUN) sweep $(OVERRIDES)
 
 bench: $(VENV)/installed  ## measure what training, decoding and preparation cost on this machine

@@ -49,7 +49,8 @@ def make(checkout: Path, *arguments: str) -> str:
 def test_overrides_pass_through(target: str, stage: str, checkout: Path) -> None:
     typed = [
         "model=tiny,small",
-        "training.learning_rate=1e-3",
+        "training.learning_rate=tag(log,interval(1e-4,1e-2))",
+        "hydra/sweeper=optuna",
         "text=It's a \"test\" (of $5 & more), isn't it?",
         "corpus.splits.train=[a b.en,c.de]",
         "+corpus.splits.news=[n.tsv]",

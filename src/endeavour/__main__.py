@@ -16,7 +16,7 @@ endeavour STAGE [key=value …]
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
   compare    runs="a b": which run is better, tested for significance, and where; sick outputs
   export     write a trained model for CTranslate2 or Hugging Face: format=…, quantization=…
-  sweep      train every combination of listed values, model=tiny,small seed=1,2, and compare
+  sweep      train every combination, model=tiny,small seed=1,2, or search with hydra/sweeper=optuna
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
 
 endeavour STAGE --help shows every group and key, --cfg job the config of a command; -v adds the traceback of an error.

@@ -56,7 +56,10 @@ def test_one_panel_a_key_with_the_axis_its_values_need(tmp_path: Path, figures: 
 
 def test_four_keys_take_two_lines_and_leave_no_empty_axes(tmp_path: Path, figures: list[Figure]) -> None:
     assert draw_results(ROWS, ["rate", "model", "dropout", "seed"], BLEU, tmp_path / "results.png")
-    assert [axes.axison for axes in figures[0].axes] == [True] * 4 + [False] * 2
+    panels = figures[0].axes
+    assert [axes.axison for axes in panels] == [True] * 4 + [False] * 2
+    assert [axes.get_xlabel() for axes in panels[:4]] == ["rate", "model", "dropout", "seed"]
+    assert all(tick.label1.get_visible() for axes in panels[:4] for tick in axes.xaxis.get_major_ticks())
 
 
 def test_nothing_is_drawn_of_failures(tmp_path: Path) -> None:

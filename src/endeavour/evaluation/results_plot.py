@@ -42,6 +42,8 @@ def draw_results(rows: Sequence[Row], keys: Sequence[str], metric: str, path: Pa
         _panel(axes, drawn, key, metric)
     for axes in list(panels):  # what is left of the last line
         axes.set_axis_off()
+    figure.supylabel(metric, fontsize="medium")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
     figure.savefig(path, dpi=120)
     return True
 
@@ -69,10 +71,6 @@ def _panel(axes: "Axes", rows: Sequence[Row], key: str, metric: str) -> None:
             places[:1], scores[:1], "o", markersize=11, markerfacecolor="none", color="#c2410c", label="best"
         )
     axes.set_xlabel(key)
-    axes.label_outer()
-    if axes.get_subplotspec().is_first_col():  # pyright: ignore[reportOptionalMemberAccess]
-        axes.set_ylabel(metric)
-        axes.legend(fontsize="small")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -3,10 +3,11 @@
 import math
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from endeavour.config import Config
 from endeavour.data.batching import collate, epoch_batches
@@ -95,7 +96,7 @@ def _longest_batch(
         epoch=0,
     )
 
-    def longest(rows: Sequence[int]) -> int:
+    def longest(rows: NDArray[np.int64]) -> int:
         return int(max(dataset.source.lengths[rows].max(), dataset.target.lengths[rows].max()))
 
     chosen = [

@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from faults import processes
 from faults.rows import ROWS
 from faults.world import World
 
@@ -21,7 +22,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         world = World(Path(folder), quick="--quick" in sys.argv)
         print("| fault | times | outcome | kept |\n| --- | ---: | --- | --- |")
-        for function in ROWS:
+        for function in ROWS if world.quick else [*ROWS, *processes.ROWS]:
             row = function(world)
             kept = kept and row.kept
             print(

@@ -1,16 +1,21 @@
-"""One of two processes is killed in mid-training: torchrun ends the other, starts both again, and they go on."""
+"""Runs of two processes: one of them is killed, or they are on two hosts and lose their link.
+
+After a kill torchrun ends the other process, starts both again, and they go on.
+"""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
 
-from faults.two_hosts import RUN
+from faults.two_hosts import RUN, link_cut, why_not
+from faults.world import Row, World
 
 
 def rank_killed(folder: Path) -> dict[str, object]:
@@ -42,6 +47,43 @@ def rank_killed(folder: Path) -> dict[str, object]:
         "update": int(said.split("resuming after update ")[1].split()[0]),
         "equal": all(torch.equal(final[0][name], final[1][name]) for name in final[0]),
     }
+
+
+def one_of_two(world: World) -> Row:
+    """The row of the table for `rank_killed`."""
+    folder = world.folder / "processes"
+    folder.mkdir()
+    result = rank_killed(folder)
+    weights = "weights bit-equal to the undisturbed run of two" if result["equal"] else "other weights"
+    return Row(
+        "one of two processes killed, `torchrun --max-restarts=1`",
+        1,
+        f"both started again within {result['seconds']} s, on from update {result['update']}; {weights}",
+        bool(result["equal"]),
+    )
+
+
+def two_hosts_part(world: World) -> Row:
+    """The row of the table for `two_hosts.link_cut`."""
+    fault = "link cut between two hosts (network namespaces)"
+    reason = why_not()
+    if reason is not None:
+        return Row(fault, 0, f"left out: {reason}", True)
+    folder = world.folder / "hosts"
+    folder.mkdir()
+    result = link_cut(folder)
+    weights = "weights bit-equal to the undisturbed run of two" if result["equal"] else "other weights"
+    return Row(
+        fault,
+        1,
+        f"both hosts stopped with exit codes {result['exit_codes']} within {result['seconds']} s "
+        f"(of which they wait 8), on from update {result['update']} by the same commands; {weights}",
+        bool(result["equal"]),
+    )
+
+
+# Minutes long, so not in the quick half; tests/training/test_processes.py has that of processes.
+ROWS: list[Callable[[World], Row]] = [one_of_two, two_hosts_part]
 
 
 def _start(folder: Path, name: str) -> "subprocess.Popen[bytes]":

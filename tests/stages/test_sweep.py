@@ -12,11 +12,13 @@ from typing import Any
 import optuna
 import pytest
 
-from endeavour.config import Config
+from endeavour.config import Config, load_config
 from endeavour.errors import UserError
 from endeavour.stages.search import search
 from endeavour.stages.sweep import make_plan, sweep
+from endeavour.stages.train import train
 from endeavour.stages.trial import NOTE, hopeless, result_rows
+from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.loop import GivenUp
 
 BEST_RATE = 2e-3
@@ -328,6 +330,17 @@ def test_the_median_rule(tmp_path: Path) -> None:
     assert hopeless(noted(10, 4.9, 4.5), "validation.bleu", 3)
     assert not hopeless(noted(11, 5.5, 0.0), "validation.bleu", 3)
     assert not hopeless(noted(12, 0.0, 0.0), "validation.bleu", 9)
+
+
+def test_a_run_that_was_given_up_is_saved_and_can_go_on(
+    parallel_files: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    config = load_config([*parallel_files, *folders, "evaluation.splits=[validation]"])
+    with pytest.raises(GivenUp, match="after update 3"):
+        train(config, lambda: True)
+    assert [path.name for path in checkpoints_in(config.run_folder / "checkpoints")] == ["update-00000003"]
+    assert not (config.run_folder / "summary.json").exists()
+    assert train(config, lambda: False)["updates"] == 6
 
 
 def test_ranges_become_what_optuna_draws_from(tmp_path: Path) -> None:

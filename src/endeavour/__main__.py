@@ -58,6 +58,12 @@ def main() -> None:
     stage = STAGES[name]
     if stage == "train" and MULTIRUN & set(overrides):
         stage = "sweep"
+    if "TORCHELASTIC_RUN_ID" in os.environ and stage != "train":
+        _fail(
+            command,
+            "torchrun starts `train` and nothing else: all its processes would do the same",
+            USER_ERROR,
+        )
     from endeavour.errors import RunError, UserError
     from endeavour.training.signals import Interrupted
 

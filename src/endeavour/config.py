@@ -59,6 +59,9 @@ NOT_PART_OF_A_RUN = (
     "training.log_every",
     "training.communication_timeout",
     "training.preflight",
+    "training.keep_last",
+    "training.keep_best",
+    "training.max_skipped_updates",
 )
 
 

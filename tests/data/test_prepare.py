@@ -273,6 +273,24 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
         assert len(cleaned) < read
 
 
+def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
+    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+
+    def stop_late(what, done, total):
+        if what == "encode train":
+            raise Stop
+
+    with pytest.raises(Stop):
+        prepare(**settings, progress=stop_late)
+    (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
+    code = json.loads((scratch / "code.json").read_text())
+    (scratch / "code.json").write_text(json.dumps(code | {"versions": {}}))
+    torn = scratch / "clean-00000.json"
+    torn.write_text(json.dumps({"read": 40, "finished": True, "steps": []}))
+    assert prepare(**settings).splits["train"]["pairs"] == len(TRAIN)
+    assert not scratch.exists()
+
+
 def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):
     # Killed at the last moment: everything is written but for the rename.
     code = (

@@ -92,7 +92,7 @@ def full_disk(world: World) -> Row:
         refused_first = refused == 2 and "MB of room" in world.said()
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         same = world.live("full", command=command) == 0 and world.same("full", disk)
-        whole = code == 2 and "a checkpoint takes" in said and len(left) > 0
+        whole = code == 1 and "a checkpoint takes" in said and len(left) > 0
         outcome = (
             f"{len(left)} earlier checkpoints whole; the message names the room needed; "
             f"{'bit-equal end' if same else 'other end'} after room was made; the preflight refuses such a disk"

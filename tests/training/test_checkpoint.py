@@ -94,7 +94,7 @@ def test_an_average_is_the_mean_of_each_parameter(tmp_path: Path, tokenizer: Tok
 def test_random_state_comes_back() -> None:
     torch.manual_seed(5)
     torch.rand(3)
-    state = random_state()
+    state = random_state(torch.device("cpu"))
     first = torch.rand(4)
-    restore_random_state(state)
+    restore_random_state(state, torch.device("cpu"))
     assert torch.equal(torch.rand(4), first)

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -15,18 +16,20 @@ import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
+from torch.distributed import HashStore
 
 from endeavour.config import load_config
 from endeavour.data.arrays import RaggedWriter
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import RunError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS, PAD
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import Validation, make_optimizer, train
-from endeavour.training.processes import Processes, processes
+from endeavour.training.processes import Processes, _meet, processes
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints
 from endeavour.training.tracking import Tracker, TrackingConfig
@@ -142,6 +145,47 @@ def run(
         display=Watched(Console(quiet=True), total_updates=None, done=0),
     )
     return notes
+
+
+def test_processes_that_are_started_again_do_not_meet_the_dead() -> None:
+    store = HashStore()
+    # What an earlier start left in torchrun's store, a meeting that took place among it.
+    for key, value in {"name/0": "a", "name/1": "b", "names": "a,b", "a/b": "found"}.items():
+        store.set(key, value)
+    met: dict[int, str] = {}
+
+    def come(rank: int, late: float) -> None:
+        time.sleep(late)
+        met[rank] = _meet(store, rank, 3, 30)
+
+    threads = [threading.Thread(target=come, args=(rank, 0.2 * rank)) for rank in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(met.values())) == 1
+    assert met[0] not in "ab"
+
+
+def test_a_process_that_does_not_come_is_waited_for_no_longer_than_asked() -> None:
+    with pytest.raises(RunError, match="not all 2 processes of this run came within"):
+        _meet(HashStore(), 0, 2, 0.2)
+
+
+def test_each_process_of_a_fresh_run_draws_its_own_random_numbers(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    draws: list[float] = []
+    for rank, count in ((0, 1), (0, 2), (1, 2)):
+        torch.manual_seed(1)
+        layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32"]).model
+        model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+        config = load_config(["training=smoke"]).training
+        checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=1, keep_best=1)
+        torch.manual_seed(1)
+        checkpoints.restore_newest(model, make_optimizer(model, config), rank=rank, count=count)
+        draws.append(float(torch.rand(())))
+    assert draws[0] == draws[1] != draws[2]
 
 
 def losses(folder: Path) -> list[tuple[float, float]]:

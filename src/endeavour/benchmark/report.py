@@ -113,7 +113,7 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("seconds", "seconds", ".0f"),
             _number("pairs/s", "pairs_per_second"),
             _number("peak GB", "peak_memory", ".2f", scale=GIGA),
-            _number("training starts, s", "training_start_seconds", ".1f"),
+            _number("first batch, s", "training_start_seconds", ".1f"),
             _number("and takes, GB", "training_start_memory", ".2f", scale=GIGA),
         ],
     ),

@@ -76,6 +76,9 @@ class Ours:
         self._skipping = Skipping(0, task.device)
         self._precision = choose_precision(training.precision, task.device)
         self._task = task
+        # As the loop's batches are.
+        self.pinned = task.device.type == "cuda"
+        self.reads_ahead = task.device.type != "cpu"
 
     def update(self, batch: Batch) -> tuple[Tensor, int]:
         tokens = batch.target_tokens

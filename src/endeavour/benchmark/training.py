@@ -87,13 +87,16 @@ def measure_training(
 def run_updates(trainee: Trainee, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
     """Reads, collates and trains on one batch after another; returns the target tokens.
 
-    Ours reads ahead in a thread, as the loop does; a plain loop does not.
+    Ours reads ahead where the loop does; a plain loop does not.
     """
 
     def batches() -> Iterator[Batch]:
-        return (collate(dataset, batch) for batch in rows)
+        for batch in rows:
+            collated = collate(dataset, batch)
+            yield collated.pin_memory() if isinstance(trainee, Ours) and trainee.pinned else collated
 
-    with ahead(batches) if isinstance(trainee, Ours) else nullcontext(batches()) as ready:
+    reads_ahead = isinstance(trainee, Ours) and trainee.reads_ahead
+    with ahead(batches) if reads_ahead else nullcontext(batches()) as ready:
         return sum(trainee.update(batch)[1] for batch in ready)
 
 
@@ -122,9 +125,17 @@ def _best_product(task: TrainingTask, tokens: int) -> float:
     """FLOP/s of the machine's fastest matrix product among the model's own shapes."""
     precision = choose_precision(task.training.precision, task.device)
     width = task.model.width
+    inner = task.model.feed_forward
+    shapes = [
+        (width, width),
+        (width, 3 * width),
+        (width, inner),
+        (inner, width),
+        (width, task.vocabularies[1]),
+    ]
     return max(
-        product_rate(tokens, width, columns, device=task.device, precision=precision)
-        for columns in (width, 3 * width, task.model.feed_forward)
+        product_rate(tokens, rows, columns, device=task.device, precision=precision)
+        for rows, columns in shapes
     )
 
 

@@ -47,6 +47,10 @@ class Batch:
         cells = self.source.numel() + self.target_out.numel()
         return cells - int((self.source != PAD).sum()) - self.target_tokens, cells
 
+    def pin_memory(self) -> "Batch":
+        """The same in page-locked memory, from which copies to a CUDA device do not hold up the host."""
+        return Batch(self.source.pin_memory(), self.target_in.pin_memory(), self.target_out.pin_memory())
+
     def to(self, device: torch.device) -> "Batch":
         return Batch(
             self.source.to(device, non_blocking=True),

@@ -134,12 +134,15 @@ def _clean_train(
             np.save(seen, cleaner.seen.hashes)
             steps = [asdict(step) for step in cleaner.steps]
             journal.write(part, {"read": cleaner.read, "finished": finished, "steps": steps})
+            if len(tables) > 1:  # a later part knows all that an earlier one knew
+                journal.path(f"clean-{len(tables) - 2:05d}", "seen.npy").unlink(missing_ok=True)
         else:
             for _ in islice(remaining, done["read"] - cleaner.read):
                 pass
             cleaner.read, finished = done["read"], done["finished"]
             restore_steps(cleaner.steps, done["steps"])
-            cleaner.seen.hashes = np.load(seen)
+            if seen.is_file():  # that of the last part that was done
+                cleaner.seen.hashes = np.load(seen)
             progress("read and clean train", cleaner.read, None)
     return tables
 

@@ -21,11 +21,13 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import TRAIN, VALIDATION, CorpusConfig, FileHashes, Progress
 from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.files import Pair
+from endeavour.data.journal import Journal
 from endeavour.data.prepared import FORMAT, MANIFEST, SEAL, PreparedData, seal
 from endeavour.data.report import as_markdown, cleaning_report
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 
+LIBRARIES = ("datasets", "numpy", "sentencepiece")
 DIRECTIONS = ("en-de", "de-en")
 
 
@@ -82,6 +84,7 @@ def prepare(
                     corpora.load_splits(corpus, hub_cache=hub_cache, progress=progress), direction
                 )
                 _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress)
+    shutil.rmtree(_scratch(final), ignore_errors=True)  # of a process that was stopped in its last moment
     return PreparedData.open(final)
 
 
@@ -107,11 +110,15 @@ def _build(
     # Imported here: `datasets` takes seconds to import, and a prepare with nothing to do should take none.
     from endeavour.data.build import build
 
-    partial, scratch = (final.with_name(f".{final.name}.{kind}") for kind in ("partial", "scratch"))
+    partial, scratch = final.with_name(f".{final.name}.partial"), _scratch(final)
     # Leftovers of a process that was stopped; the lock is ours. What is in scratch is taken up.
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    scratch.mkdir(exist_ok=True)
+    journal, code = Journal(scratch), _code()
+    if journal.read("code") != code:  # none, or made by other code, whose parts would not fit
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        journal.write("code", code)
     try:
         counts, account = build(
             partial,
@@ -139,6 +146,16 @@ def _build(
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def _scratch(final: Path) -> Path:
+    return final.with_name(f".{final.name}.scratch")
+
+
+def _code() -> dict[str, Any]:
+    """What the parts of a half-finished preparation were made by."""
+    sources = {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
+    return {"sources": sources, "versions": {name: version(name) for name in LIBRARIES}}
+
+
 def _manifest(folder: Path, recipe: dict[str, Any], counts: dict[str, dict[str, int]]) -> dict[str, Any]:
     source, target = recipe["direction"].split("-")
     tokenizers = {side: Tokenizer.load(folder / f"{side}.model") for side in ("source", "target")}
@@ -153,7 +170,7 @@ def _manifest(folder: Path, recipe: dict[str, Any], counts: dict[str, dict[str, 
         "validation_split": VALIDATION,
         "test_splits": [name for name in counts if name not in (TRAIN, VALIDATION)],
         "files": {path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in files},
-        "versions": {name: version(name) for name in ("datasets", "numpy", "sentencepiece")},
+        "versions": {name: version(name) for name in LIBRARIES},
     }
 
 

@@ -67,6 +67,11 @@ class PreparedData:
                 raise _altered(self.folder / name)
 
     @property
+    def content_digest(self) -> str:
+        """SHA-256, in hex, of all that training and evaluation read."""
+        return hashlib.sha256(json.dumps(self.manifest["files"], sort_keys=True).encode()).hexdigest()
+
+    @property
     def splits(self) -> dict[str, dict[str, int]]:
         """Split → `pairs`, `source_tokens` and `target_tokens` (EOS included)."""
         return self.manifest["splits"]

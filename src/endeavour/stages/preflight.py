@@ -22,8 +22,9 @@ from endeavour.training.device import choose_precision
 from endeavour.training.loop import make_optimizer
 from endeavour.training.processes import Processes
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import LossModel, accumulate_gradients
+from endeavour.training.step import LossModel, accumulate_gradients, named_memory_error
 
+REHEARSAL = ".preflight-"  # how the names of its folders begin
 SENTENCES = 2  # that are translated; an untrained model seldom ends one before its limit
 
 
@@ -58,10 +59,12 @@ def preflight(config: Config, data: PreparedData, together: Processes) -> None:
     """
     model, optimizer = fresh_model(config, data, together.device)
     if together.main:
+        for leftover in config.run_folder.glob(f"{REHEARSAL}*"):  # of one that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         _check_room(config, model)
     _longest_batch(config, model, optimizer, data, together)
     if together.main:
-        with tempfile.TemporaryDirectory(prefix=".preflight-", dir=config.run_folder) as folder:
+        with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=config.run_folder) as folder:
             _round_trip(config, model, optimizer, data, Path(folder))
 
 
@@ -110,7 +113,8 @@ def _longest_batch(
         device=together.device,
         precision=choose_precision(config.training.precision, together.device),
     )
-    optimizer.step()
+    with named_memory_error("the optimizer's first step"):
+        optimizer.step()
 
 
 def _round_trip(
@@ -122,7 +126,7 @@ def _round_trip(
 ) -> None:
     """Saves a checkpoint, loads the model from it, translates with it and scores that."""
     checkpoints = open_checkpoints(config, folder, data)
-    checkpoints.save(model, optimizer, TrainState(), [random_state()])
+    checkpoints.save(model, optimizer, TrainState(), [random_state(model.output_weight.device)])
     loaded, tokenizers = load_model(checkpoints.path(0), model.output_weight.device)
     sources = data.lines(data.validation_split, "source")[:SENTENCES]
     references = data.lines(data.validation_split, "target")[:SENTENCES]

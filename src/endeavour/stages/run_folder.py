@@ -47,10 +47,13 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
     """
     folder = config.run_folder
     saved = folder / "config.yaml"
+    discarded = folder.with_name(f".{folder.name}.discarded")
+    shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
     if not saved.is_file() or not any((folder / name).exists() for name in ("checkpoints", "summary.json")):
         return None  # nothing was trained here yet
-    if config.training.restart:
-        shutil.rmtree(folder)
+    if config.training.restart and not _started_again():
+        folder.rename(discarded)  # in one step, so that no half of the old run is ever taken for a new one
+        shutil.rmtree(discarded)
         return None
     differences = differing_keys(config, read_config(saved, newer=config))
     if differences:
@@ -60,6 +63,12 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
         )
     path = folder / "summary.json"
     return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def _started_again() -> bool:
+    """Whether torchrun or Slurm repeat their command, after which training.restart=true must not."""
+    counts = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
+    return any(int(os.environ.get(name, "0")) > 0 for name in counts)
 
 
 def begin(config: Config, device: torch.device) -> None:

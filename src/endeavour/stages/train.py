@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     checkpoints = open_checkpoints(config, folder, data)
     state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
     _check_data(state, data, folder)
+    _check_start(state, together, folder)
     log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
     log.cut_after(state.update)
     tracker = Tracker(
@@ -123,8 +124,9 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         for split, row in scores.items():
             tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
     finally:
-        if main:
-            draw_curves(log.read(), folder / "curves.png", title=config.name)
+        with suppress(OSError):  # a picture less is no reason to hide why the run ended
+            if main:
+                draw_curves(log.read(), folder / "curves.png", title=config.name)
         tracker.finish()
     summary = {
         "name": config.name,
@@ -141,13 +143,21 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
 
 def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:
     """Raises `UserError` where a run would go on with other data than it began with."""
-    digest: str = data.manifest["digest"]
-    if state.update and state.data_digest != digest:
+    if state.update and state.data_digest != data.content_digest:
         raise UserError(
             f"{folder} was trained on other data: the corpus has changed since\n"
             "choose another name=…, or training.restart=true to throw that run away"
         )
-    state.data_digest = digest
+    state.data_digest = data.content_digest
+
+
+def _check_start(state: TrainState, together: Processes, folder: Path) -> None:
+    """Raises `UserError` where not all processes begin from the same checkpoint and data."""
+    if len(set(together.gather((state.update, state.data_digest)))) > 1:
+        raise UserError(
+            f"{folder}: the processes of this run see different checkpoints or data; all hosts need the same "
+            "output_folder and data_folder, on a file system that they share"
+        )
 
 
 def _announce(

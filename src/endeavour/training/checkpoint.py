@@ -163,29 +163,30 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def random_state() -> dict[str, Any]:
-    """The states of Python's, NumPy's and torch's generators, of every device, as JSON can hold them."""
+def random_state(device: torch.device) -> dict[str, Any]:
+    """The states of Python's, NumPy's and torch's generators, of CPU and `device`, as JSON can hold them."""
     name, keys, *rest = np.random.get_state(legacy=True)
     state: dict[str, Any] = {
         "python": random.getstate(),
         "numpy": [name, np.asarray(keys).tolist(), *rest],
         "cpu": torch.get_rng_state().numpy().tobytes().hex(),
     }
-    if torch.cuda.is_available():
-        state["cuda"] = [tensor.numpy().tobytes().hex() for tensor in torch.cuda.get_rng_state_all()]
-    if torch.backends.mps.is_available():
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device).numpy().tobytes().hex()
+    if device.type == "mps":
         state["mps"] = torch.mps.get_rng_state().numpy().tobytes().hex()
     return state
 
 
-def restore_random_state(state: dict[str, Any]) -> None:
+def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
+    """Puts `random_state` back; what it holds of another kind of device is left alone."""
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
     np.random.set_state(tuple(state["numpy"]))
     torch.set_rng_state(_bytes_tensor(state["cpu"]))
-    if torch.cuda.is_available() and "cuda" in state:
-        torch.cuda.set_rng_state_all([_bytes_tensor(text) for text in state["cuda"]])
-    if torch.backends.mps.is_available() and "mps" in state:
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(_bytes_tensor(state["cuda"]), device)
+    if device.type == "mps" and "mps" in state:
         torch.mps.set_rng_state(_bytes_tensor(state["mps"]))
 
 

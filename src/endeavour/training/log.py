@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from endeavour.data.disk import flush_entry
+from endeavour.errors import RunError
 from endeavour.training.processes import Processes
 from endeavour.training.updates import Update
 
@@ -34,8 +35,14 @@ class MetricLog:
         partial.replace(self._path)
 
     def write(self, kind: str, update: int, metrics: Mapping[str, float]) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"kind": kind, "update": update, **metrics}) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"kind": kind, "update": update, **metrics}) + "\n")
+        except OSError as error:
+            raise RunError(
+                f"{self._path} cannot be written ({error.strerror})\n"
+                "make room, and the same command goes on from the last checkpoint"
+            ) from error
 
     def read(self) -> list[dict[str, Any]]:
         """All whole lines; a last one that a kill cut short is left out."""

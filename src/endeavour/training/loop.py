@@ -7,6 +7,7 @@ a function that it is handed.
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -184,9 +185,12 @@ def train(
         position=state.position,
         rank=processes.rank,
         count=processes.count,
+        pinned=device.type == "cuda",
     )
     model.train()
-    with StopSignal() as stop, ahead(stream) as ready:
+    # On a CPU reading ahead gained nothing when measured; a GPU would wait for its next batch.
+    upcoming = nullcontext(stream()) if device.type == "cpu" else ahead(stream)
+    with StopSignal() as stop, upcoming as ready:
         for made in ready:
             rate = learning_rate(
                 state.update + 1,
@@ -213,17 +217,17 @@ def train(
             state.update += 1
             state.epoch, state.position = made.epoch, made.position
             state.target_tokens += made.target_tokens
-            state.seconds = processes.largest(time.monotonic() - started)
-            signalled = int(processes.largest(stop.number))  # one that comes later waits for the next update
+            # All processes have to see the same: a signal that comes later waits for the next time.
+            state.seconds, signalled = processes.largest(time.monotonic() - started, stop.number)
             window.add(*sums, norm, finite, made)
             display.updated(state.update)
             finished = _finished(state, config)
             due = finished or state.update % config.validate_every == 0
             logs = state.update % config.log_every == 0
             if due or signalled or logs or device.type == "cpu":  # elsewhere looking means waiting
-                state.skipped_in_a_row = skipping.in_a_row()
-                if state.skipped_in_a_row >= config.max_skipped_updates:
-                    raise UserError(_diverged(state, checkpoints))
+                state.skipped_in_a_row, longest = skipping.in_a_row()
+                if longest >= config.max_skipped_updates:
+                    raise UserError(_diverged(longest, state.update, checkpoints))
             if due or logs:
                 metrics = window.close(processes, epoch=state.epoch, rate=rate, seconds=state.seconds)
                 window = MetricWindow()
@@ -236,14 +240,14 @@ def train(
                 _note(result, config, state, log, tracker, display)
                 window = MetricWindow()  # validation's time is not training's
             if due or signalled:
-                state.seconds = processes.largest(time.monotonic() - started)
+                state.seconds, signalled = processes.largest(time.monotonic() - started, stop.number)
                 state.window = window.state(processes) if not due else {}
-                random_states = processes.gather(random_state())
+                random_states = processes.gather(random_state(device))
                 if processes.main:
                     checkpoints.save(model, optimizer, state, random_states, stopped=not due)
-                if signalled and not finished:
+                if signalled:
                     path = checkpoints.path(state.update, stopped=not due)
-                    raise Interrupted(signalled, str(path))
+                    raise Interrupted(int(signalled), str(path))
             if finished or _out_of_patience(state, config):
                 break
             if due and give_up is not None and processes.from_main(give_up() if processes.main else None):
@@ -251,13 +255,13 @@ def train(
     return state
 
 
-def _diverged(state: TrainState, checkpoints: Checkpoints) -> str:
+def _diverged(skipped: int, update: int, checkpoints: Checkpoints) -> str:
     last = checkpoints_in(checkpoints.folder)
     return (
-        f"training diverged: {state.skipped_in_a_row} updates in a row, up to {state.update}, were skipped "
+        f"training diverged: {skipped} updates in a row, up to {update}, were skipped "
         "because their gradients were not finite\n"
-        f"the run stands at {last[-1] if last else 'its beginning'}; lower training.learning_rate or "
-        "training.clip_norm, raise training.warmup_updates, or set training.precision=fp32"
+        f"the run stands at {last[-1] if last else 'its beginning'}; under another name=… lower "
+        "training.learning_rate or training.clip_norm, raise training.warmup_updates, or set training.precision=fp32"
     )
 
 

@@ -5,6 +5,8 @@ method but `share` waits for the others.
 """
 
 import os
+import time
+import uuid
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
@@ -65,13 +67,13 @@ class Processes:
             distributed.all_reduce(values)
         return values
 
-    def largest(self, value: float) -> float:
-        """The largest of all processes' values, in each of them."""
+    def largest(self, *values: float) -> list[float]:
+        """The largest of all processes' values, one by one, in each of them."""
         if self.alone:
-            return value
-        values = torch.tensor(value, dtype=torch.float64)
-        distributed.all_reduce(values, op=distributed.ReduceOp.MAX)
-        return float(values)
+            return list(values)
+        largest = torch.tensor(values, dtype=torch.float64)
+        distributed.all_reduce(largest, op=distributed.ReduceOp.MAX)
+        return largest.tolist()
 
     def from_main(self, value: T) -> T:
         """What the main process gave, in each of them; what the others give counts for nothing."""
@@ -115,11 +117,10 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
     try:
         timeout = timedelta(seconds=timeout_seconds)
         store, rank, count = next(iter(rendezvous("env://", timeout=timeout)))
-        # torchrun's store outlives the processes that it starts again, and so do the addresses they left there.
-        attempt = store.add(f"attempts/{rank}", 1)
+        meeting = _meet(store, rank, count, timeout_seconds)
         distributed.init_process_group(
             backend="cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-            store=PrefixStore(f"attempt/{attempt}", store),
+            store=PrefixStore(meeting, store),
             rank=rank,
             world_size=count,
             timeout=timeout,
@@ -129,10 +130,45 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
             reason = str(error).splitlines()[0]
             raise RunError(
-                f"lost contact with another process of this run ({reason})\n"
+                f"lost contact with another process of this run for {timeout_seconds:g} s "
+                f"(training.communication_timeout), or it ended: {reason}\n"
                 "start all of them again by the same command: the run goes on from its last checkpoint"
             ) from error
         raise
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
+
+
+def _meet(store: Store, rank: int, count: int, timeout_seconds: float) -> str:
+    """A name that just these `count` processes agree on, and none that were there before them.
+
+    torchrun's store outlives the processes that it starts again, and what they wrote there would send the new
+    ones to addresses where nobody is. So each process leaves a name of its own, the main one publishes them
+    all, and goes on once each of the others has found its own among them.
+
+    Raises:
+        RunError: not all have come in that time.
+    """
+    own = uuid.uuid4().hex
+    store.set(f"name/{rank}", own)
+    deadline = time.monotonic() + timeout_seconds
+    while time.monotonic() < deadline:
+        if rank == 0:
+            names = _values(store, [f"name/{other}" for other in range(count)])
+            if names is not None:
+                store.set("names", ",".join(names))
+                if _values(store, [f"{own}/{name}" for name in names[1:]]) is not None:
+                    return own
+        elif (published := _values(store, ["names"])) is not None:
+            names = published[0].split(",")
+            if names[rank : rank + 1] == [own]:
+                store.set(f"{names[0]}/{own}", "found")
+                return names[0]
+        time.sleep(0.05)
+    raise RunError(f"not all {count} processes of this run came within {timeout_seconds:g} s")
+
+
+def _values(store: Store, keys: list[str]) -> list[str] | None:
+    """What stands under the keys; None while one of them is missing."""
+    return [store.get(key).decode() for key in keys] if not keys or store.check(keys) else None

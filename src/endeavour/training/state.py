@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.errors import UserError
+from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import (
     atomic_folder,
@@ -101,7 +101,7 @@ class Checkpoints:
         Args:
             random_states: of each process, by rank.
         Raises:
-            UserError: the disk is full, or fails; the checkpoints that were there are whole.
+            RunError: the disk is full, or fails; the checkpoints that were there are whole.
         """
         target = self.path(state.update, stopped=stopped)
         try:
@@ -111,7 +111,7 @@ class Checkpoints:
                 content = {"state": asdict(state), "random": random_states}
                 (partial / "state.json").write_text(json.dumps(content), "utf-8")
         except (OSError, SafetensorError) as error:
-            raise UserError(self._unwritable(target, model, error)) from error
+            raise RunError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
         for path in self.folder.iterdir():  # what a kill left half written or half deleted goes too
             if path not in kept and path.name.startswith(("update-", ".update-")):
@@ -153,7 +153,7 @@ class Checkpoints:
             state.best = [(metric, update) for metric, update in state.best]
             states: list[dict[str, Any]] = content["random"]
             if len(states) == count:
-                restore_random_state(states[rank])
+                restore_random_state(states[rank], model.output_weight.device)
             else:
                 torch.manual_seed(torch.initial_seed() + state.update * 1_000_003 + rank)
                 notes.append(
@@ -161,6 +161,8 @@ class Checkpoints:
                     f"{'are' if count > 1 else 'is'} {count}: same batches, other random numbers for dropout"
                 )
             return state, notes
+        if count > 1:  # each its own dropout; the main process's is that of a process alone
+            torch.manual_seed(torch.initial_seed() + rank)
         return TrainState(), notes
 
     def last(self) -> list[Path]:

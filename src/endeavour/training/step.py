@@ -47,7 +47,7 @@ class LossModel(nn.Module):
 
 
 def choose_compile(name: str, device: torch.device) -> bool:
-    """`auto`: on CUDA. On a CPU compiling takes longer than short runs do, and gained nothing when measured."""
+    """`auto`: on CUDA. On a CPU compiling takes longer than short runs do, and the result was slower."""
     return device.type == "cuda" if name == "auto" else name == "always"
 
 
@@ -78,13 +78,12 @@ def accumulate_gradients(
     loss_sum = torch.zeros((), device=device)
     likelihood_sum = torch.zeros((), device=device)
     for number, batch in enumerate(batches, start=1):
-        shape = (
-            f"{batch.source.shape[0]} pairs of {batch.source.shape[1]} and {batch.target_out.shape[1]} tokens"
-        )
+        pairs, source = batch.source.shape
+        shape = f"a batch of {pairs} pairs of {source} and {batch.target_out.shape[1]} tokens"
         batch = batch.to(device)
         # Gradients are exchanged once, with the last batch.
         last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
-        with nullcontext() if last else cast(Any, loss_model).no_sync(), _named_memory_error(shape):
+        with nullcontext() if last else cast(Any, loss_model).no_sync(), named_memory_error(shape):
             with autocast(device, precision):
                 loss, likelihood = loss_model(batch.source, batch.target_in, batch.target_out)
             (loss * processes / target_tokens).backward()
@@ -94,14 +93,15 @@ def accumulate_gradients(
 
 
 @contextmanager
-def _named_memory_error(shape: str) -> Generator[None]:
+def named_memory_error(what: str) -> Generator[None]:
+    """Turns want of memory into a `UserError` that names what was computed."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         # On a CPU torch has no class of its own for it.
         if isinstance(error, torch.OutOfMemoryError | MemoryError) or "not enough memory" in str(error):
             raise UserError(
-                f"out of memory on a batch of {shape}: lower training.tokens_per_batch (and raise "
-                "training.accumulate by as much), or choose a smaller model"
+                f"out of memory on {what}: lower training.tokens_per_batch (and raise "
+                "training.accumulate by as much) or choose a smaller model, for a run under another name=…"
             ) from error
         raise

@@ -1,4 +1,4 @@
-"""Which batches make which update, read and padded ahead of time in a thread of its own.
+"""Which batches make which update, read and padded; for a GPU ahead of time, in a thread of their own.
 
 Knows the data's lengths and a place in an epoch; not models, losses or devices.
 """
@@ -50,11 +50,13 @@ def updates(
     position: int,
     rank: int = 0,
     count: int = 1,
+    pinned: bool = False,
 ) -> Iterator[Update]:
     """Update after update without end, from batch `position` of `epoch` on.
 
     Of each batch every `count`-th row, from `rank` on, is this process's share, so that the batches, and with
-    them the gradients, do not depend on the number of processes.
+    them the gradients, do not depend on the number of processes. `pinned` batches lie in memory from which a
+    CUDA device copies them while it computes.
 
     Raises:
         UserError: a single pair is longer than `tokens_per_batch`.
@@ -73,7 +75,8 @@ def updates(
             last = start + accumulate >= len(order)
             after = (epoch + 1, 0) if last else (epoch, start + accumulate)
             tokens = sum(int(data.target.lengths[batch].sum()) for batch in rows)
-            yield Update([_share(data, batch, rank, count) for batch in rows], tokens, *after)
+            batches = [_share(data, batch, rank, count) for batch in rows]
+            yield Update([batch.pin_memory() for batch in batches] if pinned else batches, tokens, *after)
         epoch, position = epoch + 1, 0
 
 

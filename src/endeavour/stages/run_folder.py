@@ -145,11 +145,7 @@ def _note_start(folder: Path, device: torch.device) -> None:
 
 def describe_start(device: torch.device) -> dict[str, Any]:
     """What it would take to repeat this command: its words, git commit, versions, device."""
-    name = (
-        torch.cuda.get_device_name(device)
-        if device.type == "cuda"
-        else platform.processor() or platform.machine()
-    )
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -159,6 +155,16 @@ def describe_start(device: torch.device) -> dict[str, Any]:
         "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
         "cores": os.cpu_count(),
     }
+
+
+def _processor() -> str:
+    """The processor's name; where the system does not tell, its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str | None:

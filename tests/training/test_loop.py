@@ -7,20 +7,17 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
 from endeavour.config import load_config
-from endeavour.data.arrays import RaggedWriter
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.special import EOS
 from endeavour.training import loop
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.display import TrainingDisplay
@@ -38,23 +35,6 @@ from endeavour.training.step import LossModel, accumulate_gradients
 from endeavour.training.tracking import Tracker, TrackingConfig
 
 VOCABULARY = 300
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
-    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    folder = tmp_path_factory.mktemp("arrays")
-    random = np.random.default_rng(0)
-    for side in ("source", "target"):
-        with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
-            rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
-            writer.append(rows, end=EOS)
-    return ParallelDataset.open(folder, "train")
 
 
 def training_config(*overrides: str) -> TrainingConfig:

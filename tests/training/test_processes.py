@@ -40,12 +40,6 @@ PAIRS = 70
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
-    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
-
-
-@pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
     folder = tmp_path_factory.mktemp("arrays")
     random = np.random.default_rng(0)

@@ -5,25 +5,10 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 
-import numpy as np
 import pytest
 
-from endeavour.data.arrays import RaggedWriter
 from endeavour.data.dataset import ParallelDataset
-from endeavour.special import EOS
 from endeavour.training.updates import Update, ahead, updates
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    folder = tmp_path_factory.mktemp("arrays")
-    random = np.random.default_rng(0)
-    for side in ("source", "target"):
-        with RaggedWriter(folder / f"train.{side}", vocabulary_size=300) as writer:
-            writer.append(
-                [random.integers(4, 300, random.integers(2, 9)).tolist() for _ in range(90)], end=EOS
-            )
-    return ParallelDataset.open(folder, "train")
 
 
 def stream(data: ParallelDataset, accumulate: int, epoch: int = 0, position: int = 0) -> Iterator[Update]:

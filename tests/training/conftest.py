@@ -1,0 +1,30 @@
+"""A vocabulary and a split of random ids that the tests of training share."""
+
+import numpy as np
+import pytest
+
+from endeavour.config import load_config
+from endeavour.data.arrays import RaggedWriter
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.special import EOS
+
+VOCABULARY = 300
+
+
+@pytest.fixture(scope="package")
+def tokenizer() -> Tokenizer:
+    config = load_config([f"tokenizer.vocabulary_size={VOCABULARY}"]).tokenizer
+    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
+
+
+@pytest.fixture(scope="package")
+def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
+    """120 pairs of two to eight tokens and EOS."""
+    folder = tmp_path_factory.mktemp("arrays")
+    random = np.random.default_rng(0)
+    for side in ("source", "target"):
+        with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
+            rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
+            writer.append(rows, end=EOS)
+    return ParallelDataset.open(folder, "train")

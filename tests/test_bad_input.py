@@ -385,6 +385,10 @@ def without(name: str) -> Callable[[Path], None]:
     return lambda folder: (folder / "outputs" / "run" / name).unlink()
 
 
+def tokenized_references(name: str) -> list[str]:
+    return ["evaluation.tokenized_bleu=true", f"evaluation.tokenized_references={{folder}}/{name}"]
+
+
 RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
     "a checkpoint of another model size": (
         "train",
@@ -512,6 +516,38 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
         lambda folder: None,
         ["text=a", "input={folder}/train.en"],
         "text=… and input=… are two inputs: give one of them",
+    ),
+    "tokenized references that are not there": (
+        "train",
+        lambda folder: None,
+        tokenized_references("nowhere"),
+        "{folder}/nowhere: no such file",
+    ),
+    "tokenized references of another length": (
+        "evaluate",
+        lambda folder: (folder / "one").write_text("test hund nummer 0\n"),
+        tokenized_references("one"),
+        "{folder}/one has 1 lines for 2 references; line n of each must belong to the same sentence",
+    ),
+    "references of another split, and not tokenized": (
+        "evaluate",
+        lambda folder: (folder / "other").write_text("Test Hund Nummer 0\nein Satz .\n"),
+        tokenized_references("other"),
+        "{folder}/other: only 0 of 2 lines are the references, lowercased and tokenized by Moses' rules for 'de': "
+        "is it another test set's, or not tokenized?",
+    ),
+    "tokenized references of which split": (
+        "evaluate",
+        lambda folder: None,
+        [*tokenized_references("one"), "evaluation.splits=[validation,test]"],
+        "evaluation.tokenized_references={folder}/one are the references of one split, and evaluated are "
+        "validation, test: choose one with evaluation.splits=[…]",
+    ),
+    "tokenized references for no tokenized score": (
+        "evaluate",
+        lambda folder: None,
+        tokenized_references("one")[1:],
+        "evaluation.tokenized_references needs evaluation.tokenized_bleu=true",
     ),
     "an unknown key with a plus": (
         "train",

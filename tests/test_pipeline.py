@@ -65,8 +65,27 @@ def test_train_evaluate_translate(
     refusal = capsys.readouterr().err
     assert all(word in refusal for word in ("training.learning_rate", "name=", "training.restart=true"))
     assert endeavour(monkeypatch, "eval", *settings, "decoding=greedy", "evaluation.splits=[validation]") == 0
-    assert (run_folder / "evaluation" / "validation-greedy" / "report.html").is_file()
-    assert "BLEU" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "BLEU" in printed
+    assert "BLEU, tokenized" not in printed
+
+    # The papers' score, against references of ours and against a file of the same.
+    asked = ["decoding=greedy", "evaluation.tokenized_bleu=true"]
+    assert endeavour(monkeypatch, "eval", *settings, *asked) == 0
+    greedy = run_folder / "evaluation" / "test-greedy"
+    ours = json.loads((greedy / "scores.json").read_text("utf-8"))["scores"]["bleu_tokenized"]
+    printed = capsys.readouterr().out
+    pages = [(greedy / name).read_text("utf-8") for name in ("report.md", "report.html")]
+    for text in (printed, *pages):
+        assert "BLEU, tokenized" in text
+        assert ours["signature"] in text.replace("\\", "")
+    lowercased = (greedy / "references.txt").read_text("utf-8").lower()
+    (tmp_path / "tokenized").write_text(lowercased, "utf-8")  # words alone
+    file = f"evaluation.tokenized_references={tmp_path / 'tokenized'}"
+    assert endeavour(monkeypatch, "eval", *settings, *asked, file) == 0
+    theirs = json.loads((greedy / "scores.json").read_text("utf-8"))["scores"]["bleu_tokenized"]
+    assert theirs == ours | {"signature": ours["signature"] + "|references:file"}
+    assert theirs["signature"] in capsys.readouterr().out
 
     # One line out for each line in, whatever it holds; a file and standard output agree.
     strange = [
@@ -193,14 +212,21 @@ def test_a_corpus_without_a_test_split_is_trained_all_the_same(
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
 
 
-def test_an_unknown_split_is_refused_before_training(
+@pytest.mark.parametrize(
+    "wrong",
+    [["splits=[tset]"], ["tokenized_bleu=true", "tokenized_references=tset"]],
+    ids=lambda keys: keys[-1],
+)
+def test_what_could_not_be_evaluated_is_refused_before_training(
+    wrong: list[str],
     parallel_files: list[str],
     folders: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run_folder: Path,
 ) -> None:
-    assert endeavour(monkeypatch, "train", *parallel_files, *folders, "evaluation.splits=[tset]") == 2
+    keys = [f"evaluation.{key}" for key in wrong]
+    assert endeavour(monkeypatch, "train", *parallel_files, *folders, *keys) == 2
     assert "tset" in capsys.readouterr().err
     assert not (run_folder / "checkpoints").exists()
 

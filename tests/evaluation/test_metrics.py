@@ -1,5 +1,7 @@
+import dataclasses
 import os
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from endeavour.errors import UserError
-from endeavour.evaluation import metrics
+from endeavour.evaluation import metrics, moses
 
 REFERENCES = [
     "Der alte Mann liest am Abend eine lange Zeitung.",
@@ -57,6 +59,40 @@ def test_the_values_are_sacrebleus_own() -> None:
     assert list(scores) == list(expected)
     for key, metric in expected.items():
         assert scores[key].value == metric.corpus_score(HYPOTHESES, [REFERENCES]).score
+
+
+def test_the_tokenized_bleu_is_given_where_it_is_asked_for_and_changes_no_other() -> None:
+    plain = _score(HYPOTHESES, REFERENCES)
+    scores = metrics.score(HYPOTHESES, REFERENCES, bootstrap_samples=100, seed=1, tokenized_as="de")
+    tokenized = scores.pop("bleu_tokenized")
+    assert scores == plain
+    assert tokenized.low <= tokenized.value <= tokenized.high
+    assert {"nrefs:1", "bs:100", "seed:1", "tok:none", "moses:lc.norm.tok"} <= set(
+        tokenized.signature.split("|")
+    )
+    assert re.search(r"\|sacremoses:\d+\.\d+", tokenized.signature)
+
+
+def test_the_tokenized_bleu_forgives_case_quotation_marks_and_nothing_else() -> None:
+    references = [*REFERENCES, "Er sagt: „Ja, morgen.“"]
+    alike = [line.upper() for line in REFERENCES] + ['er  sagt : "ja, morgen."']
+    scores = metrics.score(alike, references, bootstrap_samples=100, seed=1, tokenized_as="de")
+    assert scores["bleu_tokenized"].value == pytest.approx(100)
+    alike[1] = "Zwei Kinder spielen in Garten."
+    scores = metrics.score(alike, references, bootstrap_samples=100, seed=1, tokenized_as="de")
+    assert scores["bleu_tokenized"].value < 98
+
+
+def test_tokenized_references_are_taken_as_they_stand() -> None:
+    def tokenized(references: list[str] | None) -> metrics.Score:
+        more = {"tokenized_as": "de", "tokenized_references": references}
+        return metrics.score(HYPOTHESES, REFERENCES, bootstrap_samples=100, seed=1, **more)["bleu_tokenized"]
+
+    ours, theirs = tokenized(None), tokenized(moses.tokenize(REFERENCES, "de"))
+    assert theirs == dataclasses.replace(ours, signature=ours.signature + "|references:file")
+    assert tokenized(REFERENCES).value < ours.value
+    with pytest.raises(UserError, match="5 references, 4 tokenized_references"):
+        tokenized(REFERENCES[1:])
 
 
 def test_only_the_lowercased_bleu_forgives_case() -> None:

@@ -24,6 +24,8 @@ class EvaluationConfig:
     splits: list[str] | None
     bootstrap_samples: int
     num_pictures: int
+    tokenized_bleu: bool
+    tokenized_references: str | None
 
     def check(self) -> None:
         if self.bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
@@ -31,6 +33,8 @@ class EvaluationConfig:
                 f"evaluation.bootstrap_samples={self.bootstrap_samples}: "
                 f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
             )
+        if self.tokenized_references is not None and not self.tokenized_bleu:
+            raise UserError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
 
 
 def evaluate_split(
@@ -41,6 +45,8 @@ def evaluate_split(
     title: str,
     sources: Sequence[str],
     references: Sequence[str],
+    language: str,
+    tokenized_references: Sequence[str] | None,
     config: EvaluationConfig,
     seed: int,
     decoding: Mapping[str, object],
@@ -50,6 +56,7 @@ def evaluate_split(
 ) -> dict[str, Score]:
     """Translates `sources`, scores them against the untouched `references`, and writes the report to `folder`.
 
+    `language` is that of the references, and `tokenized_references` are those of a file, if that is asked for.
     `decoding` and `description` (of the model) are settings to show; the pictures are `model`'s own attention,
     whichever engine translates.
 
@@ -62,7 +69,14 @@ def evaluate_split(
         hypotheses.append(hypothesis)
         progress.update(task, completed=len(hypotheses))
     task = progress.add_task(f"scoring {title}", total=None)
-    scores = score(hypotheses, references, bootstrap_samples=config.bootstrap_samples, seed=seed)
+    scores = score(
+        hypotheses,
+        references,
+        bootstrap_samples=config.bootstrap_samples,
+        seed=seed,
+        tokenized_as=language if config.tokenized_bleu else None,
+        tokenized_references=tokenized_references,
+    )
     progress.update(task, total=1, completed=1)
     shown = [row for row, source in enumerate(sources) if source.strip() and hypotheses[row]]
     write_report(

@@ -1,15 +1,15 @@
 """Scores of translations: BLEU, chrF and TER by sacreBLEU, of a corpus and of its parts.
 
 Knows lines of text only: nothing of models, tokenizers, files or reports. Hypotheses and references are
-whole, untokenized lines, one reference a sentence; sacreBLEU's own tokenization is the only one applied, so
-that the scores can be compared with published ones of the same signature.
+whole, untokenized lines, one reference a sentence; but for `bleu_tokenized` sacreBLEU's own tokenization is the
+only one applied, so that the scores can be compared with published ones of the same signature.
 """
 
 import json
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from sacrebleu.metrics.bleu import BLEU
@@ -17,6 +17,7 @@ from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER, TERScore
 
 from endeavour.errors import UserError
+from endeavour.evaluation import moses
 
 # Fixed, so that the reports of two runs can be laid side by side; the last bucket is open.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
@@ -24,13 +25,20 @@ LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 # Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
 MIN_BOOTSTRAP_SAMPLES = 40
 
-_LABELS = {"bleu": "BLEU", "bleu_lowercased": "BLEU, lowercased", "chrf": "chrF2", "ter": "TER"}
+_LABELS = {
+    "bleu": "BLEU",
+    "bleu_lowercased": "BLEU, lowercased",
+    "chrf": "chrF2",
+    "ter": "TER",
+    "bleu_tokenized": "BLEU, tokenized",
+}
 
 
 @dataclass(frozen=True)
 class Score:
     """A corpus score with its 95% bootstrap interval; all three numbers on sacreBLEU's scale (0–100; TER may
-    pass 100). `signature` is sacreBLEU's and holds version, tokenization, resamples and seed."""
+    pass 100). `signature` is sacreBLEU's and holds version, tokenization, resamples and seed; what was done to
+    the lines before is appended to it."""
 
     name: str
     value: float
@@ -56,18 +64,29 @@ class LengthBucket:
 
 
 def score(
-    hypotheses: Sequence[str], references: Sequence[str], *, bootstrap_samples: int, seed: int
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    bootstrap_samples: int,
+    seed: int,
+    tokenized_as: str | None = None,
+    tokenized_references: Sequence[str] | None = None,
 ) -> dict[str, Score]:
-    """Score a corpus by `bleu`, `bleu_lowercased`, `chrf` and `ter`, in this order.
+    """Score a corpus by `bleu`, `bleu_lowercased`, `chrf`, `ter` and perhaps `bleu_tokenized`, in this order.
 
     BLEU: Papineni et al. 2002, with sacreBLEU's defaults (13a tokenization, cased; Post 2018). chrF2:
     Popović 2015. TER: Snover et al. 2006, caseless as in tercom. Intervals: bootstrap resampling over
     sentences, Koehn 2004, as sacreBLEU reports it: mean of the resamples ± half the width of their central
     95%.
 
+    `tokenized_as`, a language, asks for `bleu_tokenized`: of both sides lowercased, normalized and tokenized by
+    Moses' rules, and not tokenized again. `tokenized_references` are taken as they stand in place of ours.
+
     Raises UserError where the line counts differ, there are no lines, or there are too few resamples.
     """
     check_counts(hypotheses=hypotheses, references=references)
+    if tokenized_references is not None:
+        check_counts(references=references, tokenized_references=tokenized_references)
     if bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
         raise UserError(
             f"bootstrap_samples is {bootstrap_samples}; a 95% interval needs at least "
@@ -81,10 +100,20 @@ def score(
         "ter": _Ter(),
     }
     with sacrebleu_seed(seed):
-        return {
+        scores = {
             key: _with_interval(_LABELS[key], metric, hypotheses, references, bootstrap_samples)
             for key, metric in metrics.items()
         }
+        if tokenized_as is not None:
+            outputs, made = moses.tokenize(hypotheses, tokenized_as), moses.signature()
+            if tokenized_references is None:
+                tokenized_references = moses.tokenize(references, tokenized_as)
+            else:
+                made += "|references:file"
+            metric, name = BLEU(tokenize="none", force=True), _LABELS["bleu_tokenized"]
+            one = _with_interval(name, metric, outputs, tokenized_references, bootstrap_samples)
+            scores["bleu_tokenized"] = replace(one, signature=f"{one.signature}|{made}")
+    return scores
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:

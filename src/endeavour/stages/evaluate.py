@@ -8,8 +8,10 @@ from rich.table import Table
 
 from endeavour.config import Config
 from endeavour.data.prepared import PreparedData
+from endeavour.errors import UserError
 from endeavour.evaluation.evaluate import evaluate_split
 from endeavour.evaluation.metrics import Score
+from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.prepare import prepare, progress_bar
@@ -36,6 +38,7 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
     Returns:
         Split → metric → value.
     """
+    splits, published = check_splits(config, data)
     console = Console(stderr=True)
     model, tokenizers = load_model(folder / "model", choose_device(config.device))
     translator = Translator(open_engine(config, folder, model), tokenizers)
@@ -49,7 +52,7 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
         title += f", {engine_name(config)}"
     results: dict[str, dict[str, Score]] = {}
     with progress_bar(console) as progress:
-        for split in config.evaluation.splits or data.test_splits:
+        for split in splits:
             results[split] = evaluate_split(
                 translator,
                 tokenizers,
@@ -57,6 +60,8 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
                 title=f"{split}, {title}",
                 sources=data.lines(split, "source"),
                 references=data.lines(split, "target"),
+                language=data.manifest["target_language"],
+                tokenized_references=published,
                 config=config.evaluation,
                 decoding=asdict(config.decoding),
                 seed=config.seed,
@@ -70,18 +75,39 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
     output = Console(soft_wrap=True)
     output.print(_table(results, f"{config.name}, {title}"))
     for split, scores in results.items():
-        output.print(f"{split}: {scores['bleu'].signature}", markup=False, highlight=False)
+        for key in ("bleu", "bleu_tokenized"):
+            if key in scores:
+                output.print(f"{split}: {scores[key].signature}", markup=False, highlight=False)
         page = folder / "evaluation" / evaluation_name(config, split) / "report.html"
         output.print(f"report: {page}", markup=False, highlight=False)
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 
 
+def check_splits(config: Config, data: PreparedData) -> tuple[list[str], list[str] | None]:
+    """The splits to evaluate, and the lines of `evaluation.tokenized_references`, which are one split's.
+
+    Raises:
+        UserError: a split is not there, or the file does not belong to it; better known before training than after.
+    """
+    splits = config.evaluation.splits or data.test_splits
+    references = [data.lines(split, "target") for split in splits]
+    path = config.evaluation.tokenized_references
+    if path is None:
+        return splits, None
+    if len(splits) != 1:
+        raise UserError(
+            f"evaluation.tokenized_references={path} are the references of one split, and evaluated are "
+            f"{', '.join(splits) or 'none'}: choose one with evaluation.splits=[…]"
+        )
+    return splits, read_tokenized(Path(path), references[0], data.manifest["target_language"])
+
+
 def _table(results: dict[str, dict[str, Score]], title: str) -> Table:
-    table = Table(title=title)
-    table.add_column("split")
-    for score in next(iter(results.values())).values():
-        table.add_column(score.name, justify="right")
-    for split, scores in results.items():
-        cells = [f"{score.value:.2f} [{score.low:.1f}, {score.high:.1f}]" for score in scores.values()]
-        table.add_row(split, *cells)
+    """A row a score and a column a split: as a column each, the scores would not fit a terminal."""
+    table = Table("score", title=title)
+    for split in results:
+        table.add_column(split, justify="right")
+    for scores in zip(*(scores.values() for scores in results.values()), strict=True):
+        cells = [f"{score.value:.2f} [{score.low:.1f}, {score.high:.1f}]" for score in scores]
+        table.add_row(scores[0].name, *cells)
     return table

@@ -17,7 +17,7 @@ from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.stages.evaluate import evaluate_splits
+from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
 from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
@@ -70,8 +70,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
     data = prepare(config, Console(stderr=True, quiet=launched()))
-    for split in config.evaluation.splits or []:
-        data.lines(split, "source")  # a split that is not there should be known now, not after training
+    check_splits(config, data)  # what is not there should be known now, not after training
     if main:
         begin(config, device)
     if device.type == "cpu":

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from commands import write_splits
+
 WORDS = {
     "a": "ein",
     "the": "der",
@@ -34,14 +36,9 @@ def parallel_files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("corpus")
     draw = random.Random(0)
     lines = {tuple(draw.choices(list(WORDS), k=draw.randint(3, 8))) for _ in range(460)}
-    ordered = sorted(lines)
-    overrides = ["corpus=files", "tokenizer=bpe2k", "tokenizer.vocabulary_size=300"]
-    for split, rows in (("train", ordered[:-60]), ("validation", ordered[-60:-30]), ("test", ordered[-30:])):
-        english, german = folder / f"{split}.en", folder / f"{split}.de"
-        english.write_text("".join(" ".join(row) + "\n" for row in rows), "utf-8")
-        german.write_text("".join(" ".join(WORDS[word] for word in row) + "\n" for row in rows), "utf-8")
-        overrides.append(f"corpus.splits.{split}=[{english},{german}]")
-    return overrides
+    pairs = [(" ".join(row), " ".join(WORDS[word] for word in row)) for row in sorted(lines)]
+    splits = {"train": pairs[:-60], "validation": pairs[-60:-30], "test": pairs[-30:]}
+    return [*write_splits(folder, splits), "tokenizer=bpe2k", "tokenizer.vocabulary_size=300"]
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.__main__ import main, unexpected
+from commands import endeavour, write_splits
+from endeavour.__main__ import unexpected
 from endeavour.data.disk import file_digest
 from endeavour.data.prepared import PreparedData
 from endeavour.stages import translate as translate_stage
@@ -39,19 +40,6 @@ TINY = [
 ]
 
 
-def endeavour(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Runs a command in this process; returns its exit code."""
-    monkeypatch.setattr(sys, "argv", ["endeavour", *arguments])
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        os.environ.pop("HYDRA_FULL_ERROR", None)
-    return 0
-
-
 def pairs(split: str) -> list[tuple[str, str]]:
     return [(f"{split} dog number {i}", f"{split} Hund Nummer {i}") for i in range(GOOD[split])]
 
@@ -59,10 +47,7 @@ def pairs(split: str) -> list[tuple[str, str]]:
 def corpus(folder: Path) -> list[str]:
     """Writes three good splits; the settings of a `prepare` or `train` on them."""
     folder.mkdir(exist_ok=True)
-    for split in GOOD:
-        for side, language in enumerate(("en", "de")):
-            text = "".join(pair[side] + "\n" for pair in pairs(split))
-            (folder / f"{split}.{language}").write_text(text, "utf-8")
+    write_splits(folder, {split: pairs(split) for split in GOOD})
     splits = [f"corpus.splits.{split}=[{split}.en,{split}.de]" for split in GOOD]
     return ["corpus=files", f"corpus.path={folder}", *splits]
 
@@ -243,9 +228,7 @@ FILES: dict[str, tuple[dict[str, bytes], list[str], str]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_a_corpus_that_is_wrong(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_corpus_that_is_wrong(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, changes, message = FILES[case]
     arguments = settings(tmp_path)
     (tmp_path / "data").mkdir()
@@ -253,7 +236,7 @@ def test_a_corpus_that_is_wrong(
         (tmp_path / name).write_bytes(content)
     named = [f"corpus.splits.train=[{','.join(files)}]"] if files else []
     changes = [change.format(folder=tmp_path) for change in changes]
-    code = endeavour(monkeypatch, "prepare", *arguments, *named, *changes)
+    code = endeavour("prepare", *arguments, *named, *changes)
     captured = capsys.readouterr()
     said = [line for line in captured.err.splitlines() if line.startswith("endeavour")]
     assert (code, captured.out) == (2, "")
@@ -266,7 +249,7 @@ def test_a_file_that_may_not_be_read(
 ) -> None:
     arguments = settings(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "train.de")  # root may read all
-    assert endeavour(monkeypatch, "prepare", *arguments) == 2
+    assert endeavour("prepare", *arguments) == 2
     said = f"endeavour prepare: {tmp_path}/train.de: its permissions forbid reading it; chmod u+r allows it\n"
     assert capsys.readouterr().err.endswith(said)
 
@@ -285,9 +268,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("case", STRANGE)
-def test_text_that_is_strange_and_not_wrong(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_that_is_strange_and_not_wrong(case: str, tmp_path: Path) -> None:
     """What it is trained on; a test reference with the same line stays as it came."""
     line, normal = STRANGE[case]
     arguments = settings(tmp_path)
@@ -296,7 +277,7 @@ def test_text_that_is_strange_and_not_wrong(
     with (tmp_path / "train.en").open("ab") as file:
         file.write(b"".join(train.splitlines(keepends=True)[1:]))
     (tmp_path / "test.en").write_bytes(b"x\n" + line)
-    assert endeavour(monkeypatch, "prepare", *arguments, "cleaning.drop_overlap=false") == 0
+    assert endeavour("prepare", *arguments, "cleaning.drop_overlap=false") == 0
     (folder,) = (tmp_path / "data" / "prepared").glob("files-*")
     data = PreparedData.open(folder)
     tokenizer = data.load_source_tokenizer()
@@ -308,9 +289,7 @@ def test_text_that_is_strange_and_not_wrong(
     assert data.lines("test", "source")[1] == kept
 
 
-def test_a_users_own_splits_win_over_the_names_that_a_corpus_has_under_a_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_own_splits_win_over_the_names_that_a_corpus_has_under_a_path(tmp_path: Path) -> None:
     from endeavour.config import load_config
     from endeavour.data.corpus import local_files
 
@@ -325,8 +304,7 @@ def test_a_users_own_splits_win_over_the_names_that_a_corpus_has_under_a_path(
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run, `outputs/run`, and its data."""
     folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        assert endeavour(patch, "train", *settings(folder), "name=run") == 0
+    assert endeavour("train", *settings(folder), "name=run") == 0
     return folder
 
 
@@ -560,11 +538,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
 
 @pytest.mark.parametrize("case", RUN)
 def test_a_run_that_is_wrong(
-    case: str,
-    trained: Path,
-    copied: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    case: str, trained: Path, copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, damage, changes, message = RUN[case]
     damage(copied)
@@ -572,7 +546,7 @@ def test_a_run_that_is_wrong(
     arguments += [f"corpus.path={trained}", "name=run"]
     changes = [change.format(folder=copied) for change in changes]
     capsys.readouterr()
-    code = endeavour(monkeypatch, command, *arguments, *changes)
+    code = endeavour(command, *arguments, *changes)
     captured = capsys.readouterr()
     (data,) = (copied / "data" / "prepared").glob("files-*")
     weight = captured.err.partition("size mismatch for ")[2].partition(":")[0]
@@ -594,9 +568,9 @@ def test_what_was_not_foreseen_is_two_lines_and_exit_code_1(
         "endeavour translate: RuntimeError: the first line\n"
         "not foreseen; the same command with -v shows where it happened\n"
     )
-    assert endeavour(monkeypatch, *asked) == 1
+    assert endeavour(*asked) == 1
     assert capsys.readouterr().err == expected
-    assert endeavour(monkeypatch, *asked, "-v") == 1
+    assert endeavour(*asked, "-v") == 1
     said = capsys.readouterr().err
     assert said.startswith("Traceback")
     assert said.endswith(expected)

@@ -1,7 +1,6 @@
 """The export stage and the engine that reads it, through the command line, on a run trained for some updates."""
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -14,24 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import endeavour.stages.export as stage
-from endeavour.__main__ import main
+from commands import endeavour
 from endeavour.training.checkpoint import atomic_folder
 
 NAME = "name=run"
-
-
-def endeavour(*arguments: str) -> int:
-    """Runs a command in this process; returns its exit code."""
-    before = sys.argv
-    sys.argv = ["endeavour", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        sys.argv = before
-        os.environ.pop("HYDRA_FULL_ERROR", None)
-    return 0
 
 
 @pytest.fixture(scope="module")

@@ -14,20 +14,7 @@ import torch
 from filelock import FileLock
 from safetensors.torch import load_file
 
-from endeavour.__main__ import main
-
-
-def endeavour(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Runs a command in this process; returns its exit code."""
-    monkeypatch.setattr(sys, "argv", ["endeavour", *arguments])
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        os.environ.pop("HYDRA_FULL_ERROR", None)
-    return 0
+from commands import endeavour
 
 
 @pytest.fixture
@@ -39,12 +26,11 @@ def test_train_evaluate_translate(
     parallel_files: list[str],
     folders: list[str],
     run_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
     settings = [*parallel_files, *folders]
-    assert endeavour(monkeypatch, "train", *settings) == 0
+    assert endeavour("train", *settings) == 0
     expected = ["config.yaml", "run.json", "log.jsonl", "curves.png", "summary.json", "model", "checkpoints"]
     assert all((run_folder / name).exists() for name in expected)
     start = json.loads((run_folder / "run.json").read_text())[0]
@@ -59,19 +45,19 @@ def test_train_evaluate_translate(
     capsys.readouterr()
 
     # Again: nothing to do. With another setting: refused, by name. Evaluated by the same settings.
-    assert endeavour(monkeypatch, "train", *settings) == 0
+    assert endeavour("train", *settings) == 0
     assert "finished" in capsys.readouterr().err
-    assert endeavour(monkeypatch, "train", *settings, "training.learning_rate=0.5") == 2
+    assert endeavour("train", *settings, "training.learning_rate=0.5") == 2
     refusal = capsys.readouterr().err
     assert all(word in refusal for word in ("training.learning_rate", "name=", "training.restart=true"))
-    assert endeavour(monkeypatch, "eval", *settings, "decoding=greedy", "evaluation.splits=[validation]") == 0
+    assert endeavour("eval", *settings, "decoding=greedy", "evaluation.splits=[validation]") == 0
     printed = capsys.readouterr().out
     assert "BLEU" in printed
     assert "BLEU, tokenized" not in printed
 
     # The papers' score, against references of ours and against a file of the same.
     asked = ["decoding=greedy", "evaluation.tokenized_bleu=true"]
-    assert endeavour(monkeypatch, "eval", *settings, *asked) == 0
+    assert endeavour("eval", *settings, *asked) == 0
     greedy = run_folder / "evaluation" / "test-greedy"
     ours = json.loads((greedy / "scores.json").read_text("utf-8"))["scores"]["bleu_tokenized"]
     printed = capsys.readouterr().out
@@ -82,7 +68,7 @@ def test_train_evaluate_translate(
     lowercased = (greedy / "references.txt").read_text("utf-8").lower()
     (tmp_path / "tokenized").write_text(lowercased, "utf-8")  # words alone
     file = f"evaluation.tokenized_references={tmp_path / 'tokenized'}"
-    assert endeavour(monkeypatch, "eval", *settings, *asked, file) == 0
+    assert endeavour("eval", *settings, *asked, file) == 0
     theirs = json.loads((greedy / "scores.json").read_text("utf-8"))["scores"]["bleu_tokenized"]
     assert theirs == ours | {"signature": ours["signature"] + "|references:file"}
     assert theirs["signature"] in capsys.readouterr().out
@@ -98,46 +84,39 @@ def test_train_evaluate_translate(
         "(x, 'y') ${z} 😀",
     ]
     (tmp_path / "in.txt").write_bytes("\n".join(strange).encode() + b"\n\xff\xfe\n")
-    assert (
-        endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", f"input={tmp_path / 'in.txt'}")
-        == 0
-    )
+    assert endeavour("translate", *folders, "name=files-tiny-1", f"input={tmp_path / 'in.txt'}") == 0
     printed = capsys.readouterr().out
     assert printed.count("\n") == len(strange) + 1
     files = [f"input={tmp_path / 'in.txt'}", f"output={tmp_path / 'out.txt'}"]
-    assert endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", *files) == 0
+    assert endeavour("translate", *folders, "name=files-tiny-1", *files) == 0
     assert (tmp_path / "out.txt").read_text("utf-8") == printed
     n_best = ["text=the dog, (sees) it's", "decoding.num_hypotheses=3"]
-    assert endeavour(monkeypatch, "translate", *folders, "name=files-tiny-1", *n_best) == 0
+    assert endeavour("translate", *folders, "name=files-tiny-1", *n_best) == 0
     scored = [float(line.split("\t")[1]) for line in capsys.readouterr().out.splitlines()]
     assert len(scored) == 3
     assert scored == sorted(scored, reverse=True)
 
 
 def test_evaluating_a_run_that_is_not_there_names_those_that_are(
-    folders: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folders: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert endeavour(monkeypatch, "eval", *folders, "name=nowhere") == 2
+    assert endeavour("eval", *folders, "name=nowhere") == 2
     assert "no finished run yet" in capsys.readouterr().err
 
 
 def test_a_corrected_command_may_reuse_the_folder_of_one_that_never_trained(
-    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, run_folder: Path
+    parallel_files: list[str], folders: list[str], run_folder: Path
 ) -> None:
-    assert endeavour(monkeypatch, "train", *folders, "corpus=files") == 2
+    assert endeavour("train", *folders, "corpus=files") == 2
     assert not run_folder.exists()
 
 
 def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
-    parallel_files: list[str],
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
     grid = ["seed=1,2", "training.learning_rate=0.01,0.02"]
-    assert endeavour(monkeypatch, "sweep", *settings, *grid) == 0
+    assert endeavour("sweep", *settings, *grid) == 0
     (table,) = (tmp_path / "outputs" / "sweeps").glob("files-seed-learning_rate-*/results.csv")
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == 4
@@ -151,7 +130,7 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
     # A budget below the longest pair fails that trial; the finished ones are not trained again.
     capsys.readouterr()
     grid[1] = "training.learning_rate=0.01,-1"
-    assert endeavour(monkeypatch, "sweep", *settings, *grid) == 2
+    assert endeavour("sweep", *settings, *grid) == 2
     captured = capsys.readouterr()
     assert "learning_rate=-1" in captured.err
     assert captured.err.count("is finished") == 2
@@ -160,10 +139,10 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
 
 
 def test_hydras_multirun_flag_sweeps_too(
-    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    parallel_files: list[str], folders: list[str], tmp_path: Path
 ) -> None:
     settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
-    assert endeavour(monkeypatch, "train", "--multirun", *settings, "training.average=best,none") == 0
+    assert endeavour("train", "--multirun", *settings, "training.average=best,none") == 0
     summaries = sorted((tmp_path / "outputs").glob("*/summary.json"))
     assert [path.parent.name for path in summaries] == [
         "files-tiny-1-average_best",
@@ -172,11 +151,7 @@ def test_hydras_multirun_flag_sweeps_too(
 
 
 def test_a_run_is_not_resumed_on_other_data(
-    parallel_files: list[str],
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     english = tmp_path / "train.en"
     original = Path(
@@ -184,31 +159,27 @@ def test_a_run_is_not_resumed_on_other_data(
     )
     english.write_bytes(original.read_bytes())
     settings = [*parallel_files, *folders, f"corpus.splits.train=[{english},{original.with_suffix('.de')}]"]
-    assert endeavour(monkeypatch, "train", *settings) == 0
+    assert endeavour("train", *settings) == 0
     (tmp_path / "outputs" / "files-tiny-1" / "summary.json").unlink()  # as if it had not come to its end
     english.write_text(english.read_text("utf-8").replace("dog", "cat"), "utf-8")
-    assert endeavour(monkeypatch, "train", *settings) == 2
+    assert endeavour("train", *settings) == 2
     assert "corpus has changed" in capsys.readouterr().err
 
 
 def test_two_processes_do_not_train_one_run(
-    parallel_files: list[str],
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "outputs").mkdir()
     with FileLock(tmp_path / "outputs" / ".files-tiny-1.lock"):
-        assert endeavour(monkeypatch, "train", *parallel_files, *folders) == 2
+        assert endeavour("train", *parallel_files, *folders) == 2
     assert "another process" in capsys.readouterr().err
 
 
 def test_a_corpus_without_a_test_split_is_trained_all_the_same(
-    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, run_folder: Path
+    parallel_files: list[str], folders: list[str], run_folder: Path
 ) -> None:
     settings = [item for item in parallel_files if "splits.test" not in item]
-    assert endeavour(monkeypatch, "train", *settings, *folders) == 0
+    assert endeavour("train", *settings, *folders) == 0
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
 
 
@@ -221,20 +192,17 @@ def test_what_could_not_be_evaluated_is_refused_before_training(
     wrong: list[str],
     parallel_files: list[str],
     folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run_folder: Path,
 ) -> None:
     keys = [f"evaluation.{key}" for key in wrong]
-    assert endeavour(monkeypatch, "train", *parallel_files, *folders, *keys) == 2
+    assert endeavour("train", *parallel_files, *folders, *keys) == 2
     assert "tset" in capsys.readouterr().err
     assert not (run_folder / "checkpoints").exists()
 
 
-def test_a_sweep_of_nothing_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert endeavour(monkeypatch, "sweep", "seed=1") == 2
+def test_a_sweep_of_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("sweep", "seed=1") == 2
     assert "model=tiny,small" in capsys.readouterr().err
 
 

@@ -47,6 +47,11 @@ def random_model() -> Model:
 
 
 @pytest.fixture
+def model(random_model: Model) -> Transformer:
+    return random_model()
+
+
+@pytest.fixture
 def sources() -> list[list[int]]:
     draw = torch.Generator().manual_seed(3)
     lengths = (3, 7, 5, 3, 12, 1, 9, 4, 7, 2)

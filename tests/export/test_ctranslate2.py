@@ -8,6 +8,7 @@ from typing import Any
 import ctranslate2
 import pytest
 import torch
+from model_options import options
 
 from endeavour.decoding.beam_search import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
@@ -18,19 +19,19 @@ from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
-OPTIONS = [
-    {"norm": norm, "positions": positions, "activation": activation, "tie": tie}
-    for norm, positions, activation, tie in [
-        ("pre", "sinusoidal", "relu", "all"),
-        ("pre", "sinusoidal", "gelu", "decoder"),
-        ("pre", "learned", "swiglu", "none"),
-        ("pre", "rotary", "relu", "none"),
-        ("post", "sinusoidal", "swiglu", "decoder"),
-        ("post", "learned", "relu", "all"),
-        ("post", "rotary", "gelu", "all"),
-    ]
-]
-options = pytest.mark.parametrize("changes", OPTIONS, ids=lambda changes: "-".join(changes.values()))
+every_option = options(
+    ("pre", "sinusoidal", "relu", "all"),
+    ("pre", "sinusoidal", "gelu", "decoder"),
+    ("pre", "learned", "swiglu", "none"),
+    ("pre", "rotary", "relu", "none"),
+    ("post", "sinusoidal", "swiglu", "decoder"),
+    ("post", "learned", "relu", "all"),
+    ("post", "rotary", "gelu", "all"),
+)
+
+
+def named(rows: list[list[int]]) -> list[list[str]]:
+    return [[f"piece{number}" for number in row] for row in rows]
 
 
 def exported(folder: Path, model: Transformer, quantization: str = "float32") -> Path:
@@ -49,7 +50,7 @@ def exported(folder: Path, model: Transformer, quantization: str = "float32") ->
     return folder
 
 
-@options
+@every_option
 def test_every_token_has_the_same_probability(
     changes: dict[str, str],
     random_model: Any,
@@ -59,8 +60,7 @@ def test_every_token_has_the_same_probability(
 ) -> None:
     model = random_model(**changes)
     translator = ctranslate2.Translator(str(exported(tmp_path, model)), intra_threads=1)
-    names = lambda rows: [[f"piece{number}" for number in row] for row in rows]  # noqa: E731
-    scored = translator.score_batch(names([source[:-1] for source in sources]), names(targets))
+    scored = translator.score_batch(named([source[:-1] for source in sources]), named(targets))
     for source, target, result in zip(sources, targets, scored, strict=True):
         with torch.no_grad():
             expected = model(torch.tensor([source]), torch.tensor([[BOS, *target]])).log_softmax(-1)[0]
@@ -68,7 +68,7 @@ def test_every_token_has_the_same_probability(
         torch.testing.assert_close(torch.tensor(result.log_probs), expected, atol=2e-5, rtol=0)
 
 
-@options
+@every_option
 def test_greedy_hypotheses_are_ours(
     changes: dict[str, str],
     random_model: Any,
@@ -84,9 +84,8 @@ def test_greedy_hypotheses_are_ours(
 
 
 def test_beam_hypotheses_have_our_scores(
-    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+    model: Transformer, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
 ) -> None:
-    model = random_model()
     engine = CTranslate2Engine(exported(tmp_path, model), decoding, workers=2)
     found = engine.search(sources)
     ended = 0
@@ -109,9 +108,9 @@ def test_beam_hypotheses_have_our_scores(
 
 
 def test_a_sentence_does_not_depend_on_its_company_or_order(
-    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+    model: Transformer, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
 ) -> None:
-    engine = CTranslate2Engine(exported(tmp_path, random_model()), decoding)
+    engine = CTranslate2Engine(exported(tmp_path, model), decoding)
     together = [row[0].ids for row in engine.search(sources)]
     assert [row[0].ids for row in engine.search(sources[::-1])] == together[::-1]
     assert [engine.search([source])[0][0].ids for source in sources] == together
@@ -119,9 +118,8 @@ def test_a_sentence_does_not_depend_on_its_company_or_order(
 
 
 def test_no_hypothesis_passes_its_limit(
-    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+    model: Transformer, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
 ) -> None:
-    model = random_model()
     with torch.no_grad():
         model.output_weight[EOS] = (
             -100 * model.decoder_norm.bias / model.decoder_norm.bias.norm()
@@ -151,8 +149,7 @@ def test_int8_is_smaller_and_nearly_the_same(
         folder = tmp_path / quantization
         folder.mkdir()
         translator = ctranslate2.Translator(str(exported(folder, model, quantization)), intra_threads=1)
-        names = [[f"piece{number}" for number in row] for row in targets]
-        found = translator.score_batch([[f"piece{number}" for number in row[:-1]] for row in sources], names)
+        found = translator.score_batch(named([source[:-1] for source in sources]), named(targets))
         scores.append(torch.tensor([sum(row.log_probs) / len(row.log_probs) for row in found]))
         sizes.append((folder / "model.bin").stat().st_size)
     assert sizes[1] < 0.8 * sizes[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_options import options
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
 from endeavour.decoding.beam_search import DecodingConfig
@@ -13,27 +14,24 @@ from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
+from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
-OPTIONS = [
-    {"norm": norm, "positions": positions, "activation": activation, "tie": tie}
-    for norm, positions, activation, tie in [
-        ("pre", "sinusoidal", "relu", "all"),
-        ("pre", "sinusoidal", "gelu", "decoder"),
-        ("pre", "learned", "relu", "none"),
-        ("post", "sinusoidal", "relu", "all"),
-        ("post", "sinusoidal", "gelu", "decoder"),
-        ("post", "sinusoidal", "relu", "none"),
-    ]
-]
-options = pytest.mark.parametrize("changes", OPTIONS, ids=lambda changes: "-".join(changes.values()))
+every_option = options(
+    ("pre", "sinusoidal", "relu", "all"),
+    ("pre", "sinusoidal", "gelu", "decoder"),
+    ("pre", "learned", "relu", "none"),
+    ("post", "sinusoidal", "relu", "all"),
+    ("post", "sinusoidal", "gelu", "decoder"),
+    ("post", "sinusoidal", "relu", "none"),
+)
 
 
 def read(folder: Path) -> Any:
     return AutoModelForSeq2SeqLM.from_pretrained(str(folder), local_files_only=True).eval()
 
 
-@options
+@every_option
 def test_the_same_model_also_after_another_save(
     changes: dict[str, str],
     random_model: Any,
@@ -59,7 +57,7 @@ def test_the_same_model_also_after_another_save(
         assert log_probabilities(logits, sources, targets) == pytest.approx(ours, abs=1e-3)
 
 
-@options
+@every_option
 def test_generate_as_it_comes_is_our_greedy_search(
     changes: dict[str, str],
     random_model: Any,
@@ -88,9 +86,8 @@ def test_generate_as_it_comes_is_our_greedy_search(
 
 
 def test_the_engines_hypotheses_have_our_scores(
-    random_model: Any, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+    model: Transformer, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
 ) -> None:
-    model = random_model()
     write_huggingface(tmp_path, model, decoding)
     ours = PyTorchEngine(model, decoding).search(sources)
     theirs = HuggingFaceEngine(tmp_path, decoding).search(sources)

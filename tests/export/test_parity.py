@@ -31,11 +31,6 @@ Against = Callable[..., Parity]
 
 
 @pytest.fixture
-def model(random_model: Any) -> Transformer:
-    return random_model()
-
-
-@pytest.fixture
 def ours(model: Transformer, sources: list[list[int]], decoding: DecodingConfig) -> list[Hypothesis]:
     return [row[0] for row in PyTorchEngine(model, decoding).search(sources)]
 

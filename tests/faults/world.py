@@ -19,6 +19,7 @@ from typing import Any
 import matplotlib.pyplot  # noqa: F401  (these two as well: torch's optimizers import the latter when they are made)
 import torch._dynamo  # noqa: F401
 
+from commands import write_splits
 from endeavour.__main__ import main
 from endeavour.stages import train, translate  # noqa: F401  (imported here once, for all lives)
 from endeavour.training.checkpoint import checkpoints_in
@@ -170,11 +171,4 @@ def _corpus(folder: Path, draw: random.Random) -> list[str]:
         words = draw.choices(list(WORDS), k=draw.randint(3, 8))
         lines[" ".join(words)] = " ".join(WORDS[word] for word in words)
     rows = iter(lines.items())
-    overrides = ["corpus=files"]
-    for split, size in SIZES.items():
-        pairs = [next(rows) for _ in range(size)]
-        for side, language in enumerate(("en", "de")):
-            text = "".join(pair[side] + "\n" for pair in pairs)
-            (folder / f"{split}.{language}").write_text(text, "utf-8")
-        overrides.append(f"corpus.splits.{split}=[{folder}/{split}.en,{folder}/{split}.de]")
-    return overrides
+    return write_splits(folder, {split: [next(rows) for _ in range(size)] for split, size in SIZES.items()})

@@ -1,14 +1,14 @@
 """The compare stage on evaluation folders made by hand: what it finds, refuses, prints and writes."""
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from endeavour.__main__ import main, quote_literal
+from commands import endeavour
+from endeavour.__main__ import quote_literal
 from endeavour.config import Config, load_config, save_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
@@ -66,17 +66,9 @@ def as_trained(folder: Path, config: Config, data: PreparedData) -> None:
         shutil.copy(data.folder / name, folder / "model")
 
 
-def run(monkeypatch: pytest.MonkeyPatch, outputs: Path, *arguments: str) -> int:
+def run(outputs: Path, *arguments: str) -> int:
     folders = [f"output_folder={outputs}", f"data_folder={outputs.parent / 'data'}"]
-    monkeypatch.setattr(sys, "argv", ["endeavour", "compare", *folders, *QUICK, *arguments])
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    finally:
-        os.environ.pop("HYDRA_FULL_ERROR", None)
-    return 0
+    return endeavour("compare", *folders, *QUICK, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +89,9 @@ def test_fewer_than_two_runs_are_refused(text: str | None) -> None:
 
 
 def test_the_comparison_is_printed_and_written_whole(
-    outputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, outputs, "runs=a b") == 0
+    assert run(outputs, "runs=a b") == 0
     folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
     assert sorted(path.name for path in folder.iterdir()) == ["comparison.json", "report.html", "report.md"]
     record = json.loads((folder / "comparison.json").read_text("utf-8"))
@@ -127,32 +119,30 @@ def test_the_comparison_is_printed_and_written_whole(
     for part in ("BLEU", "chrF2", "p bootstrap", "report.html", "Out of the ordinary", "not at hand"):
         assert part in printed
     first = (folder / "comparison.json").read_bytes()
-    assert run(monkeypatch, outputs, "runs=[a,b]") == 0
+    assert run(outputs, "runs=[a,b]") == 0
     assert (folder / "comparison.json").read_bytes() == first
 
 
-def test_paths_that_a_shell_completes_are_runs_too(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch, outputs, f"runs={outputs}/a/ {outputs}/b/") == 0
+def test_paths_that_a_shell_completes_are_runs_too(outputs: Path) -> None:
+    assert run(outputs, f"runs={outputs}/a/ {outputs}/b/") == 0
     assert (outputs / "comparisons" / "a-vs-b" / "test-beam" / "report.md").is_file()
 
 
-def test_two_decodings_of_one_run_are_compared_by_their_folders(
-    outputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_decodings_of_one_run_are_compared_by_their_folders(outputs: Path) -> None:
     evaluated(outputs, "a", REFERENCES, name="test-greedy")
-    assert run(monkeypatch, outputs, "runs=a a/evaluation/test-greedy") == 0
+    assert run(outputs, "runs=a a/evaluation/test-greedy") == 0
     folder = outputs / "comparisons" / "a-vs-a_test-greedy" / "test-beam"
     record = json.loads((folder / "comparison.json").read_text("utf-8"))
     assert record["systems"] == ["a", "a/test-greedy"]
     assert record["tests"][0]["systems"][1]["difference"] > 0
 
 
-def test_split_and_decoding_choose_the_evaluation(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
     for name in ("validation-greedy", "news-greedy"):
         for one in ("a", "b"):
             evaluated(outputs, one, REFERENCES, name=name)
-    assert run(monkeypatch, outputs, "runs=a b", "decoding=greedy") == 0
-    assert run(monkeypatch, outputs, "runs=a b", "decoding=greedy", "split=validation") == 0
+    assert run(outputs, "runs=a b", "decoding=greedy") == 0
+    assert run(outputs, "runs=a b", "decoding=greedy", "split=validation") == 0
     assert sorted(path.name for path in (outputs / "comparisons" / "a-vs-b").iterdir()) == [
         "news-greedy",
         "validation-greedy",
@@ -160,19 +150,19 @@ def test_split_and_decoding_choose_the_evaluation(outputs: Path, monkeypatch: py
 
 
 def test_words_are_counted_in_the_training_text_where_it_is(
-    parallel_files: list[str], folders: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+    parallel_files: list[str], folders: list[str], outputs: Path
 ) -> None:
     folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
     config = load_config([*parallel_files, *folders])
     data = prepare(config)
     as_trained(outputs / "a", load_config([*parallel_files, *folders, "direction=de-en"]), data)
-    assert run(monkeypatch, outputs, "runs=a b") == 0  # the same joint vocabulary, but the sides are swapped
+    assert run(outputs, "runs=a b") == 0  # the same joint vocabulary, but the sides are swapped
     assert json.loads((folder / "comparison.json").read_text("utf-8"))["word_f1_by_frequency"] is None
 
     as_trained(outputs / "a", config, data)
     pairs = [pair for batch in read_tables(data.folder / "text" / "train") for pair in batch]
     assert len(pairs) == data.splits["train"]["pairs"]
-    assert run(monkeypatch, outputs, "runs=a b") == 0
+    assert run(outputs, "runs=a b") == 0
     record = json.loads((folder / "comparison.json").read_text("utf-8"))
     assert {part["label"] for part in record["bleu_by_rarest_source_word"]} == {"0"}  # the numbers
     assert sum(part["count"] for part in record["word_f1_by_frequency"]) == 8 * 30
@@ -180,7 +170,7 @@ def test_words_are_counted_in_the_training_text_where_it_is(
 
 
 def test_an_evaluation_from_before_it_kept_its_references_is_read_beside_the_prepared_data(
-    parallel_files: list[str], folders: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+    parallel_files: list[str], folders: list[str], outputs: Path
 ) -> None:
     config = load_config([*parallel_files, *folders])
     data = prepare(config)
@@ -192,16 +182,16 @@ def test_an_evaluation_from_before_it_kept_its_references_is_read_beside_the_pre
         )
         for name in ("sources.txt", "references.txt"):
             (folder / name).unlink()
-    assert run(monkeypatch, outputs, "runs=a b") == 0
+    assert run(outputs, "runs=a b") == 0
     record = outputs / "comparisons" / "a-vs-b" / "test-beam" / "comparison.json"
     assert json.loads(record.read_text("utf-8"))["tests"][0]["systems"][1]["value"] == pytest.approx(100)
 
 
-def test_many_long_names_get_a_folder_all_the_same(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_long_names_get_a_folder_all_the_same(outputs: Path) -> None:
     names = [f"{'x' * 60}{number}" for number in range(4)]
     for name in names:
         evaluated(outputs, name, BAD)
-    assert run(monkeypatch, outputs, f"runs={' '.join(names)}") == 0
+    assert run(outputs, f"runs={' '.join(names)}") == 0
     (folder,) = (outputs / "comparisons").iterdir()
     assert folder.name.startswith("4-runs-")
 

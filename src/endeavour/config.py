@@ -26,7 +26,7 @@ from endeavour.data.corpus import CorpusConfig
 from endeavour.data.disk import flush_entry
 from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
-from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.compare import CompareConfig
 from endeavour.evaluation.evaluate import EvaluationConfig

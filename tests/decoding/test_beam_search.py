@@ -1,131 +1,68 @@
 """Beam search against a slow and simple one, against exhaustive search, against itself in other batches."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
 from omegaconf import OmegaConf
-from torch import Tensor
+from reference import (
+    assert_same,
+    log_probability_of,
+    random_model,
+    random_sources,
+    score_of,
+    search,
+    simple_search,
+)
 
 from endeavour.decoding import beam_search as search_module
-from endeavour.decoding.beam_search import DecodingConfig, Hypothesis, beam_search
+from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import BOS, EOS, PAD
 
 CONF = Path(__file__).parents[2] / "conf"
-
-
-def _model(vocabulary: int, *, seed: int = 0, **changes: object) -> Transformer:
-    """A random model that is neither sure nor indifferent, and ends sentences after a few tokens."""
-    values = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "tiny.yaml"))
-    assert isinstance(values, dict)
-    small = {"width": 16, "encoder_layers": 1, "decoder_layers": 2, "feed_forward": 32}
-    config = replace(
-        ModelConfig(**{str(key): value for key, value in values.items()}), **{**small, **changes}
-    )
-    torch.manual_seed(seed)
-    model = Transformer(config, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.3)
-    return model.eval()
-
-
-def _sources(vocabulary: int, lengths: list[int]) -> Tensor:
-    generator = torch.Generator().manual_seed(7)
-    rows = torch.full((len(lengths), max(lengths) + 1), PAD)
-    for row, length in zip(rows, lengths, strict=True):
-        row[:length] = torch.randint(EOS + 1, vocabulary, (length,), generator=generator)
-        row[length] = EOS
-    return rows
-
-
-def _search(model: Transformer, source: Tensor, **changes: float) -> list[list[Hypothesis]]:
-    settings: dict[str, float] = {
-        **{"beam_size": 4, "length_penalty": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2},
-        **{"num_hypotheses": 1},
-        **changes,
-    }
-    return beam_search(model, source, **settings)  # type: ignore[arg-type]
-
-
-def _log_probability(model: Transformer, source: Tensor, ids: list[int]) -> float:
-    """Of the ids and EOS, by one uncached forward pass; `source` is (1, length)."""
-    with torch.no_grad():
-        log_probabilities = model(source, torch.tensor([[BOS, *ids]])).log_softmax(dim=-1)[0]
-    return log_probabilities.gather(1, torch.tensor([*ids, EOS])[:, None]).sum().item()
-
-
-def _score(log_probability: float, ids: list[int], alpha: float) -> float:
-    return log_probability / ((5 + len(ids) + 1) / 6) ** alpha
-
-
-def _reference(model: Transformer, source: Tensor, beam: int, limit: int, alpha: float) -> list[Hypothesis]:
-    """The search of the module's docstring for one sentence: no cache, no batch, no early stop."""
-    live: list[tuple[float, list[int]]] = [(0.0, [])]
-    finished: list[Hypothesis] = []
-    for length in range(limit + 1):
-        extensions: list[tuple[float, list[int], int]] = []
-        for before, ids in live:
-            with torch.no_grad():
-                logits = model(source, torch.tensor([[BOS, *ids]]))[0, -1]
-            for token, value in enumerate(logits.log_softmax(dim=-1).tolist()):
-                if token == EOS or (token not in (PAD, BOS) and length < limit):
-                    extensions.append((before + value, ids, token))
-        extensions = sorted(extensions, reverse=True)[:beam]
-        ended = [(value, ids) for value, ids, token in extensions if token == EOS]
-        finished += [Hypothesis(ids, _score(value, ids, alpha), value) for value, ids in ended]
-        live = [(value, [*ids, token]) for value, ids, token in extensions if token != EOS]
-    return sorted(finished, key=lambda hypothesis: -hypothesis.score)
-
-
-def _assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [hypothesis.ids for hypothesis in found] == [hypothesis.ids for hypothesis in expected]
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.score == pytest.approx(theirs.score, rel=1e-4, abs=1e-4)
-        assert ours.log_probability == pytest.approx(theirs.log_probability, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_wide_beam_equals_exhaustive_search(alpha: float, seed: int) -> None:
     vocabulary, limit = 6, 4  # UNK and two words can be generated: 3^4 of the longest sentences
-    model = _model(vocabulary, seed=seed)
-    source = _sources(vocabulary, [3])
+    model = random_model(vocabulary, seed=seed)
+    source = random_sources(vocabulary, [3])
     sentences = [[*ids] for length in range(limit + 1) for ids in product([1, 4, 5], repeat=length)]
     everything: list[Hypothesis] = []
     for ids in sentences:
-        log_probability = _log_probability(model, source, ids)
-        everything.append(Hypothesis(ids, _score(log_probability, ids, alpha), log_probability))
+        log_probability = log_probability_of(model, source, ids)
+        everything.append(Hypothesis(ids, score_of(log_probability, ids, alpha), log_probability))
     everything.sort(key=lambda hypothesis: -hypothesis.score)
-    (found,) = _search(
+    (found,) = search(
         model, source, beam_size=121, num_hypotheses=121, length_penalty=alpha, max_length_ratio=0.0,
         max_length_offset=limit,
     )  # fmt: skip
-    _assert_same(found, everything)
+    assert_same(found, everything)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_equals_the_simple_search_sentence_by_sentence(alpha: float, beam: int, positions: str) -> None:
-    model = _model(12, seed=beam, positions=positions)
-    source = _sources(12, [5, 1, 8, 0, 3, 8, 2])
-    found = _search(model, source, beam_size=beam, num_hypotheses=beam, length_penalty=alpha)
+    model = random_model(12, seed=beam, positions=positions)
+    source = random_sources(12, [5, 1, 8, 0, 3, 8, 2])
+    found = search(model, source, beam_size=beam, num_hypotheses=beam, length_penalty=alpha)
     for row, hypotheses in zip(source, found, strict=True):
         length = int((row > EOS).sum())
         alone = row[None, : length + 1]
-        expected = _reference(model, alone, beam, int(1.5 * length + 2), alpha)[:beam]
-        _assert_same(hypotheses, expected)
+        expected = simple_search(model, alone, beam, int(1.5 * length + 2), alpha)[:beam]
+        assert_same(hypotheses, expected)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_greedy_is_beam_one(alpha: float) -> None:
-    model = _model(12)
-    source = _sources(12, [6])
+    model = random_model(12)
+    source = random_sources(12, [6])
     ids: list[int] = []
     while len(ids) < 11:
         with torch.no_grad():
@@ -135,55 +72,55 @@ def test_greedy_is_beam_one(alpha: float) -> None:
         if token == EOS:
             break
         ids.append(token)
-    ((found,),) = _search(model, source, beam_size=1, length_penalty=alpha)
+    ((found,),) = search(model, source, beam_size=1, length_penalty=alpha)
     assert found.ids == ids
 
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_batch_size_and_order_change_nothing(beam: int) -> None:
-    model = _model(40, seed=3)
+    model = random_model(40, seed=3)
     lengths = [4, 9, 0, 2, 7, 7, 1, 12, 3, 5]
-    source = _sources(40, lengths)
-    together = _search(model, source, beam_size=beam, num_hypotheses=beam)
+    source = random_sources(40, lengths)
+    together = search(model, source, beam_size=beam, num_hypotheses=beam)
     order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0))
-    shuffled = _search(model, source[order], beam_size=beam, num_hypotheses=beam)
+    shuffled = search(model, source[order], beam_size=beam, num_hypotheses=beam)
     for place, row in enumerate(order.tolist()):
-        _assert_same(shuffled[place], together[row])
-        (alone,) = _search(model, source[[row], : lengths[row] + 1], beam_size=beam, num_hypotheses=beam)
-        _assert_same(alone, together[row])
+        assert_same(shuffled[place], together[row])
+        (alone,) = search(model, source[[row], : lengths[row] + 1], beam_size=beam, num_hypotheses=beam)
+        assert_same(alone, together[row])
 
 
 def test_scores_are_those_of_the_whole_sentence() -> None:
-    model = _model(12, seed=1)
-    source = _sources(12, [4])
-    (found,) = _search(model, source, num_hypotheses=4)
+    model = random_model(12, seed=1)
+    source = random_sources(12, [4])
+    (found,) = search(model, source, num_hypotheses=4)
     assert [hypothesis.score for hypothesis in found] == sorted(
         (hypothesis.score for hypothesis in found), reverse=True
     )
     assert len({tuple(hypothesis.ids) for hypothesis in found}) == 4
     for ids, score, log_probability in found:
-        assert log_probability == pytest.approx(_log_probability(model, source, ids), abs=1e-4)
-        assert score == pytest.approx(_score(log_probability, ids, 0.6), abs=1e-5)
+        assert log_probability == pytest.approx(log_probability_of(model, source, ids), abs=1e-4)
+        assert score == pytest.approx(score_of(log_probability, ids, 0.6), abs=1e-5)
 
 
 def test_stopping_early_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = _model(30, seed=2)
-    source = _sources(30, [5, 8, 2, 11])
-    early = _search(model, source, num_hypotheses=2, length_penalty=1.0)
+    model = random_model(30, seed=2)
+    source = random_sources(30, [5, 8, 2, 11])
+    early = search(model, source, num_hypotheses=2, length_penalty=1.0)
     state = search_module._State  # type: ignore[attr-defined]
     monkeypatch.setattr(state, "done", lambda self: self.generated > self.limits)
-    late = _search(model, source, num_hypotheses=2, length_penalty=1.0)
+    late = search(model, source, num_hypotheses=2, length_penalty=1.0)
     for ours, theirs in zip(early, late, strict=True):
-        _assert_same(ours, theirs)
+        assert_same(ours, theirs)
 
 
 def test_no_hypothesis_exceeds_its_own_limit_nor_holds_padding() -> None:
-    model = _model(12, seed=4)
+    model = random_model(12, seed=4)
     with torch.no_grad():  # a model that would rather never end, and likes PAD and BOS
         model.decoder_norm.bias.sub_(model.output_weight[EOS] * 3)
         model.decoder_norm.bias.add_((model.output_weight[PAD] + model.output_weight[BOS]) * 3)
     lengths = [6, 0, 3]
-    found = _search(model, _sources(12, lengths), num_hypotheses=4, max_length_offset=1)
+    found = search(model, random_sources(12, lengths), num_hypotheses=4, max_length_offset=1)
     for length, hypotheses in zip(lengths, found, strict=True):
         assert hypotheses
         for hypothesis in hypotheses:
@@ -193,21 +130,21 @@ def test_no_hypothesis_exceeds_its_own_limit_nor_holds_padding() -> None:
 
 
 def test_a_limit_of_nothing_gives_the_empty_sentence() -> None:
-    model = _model(12)
-    (found,) = _search(model, _sources(12, [0]), num_hypotheses=4, max_length_offset=0)
+    model = random_model(12)
+    (found,) = search(model, random_sources(12, [0]), num_hypotheses=4, max_length_offset=0)
     assert [hypothesis.ids for hypothesis in found] == [[]]
-    assert _search(model, torch.empty(0, 3, dtype=torch.int64)) == []
+    assert search(model, torch.empty(0, 3, dtype=torch.int64)) == []
 
 
 def test_learned_positions_set_a_limit_of_their_own() -> None:
-    model = _model(12, seed=4, positions="learned", max_length=7)
-    found = _search(model, _sources(12, [5, 2]), max_length_ratio=9.0, num_hypotheses=4)
+    model = random_model(12, seed=4, positions="learned", max_length=7)
+    found = search(model, random_sources(12, [5, 2]), max_length_ratio=9.0, num_hypotheses=4)
     assert max(len(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses) <= 6
 
 
 def test_dropout_is_refused() -> None:
     with pytest.raises(AssertionError, match=r"model\.eval"):
-        _search(_model(12).train(), _sources(12, [3]))
+        search(random_model(12).train(), random_sources(12, [3]))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +159,7 @@ def test_dropout_is_refused() -> None:
 )
 def test_numbers_that_describe_no_search_are_refused_by_key(changes: dict[str, float], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        _search(_model(12), _sources(12, [3]), **changes)
+        search(random_model(12), random_sources(12, [3]), **changes)
 
 
 @pytest.mark.parametrize("name", ["greedy", "beam"])

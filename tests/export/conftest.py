@@ -8,7 +8,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.decoding.config import DecodingConfig
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import EOS
 

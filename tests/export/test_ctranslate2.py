@@ -10,7 +10,7 @@ import pytest
 import torch
 from model_options import options
 
-from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError

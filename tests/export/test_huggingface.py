@@ -9,7 +9,7 @@ import torch
 from model_options import options
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
-from endeavour.decoding.beam_search import DecodingConfig
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from endeavour.decoding.beam_search import DecodingConfig, Hypothesis
+from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.parity import Parity, compare

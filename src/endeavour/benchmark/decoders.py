@@ -14,7 +14,8 @@ from torch import nn
 
 from endeavour.benchmark.config import OURS
 from endeavour.data.batching import pad
-from endeavour.decoding.beam_search import DecodingConfig, beam_search
+from endeavour.decoding.beam_search import beam_search
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.export.formats import QUANTIZATIONS

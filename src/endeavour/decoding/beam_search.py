@@ -14,49 +14,18 @@ soon as no live hypothesis could enter its n best, were all its further tokens c
 Shapes: batch = sentences in work; beam = live hypotheses a sentence; best = finished ones kept a sentence.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.errors import UserError
-from endeavour.model.transformer import Transformer
+from endeavour.decoding.config import check_search
+from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
-
-ENGINES = ("pytorch", "ctranslate2")
 
 # Sentences that are done leave the batch once they are this share of it: each leaving copies the caches.
 DONE_SHARE = 0.25
-
-
-@dataclass(kw_only=True)
-class DecodingConfig:
-    """Values and their meaning: conf/decoding/*.yaml."""
-
-    name: str
-    engine: str
-    beam_size: int
-    length_penalty: float
-    max_length_ratio: float
-    max_length_offset: int
-    num_hypotheses: int
-    tokens_per_batch: int
-
-    def check(self) -> None:
-        """Raises UserError, naming the key, for values that describe no search."""
-        if self.engine not in ENGINES:
-            raise UserError(f"decoding.engine={self.engine}: choose one of {', '.join(ENGINES)}")
-        _check(
-            self.beam_size,
-            self.length_penalty,
-            self.max_length_ratio,
-            self.max_length_offset,
-            self.num_hypotheses,
-        )
-        if self.tokens_per_batch < 1:
-            raise UserError(f"decoding.tokens_per_batch={self.tokens_per_batch}: must be at least 1")
 
 
 class Hypothesis(NamedTuple):
@@ -72,7 +41,7 @@ class Hypothesis(NamedTuple):
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
+    model: Model,
     source: Tensor,
     *,
     beam_size: int,
@@ -95,12 +64,12 @@ def beam_search(
     Raises:
         UserError: for numbers that describe no search.
     """
-    _check(beam_size, length_penalty, max_length_ratio, max_length_offset, num_hypotheses)
+    check_search(beam_size, length_penalty, max_length_ratio, max_length_offset, num_hypotheses)
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
         return results
-    limits = _limits(model, source, max_length_ratio, max_length_offset)
+    limits = length_limits(model, source, max_length_ratio, max_length_offset)
     state = _State(
         limits,
         beam_size=beam_size,
@@ -237,23 +206,8 @@ def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: in
     return limit if positions is None else min(limit, positions - 1)
 
 
-def _limits(model: Transformer, source: Tensor, ratio: float, offset: int) -> list[int]:
+def length_limits(model: Model, source: Tensor, ratio: float, offset: int) -> list[int]:
     """Most tokens of each translation, EOS not counted; a matter of its own source alone."""
     lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
     positions = model.max_target_length
     return [length_limit(length, ratio=ratio, offset=offset, positions=positions) for length in lengths]
-
-
-def _check(beam_size: int, length_penalty: float, ratio: float, offset: int, num_hypotheses: int) -> None:
-    if beam_size < 1:
-        raise UserError(f"decoding.beam_size={beam_size}: must be at least 1 (1 is greedy)")
-    if not 1 <= num_hypotheses <= beam_size:
-        raise UserError(
-            f"decoding.num_hypotheses={num_hypotheses}: must lie from 1 to decoding.beam_size={beam_size}"
-        )
-    if length_penalty < 0:
-        raise UserError(f"decoding.length_penalty={length_penalty}: must not be negative")
-    if ratio < 0 or offset < 0:
-        raise UserError(
-            f"decoding.max_length_ratio={ratio}, decoding.max_length_offset={offset}: must not be negative"
-        )

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from endeavour.decoding.beam_search import DecodingConfig, Hypothesis, length_limit
+from endeavour.decoding.beam_search import Hypothesis, length_limit
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import batches_of_one_length, rank
 from endeavour.errors import UserError
 from endeavour.optional import require

@@ -13,7 +13,8 @@ import torch
 from endeavour.data.batching import length_batches, pad
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.beam_search import DecodingConfig, Hypothesis, beam_search
+from endeavour.decoding.beam_search import Hypothesis, beam_search
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS

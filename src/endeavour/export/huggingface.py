@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from endeavour.decoding.beam_search import DecodingConfig, Hypothesis, length_limit
+from endeavour.decoding.beam_search import Hypothesis, length_limit
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import batches_of_one_length, rank
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError

@@ -14,7 +14,8 @@ from endeavour.config import Config
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.beam_search import DecodingConfig, length_limit
+from endeavour.decoding.beam_search import length_limit
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine

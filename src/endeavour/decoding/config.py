@@ -1,0 +1,57 @@
+"""The settings of a decoding, and which of them describe none. Knows names and numbers alone."""
+
+from dataclasses import dataclass
+
+from endeavour.errors import UserError
+
+ENGINES = ("pytorch", "ctranslate2")
+
+
+@dataclass(kw_only=True)
+class DecodingConfig:
+    """Values and their meaning: conf/decoding/*.yaml."""
+
+    name: str
+    engine: str
+    beam_size: int
+    length_penalty: float
+    max_length_ratio: float
+    max_length_offset: int
+    num_hypotheses: int
+    tokens_per_batch: int
+
+    def check(self) -> None:
+        """Raises UserError, naming the key, for values that describe no decoding."""
+        _check_choice("engine", self.engine, ENGINES)
+        check_search(
+            self.beam_size,
+            self.length_penalty,
+            self.max_length_ratio,
+            self.max_length_offset,
+            self.num_hypotheses,
+        )
+        if self.tokens_per_batch < 1:
+            raise UserError(f"decoding.tokens_per_batch={self.tokens_per_batch}: must be at least 1")
+
+
+def check_search(
+    beam_size: int, length_penalty: float, ratio: float, offset: int, num_hypotheses: int
+) -> None:
+    """Raises UserError, naming the key, for numbers that describe no beam search."""
+    if beam_size < 1:
+        raise UserError(f"decoding.beam_size={beam_size}: must be at least 1 (1 is greedy)")
+    if not 1 <= num_hypotheses <= beam_size:
+        raise UserError(
+            f"decoding.num_hypotheses={num_hypotheses}: must lie from 1 to decoding.beam_size={beam_size}"
+        )
+    if length_penalty < 0:
+        raise UserError(f"decoding.length_penalty={length_penalty}: must not be negative")
+    if ratio < 0 or offset < 0:
+        raise UserError(
+            f"decoding.max_length_ratio={ratio}, decoding.max_length_offset={offset}: must not be negative"
+        )
+
+
+def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(f"decoding.{key}={value}: choose one of {', '.join(choices)}")

@@ -1,0 +1,91 @@
+"""Random models and sentences, and a slow and simple search, that the tests of this folder share."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from endeavour.decoding.beam_search import Hypothesis, beam_search
+from endeavour.decoding.model import Model
+from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.special import BOS, EOS, PAD
+
+# Source and target ids, of one forward pass over all of them, to logits.
+Logits = Callable[[Tensor, Tensor], Tensor]
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+def random_model(vocabulary: int, *, seed: int = 0, **changes: object) -> Transformer:
+    """A random model that is neither sure nor indifferent, and ends sentences after a few tokens."""
+    values = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "tiny.yaml"))
+    assert isinstance(values, dict)
+    small = {"width": 16, "encoder_layers": 1, "decoder_layers": 2, "feed_forward": 32}
+    config = replace(
+        ModelConfig(**{str(key): value for key, value in values.items()}), **{**small, **changes}
+    )
+    torch.manual_seed(seed)
+    model = Transformer(config, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    return model.eval()
+
+
+def random_sources(vocabulary: int, lengths: list[int]) -> Tensor:
+    generator = torch.Generator().manual_seed(7)
+    rows = torch.full((len(lengths), max(lengths) + 1), PAD)
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = torch.randint(EOS + 1, vocabulary, (length,), generator=generator)
+        row[length] = EOS
+    return rows
+
+
+def search(model: Model, source: Tensor, **changes: float) -> list[list[Hypothesis]]:
+    settings: dict[str, float] = {
+        **{"beam_size": 4, "length_penalty": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2},
+        **{"num_hypotheses": 1},
+        **changes,
+    }
+    return beam_search(model, source, **settings)  # type: ignore[arg-type]
+
+
+def log_probability_of(model: Logits, source: Tensor, ids: list[int]) -> float:
+    """Of the ids and EOS, by one uncached forward pass; `source` is (1, length)."""
+    with torch.no_grad():
+        log_probabilities = model(source, torch.tensor([[BOS, *ids]])).log_softmax(dim=-1)[0]
+    return log_probabilities.gather(1, torch.tensor([*ids, EOS])[:, None]).sum().item()
+
+
+def score_of(log_probability: float, ids: list[int], alpha: float) -> float:
+    return log_probability / ((5 + len(ids) + 1) / 6) ** alpha
+
+
+def simple_search(model: Logits, source: Tensor, beam: int, limit: int, alpha: float) -> list[Hypothesis]:
+    """The search of the module's docstring for one sentence: no cache, no batch, no early stop."""
+    live: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[Hypothesis] = []
+    for length in range(limit + 1):
+        extensions: list[tuple[float, list[int], int]] = []
+        for before, ids in live:
+            with torch.no_grad():
+                logits = model(source, torch.tensor([[BOS, *ids]]))[0, -1]
+            for token, value in enumerate(logits.log_softmax(dim=-1).tolist()):
+                if token == EOS or (token not in (PAD, BOS) and length < limit):
+                    extensions.append((before + value, ids, token))
+        extensions = sorted(extensions, reverse=True)[:beam]
+        ended = [(value, ids) for value, ids, token in extensions if token == EOS]
+        finished += [Hypothesis(ids, score_of(value, ids, alpha), value) for value, ids in ended]
+        live = [(value, [*ids, token]) for value, ids, token in extensions if token != EOS]
+    return sorted(finished, key=lambda hypothesis: -hypothesis.score)
+
+
+def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [hypothesis.ids for hypothesis in found] == [hypothesis.ids for hypothesis in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.score == pytest.approx(theirs.score, rel=1e-4, abs=1e-4)
+        assert ours.log_probability == pytest.approx(theirs.log_probability, rel=1e-4, abs=1e-4)

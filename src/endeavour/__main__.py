@@ -40,7 +40,7 @@ VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
 # Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = ("text", "input", "output", "runs")
+LITERAL_KEYS = ("text", "input", "output", "runs", "ensemble")
 
 
 def main() -> None:

@@ -48,6 +48,7 @@ NOT_PART_OF_A_RUN = (
     "output",
     "runs",
     "split",
+    "ensemble",
     "format",
     "quantization",
     "decoding",
@@ -80,6 +81,7 @@ class Config:
     output: str | None
     runs: str | None
     split: str | None
+    ensemble: str | None
     format: str
     quantization: str
     corpus: CorpusConfig
@@ -146,6 +148,10 @@ def to_config(composed: DictConfig) -> Config:
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
     if config.validation_decoding.engine != "pytorch":
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
+    if config.ensemble is not None and config.decoding.engine != "pytorch":
+        raise UserError(
+            f"ensemble={config.ensemble} needs decoding.engine=pytorch: an export holds one model"
+        )
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"

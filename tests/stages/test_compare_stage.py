@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from endeavour.errors import UserError
 from endeavour.evaluation.metrics import score
 from endeavour.evaluation.report import write_report
 from endeavour.stages.compare import compare
-from endeavour.stages.evaluated import split_names
+from endeavour.stages.evaluated import find_evaluations
 from endeavour.stages.prepare import prepare
+from endeavour.stages.run_folder import named_folders
 
 SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
 REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]
@@ -75,17 +77,19 @@ def run(outputs: Path, *arguments: str) -> int:
     "text", ["a b/c", "a,b/c", "a, b/c", "[a,b/c]", "[a, b/c]", " a  b/c ", "'a' \"b/c\""]
 )
 def test_runs_may_be_written_as_one_likes(text: str) -> None:
-    assert split_names(load_config([quote_literal(f"runs={text}")]).runs) == ["a", "b/c"]
+    typed = load_config([quote_literal(f"runs={text}")]).runs
+    assert named_folders("runs", typed, Path("out")) == [Path("out/a"), Path("out/b/c")]
 
 
 def test_a_name_with_a_space_stands_in_quotes() -> None:
-    assert split_names("'my run' \"a,b\" c:\\d") == ["my run", "a,b", "c:\\d"]
+    folders = named_folders("runs", "'my run' \"a,b\" c:\\d", Path("out"))
+    assert [folder.name for folder in folders] == ["my run", "a,b", "c:\\d"]
 
 
 @pytest.mark.parametrize("text", [None, "", "a", "[]"])
 def test_fewer_than_two_runs_are_refused(text: str | None) -> None:
     with pytest.raises(UserError, match="two runs or more"):
-        split_names(text)
+        find_evaluations(replace(load_config([]), runs=text))
 
 
 def test_the_comparison_is_printed_and_written_whole(

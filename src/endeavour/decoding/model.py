@@ -1,4 +1,4 @@
-"""What a search asks of a model; `Transformer` has it."""
+"""What a search asks of a model: `Transformer` has it, and so has an ensemble of them."""
 
 from typing import Any, Protocol
 

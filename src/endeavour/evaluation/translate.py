@@ -1,4 +1,4 @@
-"""Sentences in, sentences out, through a tokenizer and an engine: our model with beam search, or another.
+"""Sentences in, sentences out, through a tokenizer and an engine: our models with a search, or another program.
 
 Knows text and ids; not files, references or scores. Lines are read, translated and given back a window at a
 time, and a line longer than any sentence in parts, so memory grows neither with their number nor their length.
@@ -16,6 +16,7 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.beam_search import Hypothesis, beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
+from endeavour.decoding.ensemble import Ensemble
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 
@@ -37,14 +38,14 @@ class Translation(NamedTuple):
 
 
 class PyTorchEngine:
-    """A `decoding.engine.Engine` over our own model and beam search.
+    """A `decoding.engine.Engine` over our own model, or several of them, and beam search.
 
     Args:
         model: in evaluation mode or not; it is switched during a call and back after it.
         decoding: see conf/decoding/*.yaml.
     """
 
-    def __init__(self, model: Transformer, decoding: DecodingConfig) -> None:
+    def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig) -> None:
         self.model = model
         self.decoding = decoding
 
@@ -53,12 +54,13 @@ class PyTorchEngine:
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
         budget = max(1, self.decoding.tokens_per_batch // self.decoding.beam_size)
+        device = next(self.model.parameters()).device
         was_training = self.model.training
         self.model.eval()
         for rows in length_batches(lengths, budget):
             found = beam_search(
                 self.model,
-                pad([sources[row] for row in rows]).to(self.model.output_weight.device),
+                pad([sources[row] for row in rows]).to(device),
                 beam_size=self.decoding.beam_size,
                 length_penalty=self.decoding.length_penalty,
                 max_length_ratio=self.decoding.max_length_ratio,

@@ -1,4 +1,4 @@
-"""The engine that `decoding.engine` names, over a run's model: our own, or the run's export."""
+"""The engine that `decoding.engine` names, over a run's model or an ensemble: our own, or the run's export."""
 
 import json
 import shlex
@@ -9,6 +9,7 @@ import torch
 from endeavour.config import Config
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.engine import Engine
+from endeavour.decoding.ensemble import Ensemble
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.formats import export_folder
@@ -23,20 +24,22 @@ def engine_name(config: Config) -> str:
     return engine if engine == "pytorch" else f"{engine}-{config.quantization}"
 
 
-def evaluation_name(config: Config, split: str) -> str:
-    """The folder of an evaluation, which another decoding or engine does not overwrite."""
+def evaluation_name(config: Config, split: str, models: int = 1) -> str:
+    """The folder of an evaluation, which another decoding, engine or number of models does not overwrite."""
     suffix = "" if config.decoding.engine == "pytorch" else f"-{engine_name(config)}"
+    suffix += "" if models == 1 else f"-ensemble{models}"
     return f"{split}-{config.decoding.name}{suffix}"
 
 
-def open_engine(config: Config, run: Path, model: Transformer) -> Engine:
-    """The engine for `run`, whose model `model` is.
+def open_engine(config: Config, run: Path, model: Transformer | Ensemble) -> Engine:
+    """The engine for `run`, whose model `model` is, perhaps joined with others.
 
     Raises:
         UserError: there is no export, it is damaged or made from other weights, or it does not run on this device.
     """
     if config.decoding.engine == "pytorch":
         return PyTorchEngine(model, config.decoding)
+    assert not isinstance(model, Ensemble), "an export holds one model: the config should have refused this"
     folder = export_folder(run, config.decoding.engine, config.quantization)
     export = f"endeavour export format=ctranslate2 quantization={config.quantization}"
     remedy = f"{export} {shlex.quote('name=' + config.name)}"

@@ -1,5 +1,6 @@
 """The evaluation stage: a run's model on the test splits of its corpus."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from endeavour.evaluation.metrics import Score
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
+from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import find_run
 from endeavour.training.checkpoint import file_digest, load_model
@@ -28,31 +30,33 @@ def evaluate(config: Config) -> Values:
     Corpus, tokenizer and direction are those the run was trained with.
     """
     folder, trained = find_run(config)
+    others = further_runs(config)
     trained.data_folder = config.data_folder
-    return evaluate_splits(config, folder, prepare(trained))
+    return evaluate_splits(config, folder, prepare(trained), others)
 
 
-def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
-    """Writes `<run>/evaluation/<split>-<decoding>[-<engine>]/` for each split and prints the scores.
+def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Sequence[Path] = ()) -> Values:
+    """Writes `<run>/evaluation/<split>-<decoding>[-<engine>][-ensemble<n>]/` for each split and prints the scores.
+
+    Args:
+        folder: the run's.
+        others: run folders of models that decode together with the run's own.
 
     Returns:
         Split → metric → value.
     """
     splits, published = check_splits(config, data)
     console = Console(stderr=True)
-    model, tokenizers = load_model(folder / "model", choose_device(config.device))
-    translator = Translator(open_engine(config, folder, model), tokenizers)
-    description = {
-        "run": config.name,
-        "engine": engine_name(config),
-        "weights_sha256": file_digest(folder / "model" / "weights.safetensors"),
-    }
-    title = config.decoding.name
-    if config.decoding.engine != "pytorch":
-        title += f", {engine_name(config)}"
+    device = choose_device(config.device)
+    model, tokenizers = load_model(folder / "model", device)
+    joined = join_models(config, model, tokenizers, others, device)
+    translator = Translator(open_engine(config, folder, joined), tokenizers)
+    title = _title(config, others)
     results: dict[str, dict[str, Score]] = {}
+    folders: dict[str, Path] = {}
     with progress_bar(console) as progress:
         for split in splits:
+            folders[split] = folder / "evaluation" / evaluation_name(config, split, 1 + len(others))
             results[split] = evaluate_split(
                 translator,
                 tokenizers,
@@ -65,8 +69,8 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
                 config=config.evaluation,
                 decoding=asdict(config.decoding),
                 seed=config.seed,
-                description=description,
-                folder=folder / "evaluation" / evaluation_name(config, split),
+                description=_description(config, folder, others),
+                folder=folders[split],
                 progress=progress,
             )
     if not results:
@@ -78,8 +82,7 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData) -> Values:
         for key in ("bleu", "bleu_tokenized"):
             if key in scores:
                 output.print(f"{split}: {scores[key].signature}", markup=False, highlight=False)
-        page = folder / "evaluation" / evaluation_name(config, split) / "report.html"
-        output.print(f"report: {page}", markup=False, highlight=False)
+        output.print(f"report: {folders[split] / 'report.html'}", markup=False, highlight=False)
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 
 
@@ -100,6 +103,29 @@ def check_splits(config: Config, data: PreparedData) -> tuple[list[str], list[st
             f"{', '.join(splits) or 'none'}: choose one with evaluation.splits=[…]"
         )
     return splits, read_tokenized(Path(path), references[0], data.manifest["target_language"])
+
+
+def _title(config: Config, others: Sequence[Path]) -> str:
+    """What the translations are of, besides the run."""
+    engine = [] if config.decoding.engine == "pytorch" else [engine_name(config)]
+    ensemble = [f"ensemble of {1 + len(others)}"] if others else []
+    return ", ".join([config.decoding.name, *engine, *ensemble])
+
+
+def _description(config: Config, folder: Path, others: Sequence[Path]) -> dict[str, object]:
+    """Which model it was, to the bit; of an ensemble which models."""
+    description: dict[str, object] = {
+        "run": config.name,
+        "engine": engine_name(config),
+        "weights_sha256": file_digest(folder / "model" / "weights.safetensors"),
+    }
+    if others:
+        root = Path(config.output_folder)
+        description["ensemble_weights_sha256"] = {
+            str(other.relative_to(root)): file_digest(other / "model" / "weights.safetensors")
+            for other in others
+        }
+    return description
 
 
 def _table(results: dict[str, dict[str, Score]], title: str) -> Table:

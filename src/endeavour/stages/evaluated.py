@@ -16,6 +16,7 @@ from endeavour.data.disk import file_digest
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.errors import UserError
 from endeavour.stages.engines import evaluation_name
+from endeavour.stages.run_folder import named_folders
 
 
 @dataclass(frozen=True)
@@ -27,32 +28,12 @@ class Evaluated:
     folder: Path
 
 
-def split_names(text: str | None) -> list[str]:
-    """The names in `a b`, `a,b` or `[a, b]`; a name with a space or comma in it stands in quotes.
-
-    Raises `UserError` where there are not two.
-    """
-    words = (text or "").strip()
-    if words.startswith("[") and words.endswith("]"):
-        words = words[1:-1]
-    reader = shlex.shlex(words, posix=True)
-    reader.whitespace, reader.whitespace_split, reader.commenters, reader.escape = " ,\t\n", True, "", ""
-    try:
-        names = list(reader)
-    except ValueError as error:
-        raise UserError(f"runs={text}: a quote that is not closed") from error
-    if len(names) < 2:
-        raise UserError('compare needs two runs or more, the first being the baseline: runs="NAME NAME"')
-    return names
-
-
 def find_evaluations(config: Config) -> list[Evaluated]:
     """Each name as a run's evaluation by the split and decoding of `config`, or as an evaluation's own folder."""
     root = Path(config.output_folder)
-    paths = [root / _below(name, root) for name in split_names(config.runs)]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise UserError(f"runs={config.runs}: {path.relative_to(root)} is named twice")
+    paths = named_folders("runs", config.runs, root)
+    if len(paths) < 2:
+        raise UserError('compare needs two runs or more, the first being the baseline: runs="NAME NAME"')
     runs = [path for path in paths if path.parent.name != "evaluation"]
     for path in runs:
         if not (path / "config.yaml").is_file() and not (path / "evaluation").is_dir():
@@ -70,16 +51,6 @@ def find_evaluations(config: Config) -> list[Evaluated]:
         _require(one.run, one.folder.name, config)
         found.append(one)
     return found
-
-
-def _below(name: str, root: Path) -> Path:
-    """A run's path below the output folder, with which what the shell completes begins."""
-    path = Path(name)
-    if path.is_relative_to(root):
-        path = path.relative_to(root)
-    if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise UserError(f"runs: {name} must name a run below output_folder ({root})")
-    return path
 
 
 def _first_split(config: Config, runs: list[Path]) -> str:

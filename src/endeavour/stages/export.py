@@ -27,6 +27,7 @@ from endeavour.export.readme import CTRANSLATE2, HUGGINGFACE
 from endeavour.model.transformer import Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
+from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.prepare import prepare
 from endeavour.stages.run_folder import find_run, write_json
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model
@@ -43,6 +44,7 @@ def export(config: Config) -> Path:
         UserError: the format cannot hold this model, or a float export is not the same model; then nothing is
             written.
     """
+    refuse_ensemble(config, "an export holds one model")
     run, trained = find_run(config)
     trained.data_folder = config.data_folder
     require("ctranslate2" if config.format == "ctranslate2" else "transformers")

@@ -10,6 +10,7 @@ export/          the model for other programs
 import json
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,22 +112,51 @@ def find_run(config: Config) -> tuple[Path, Config]:
         UserError: there is no such run, or it has no finished model.
     """
     folder = config.run_folder
-    if not (folder / "model").is_dir():
-        runs = sorted(
-            str(path.parent.relative_to(config.output_folder))
-            for path in Path(config.output_folder).glob("**/model")
-        )
-        known = f"finished runs: {', '.join(runs[:8])}" if runs else "there is no finished run yet"
-        raise UserError(
-            f"{folder} holds no trained model ({known})\n"
-            "train it with the same settings, or choose another with name=…"
-        )
+    require_model(folder, config, "train it with the same settings, or choose another with name=…")
     trained = read_config(folder / "config.yaml", newer=config)
     differences = differing_keys(config, trained)
     if differences and not any(argument.startswith("name=") for argument in sys.argv):
         # Asked for by its settings, the run should have them.
         print(f"note: {folder} was trained with other settings: {'; '.join(differences)}", file=sys.stderr)
     return folder, trained
+
+
+def require_model(folder: Path, config: Config, remedy: str) -> None:
+    """Raises `UserError`, with the finished runs there are and the remedy, where a run has no final weights."""
+    if (folder / "model").is_dir():
+        return
+    root = Path(config.output_folder)
+    runs = sorted(str(path.parent.relative_to(root)) for path in root.glob("**/model"))
+    known = f"finished runs: {', '.join(runs[:8])}" if runs else "there is no finished run yet"
+    raise UserError(f"{folder} holds no trained model ({known})\n{remedy}")
+
+
+def named_folders(key: str, text: str | None, root: Path) -> list[Path]:
+    """The folders below `root` that are named in `a b`, `a,b` or `[a, b]`; none in an empty text.
+
+    A name with a space or comma in it stands in quotes; one may begin with `root`, as what a shell completes.
+
+    Raises:
+        UserError: a name leads elsewhere, or stands there twice; `key` is what the text is the value of.
+    """
+    words = (text or "").strip()
+    if words.startswith("[") and words.endswith("]"):
+        words = words[1:-1]
+    reader = shlex.shlex(words, posix=True)
+    reader.whitespace, reader.whitespace_split, reader.commenters, reader.escape = " ,\t\n", True, "", ""
+    try:
+        names = [Path(name) for name in reader]
+    except ValueError as error:
+        raise UserError(f"{key}={text}: a quote that is not closed") from error
+    folders: list[Path] = []
+    for name in names:
+        path = name.relative_to(root) if name.is_relative_to(root) else name
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise UserError(f"{key}: {name} must name a run below output_folder ({root})")
+        if root / path in folders:
+            raise UserError(f"{key}={text}: {path} is named twice")
+        folders.append(root / path)
+    return folders
 
 
 def write_json(path: Path, content: object) -> None:

@@ -17,6 +17,7 @@ from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
@@ -46,6 +47,7 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
         raise UserError(
             f"decoding.engine={config.decoding.engine} needs an export, and so a trained run: train without it first"
         )
+    refuse_ensemble(config, "each run trains its own model, with a seed=… of its own")
     device = choose_device(config.device)
     if launched():
         # Here the others may wait for the one that builds, however long it takes.

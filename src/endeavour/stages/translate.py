@@ -12,6 +12,7 @@ from endeavour.config import Config
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import LONGEST, WINDOW, Translator
 from endeavour.stages.engines import open_engine
+from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import progress_bar
 from endeavour.stages.run_folder import find_run
 from endeavour.training.checkpoint import load_model
@@ -32,19 +33,20 @@ def translate(config: Config) -> None:
         UserError: no such run, or no such file.
     """
     folder, _ = find_run(config)
+    others = further_runs(config)
     if config.text is not None and config.input is not None:
         raise UserError("text=… and input=… are two inputs: give one of them")
     device = choose_device(config.device)
     with ExitStack() as stack:
         source = _open_input(config, stack)
         target = _open_output(config, stack)
-        model, tokenizers = load_model(folder / "model", device)
+        own, tokenizers = load_model(folder / "model", device)
+        model = join_models(config, own, tokenizers, others, device)
         interactive = config.text is None and config.input is None and sys.stdin.isatty()
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
-        engine = open_engine(config, folder, model)
         translator = Translator(
-            engine,
+            open_engine(config, folder, model),
             tokenizers,
             window=1 if interactive else WINDOW,
             longest=min(LONGEST, model.max_target_length or LONGEST),

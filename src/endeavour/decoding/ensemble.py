@@ -1,0 +1,85 @@
+"""Several models that decode as one: the next token's probability is the mean of theirs.
+
+Knows models over one pair of vocabularies; not where they come from. They may differ in everything else. The
+mean is that of the probabilities, not of their logarithms: a token that one of the models is sure of stays
+possible whatever the others think (Hansen & Salamon 1990, "Neural network ensembles"; in neural translation
+since Sutskever et al. 2014, "Sequence to sequence learning with neural networks").
+
+Shapes: batch = sentences; beam = hypotheses of one sentence.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from endeavour.model.attention import DecoderCache
+from endeavour.model.transformer import Memory, Transformer
+
+
+class EnsembleCache:
+    """The caches of all models, in their order."""
+
+    def __init__(self, caches: list[DecoderCache]) -> None:
+        self.caches = caches
+
+    def reorder(self, parents: Tensor) -> None:
+        """Hypothesis i of a sentence continues what was hypothesis parents[i]; parents are (batch, beam)."""
+        for cache in self.caches:
+            cache.reorder(parents)
+
+    def select(self, sentences: Tensor) -> None:
+        """Keeps these sentences only, in this order."""
+        for cache in self.caches:
+            cache.select(sentences)
+
+
+class Ensemble(nn.Module):
+    """A `decoding.model.Model` of Transformers with the same vocabularies, on one device."""
+
+    def __init__(self, models: Sequence[Transformer]) -> None:
+        super().__init__()
+        sizes = {len(embedding.weight) for model in models for embedding in model.embeddings[1:]}
+        assert len(sizes) == 1, "an ensemble needs models over one target vocabulary"
+        self.models = nn.ModuleList(models)
+        self.train(any(model.training for model in models))
+
+    @property
+    def max_target_length(self) -> int | None:
+        """That of the model with the fewest positions; None where none has a limit."""
+        limits = [model.max_target_length for model in self._transformers]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def encode(self, source: Tensor) -> list[Memory]:
+        """Ids (batch, source) to what each model's encoder makes of them."""
+        return [model.encode(source) for model in self._transformers]
+
+    def start(self, memory: list[Memory], *, beam_size: int) -> EnsembleCache:
+        """An empty cache for `step`."""
+        return EnsembleCache(
+            [
+                model.start(own, beam_size=beam_size)
+                for model, own in zip(self._transformers, memory, strict=True)
+            ]
+        )
+
+    def step(self, tokens: Tensor, cache: EnsembleCache) -> list[Tensor]:
+        """The newest ids (batch, beam) to each model's states (batch, beam, its width)."""
+        return [model.step(tokens, own) for model, own in zip(self._transformers, cache.caches, strict=True)]
+
+    def project(self, states: list[Tensor]) -> Tensor:
+        """Each model's states (..., its width) to the logarithm of the mean of their probabilities, float32.
+
+        A softmax leaves it as it is, so that a search may take it for logits: (..., target_vocabulary).
+        """
+        each = [
+            model.project(own).float().log_softmax(dim=-1)
+            for model, own in zip(self._transformers, states, strict=True)
+        ]
+        return torch.stack(each).logsumexp(dim=0) - math.log(len(each))
+
+    @property
+    def _transformers(self) -> Iterable[Transformer]:
+        return cast(Iterable[Transformer], self.models)

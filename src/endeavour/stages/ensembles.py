@@ -1,0 +1,72 @@
+"""The runs that `ensemble` names beside the run itself: found, checked, and their models joined."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from endeavour.config import Config, read_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.ensemble import Ensemble
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.stages.run_folder import named_folders, require_model
+from endeavour.training.checkpoint import load_model
+
+Tokenizers = tuple[Tokenizer, Tokenizer]
+
+
+def refuse_ensemble(config: Config, why: str) -> None:
+    """Raises `UserError` in a stage that knows one model only."""
+    if config.ensemble is not None:
+        raise UserError(f"ensemble={config.ensemble} is for eval and translate: {why}")
+
+
+def further_runs(config: Config) -> list[Path]:
+    """The folders of the other runs, in their order; empty where the run decodes alone.
+
+    Raises:
+        UserError: one of them is not there or not finished, or is the run itself.
+    """
+    if config.ensemble is None:
+        return []
+    root = Path(config.output_folder)
+    folders = named_folders("ensemble", config.ensemble, root)
+    if not folders:
+        raise UserError('ensemble names no run: ensemble="NAME NAME", or null for the run alone')
+    for folder in folders:
+        if folder == config.run_folder:
+            raise UserError(
+                f"ensemble={config.ensemble}: {folder.relative_to(root)} is the run itself; name further ones"
+            )
+        require_model(folder, config, "an ensemble needs finished runs")
+    return folders
+
+
+def join_models(
+    config: Config, model: Transformer, tokenizers: Tokenizers, others: Sequence[Path], device: torch.device
+) -> Transformer | Ensemble:
+    """`model`, the run's own, with those of the other runs, if there are any.
+
+    Raises:
+        UserError: a run translates in the other direction, has other vocabularies, or is damaged.
+    """
+    if not others:
+        return model
+    models = [model]
+    direction = read_config(config.run_folder / "config.yaml", newer=config).direction
+    for folder in others:
+        theirs = read_config(folder / "config.yaml", newer=config).direction
+        if theirs != direction:
+            raise UserError(
+                f"{folder} translates {theirs} and {config.run_folder} {direction}: no ensemble of them"
+            )
+        other, its_tokenizers = load_model(folder / "model", device)
+        for side, ours, its in zip(("source", "target"), tokenizers, its_tokenizers, strict=True):
+            if ours.digest != its.digest:
+                raise UserError(
+                    f"{folder} has another {side} vocabulary than {config.run_folder}: "
+                    "only models over the same tokenizers decode together"
+                )
+        models.append(other)
+    return Ensemble(models)

@@ -1,0 +1,211 @@
+"""Ensembles through the command line: folders, what they say, and what they hold."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands import endeavour
+from endeavour.config import load_config, save_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.ensemble import Ensemble
+from endeavour.evaluation.translate import PyTorchEngine, Translator
+from endeavour.model.transformer import Transformer
+from endeavour.stages.prepare import prepare
+from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model
+
+QUICK = ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+CPU = torch.device("cpu")
+TINY = [
+    "tracking=none",
+    "training=smoke",
+    "model.width=16",
+    "model.feed_forward=32",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "model.num_heads=2",
+    "evaluation.bootstrap_samples=40",
+    "device=cpu",
+]
+
+
+@pytest.fixture(scope="module")
+def settings(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides of three runs a, b and c, which are there with untrained models over one vocabulary."""
+    folder = tmp_path_factory.mktemp("ensembles")
+    overrides = [*parallel_files, *TINY, f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
+    config = load_config(overrides)
+    data = prepare(config)
+    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    for seed, name in enumerate("abc"):
+        config.name = name
+        config.run_folder.mkdir(parents=True)
+        save_config(config, config.run_folder / "config.yaml")
+        torch.manual_seed(seed)
+        model = Transformer(
+            config.model,
+            source_vocabulary=tokenizers[0].vocabulary_size,
+            target_vocabulary=tokenizers[1].vocabulary_size,
+        )
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
+        with atomic_folder(config.run_folder / "model") as partial:
+            write_model(partial, model, tokenizers)
+    return overrides
+
+
+@pytest.fixture
+def outputs(settings: list[str]) -> Iterator[Path]:
+    """The output folder; a run `other` in it is gone after the test."""
+    folder = Path(load_config(settings).output_folder)
+    yield folder
+    shutil.rmtree(folder / "other", ignore_errors=True)
+
+
+def models(outputs: Path, names: str) -> tuple[list[Transformer], tuple[Tokenizer, Tokenizer]]:
+    loaded = [load_model(outputs / name / "model", CPU) for name in names]
+    return [model for model, _ in loaded], loaded[0][1]
+
+
+def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(
+    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["eval", *settings, *QUICK, "name=a"]
+    assert endeavour(*asked) == 0
+    alone = (outputs / "a" / "evaluation" / "test-beam" / "scores.json").read_bytes()
+    assert endeavour(*asked, "ensemble=b, c") == 0
+    assert "a, beam, ensemble of 3" in capsys.readouterr().out
+    folder = outputs / "a" / "evaluation" / "test-beam-ensemble3"
+    assert (outputs / "a" / "evaluation" / "test-beam" / "scores.json").read_bytes() == alone
+    assert "ensemble" not in json.loads(alone)["title"]
+
+    record = json.loads((folder / "scores.json").read_text("utf-8"))
+    weights = {name: file_digest(outputs / name / "model" / "weights.safetensors") for name in "abc"}
+    assert record["title"] == "test, beam, ensemble of 3"
+    assert record["model"]["run"] == "a"
+    assert record["model"]["weights_sha256"] == weights.pop("a")
+    assert record["model"]["ensemble_weights_sha256"] == weights
+
+    sources = (folder / "sources.txt").read_text("utf-8").splitlines()
+    together, tokenizers = models(outputs, "cab")  # in whichever order
+    decoding = load_config([*settings, *QUICK]).decoding
+    direct = Translator(PyTorchEngine(Ensemble(together), decoding), tokenizers)
+    hypotheses = (folder / "hypotheses.txt").read_text("utf-8").splitlines()
+    assert hypotheses == list(direct.translate(sources))
+    assert hypotheses != (folder.parent / "test-beam" / "hypotheses.txt").read_text("utf-8").splitlines()
+
+    trials = ["compare.bootstrap_samples=40", "compare.randomization_trials=50"]
+    named = "runs=a a/evaluation/test-beam-ensemble3"
+    assert endeavour("compare", *settings, *trials, named) == 0
+    assert (outputs / "comparisons" / "a-vs-a_test-beam-ensemble3" / "test-beam" / "report.md").is_file()
+
+
+def other_direction(run: Path) -> None:
+    path = run / "config.yaml"
+    path.write_text(path.read_text().replace("direction: en-de", "direction: de-en"))
+
+
+def other_vocabulary(run: Path) -> None:
+    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
+    tokenizer = Tokenizer.train([f"ganz anderer Text von anderswo {i}" for i in range(99)], config)
+    tokenizer.save(run / "model" / "target.model")
+    path = run / "model" / "model.json"
+    described = json.loads(path.read_text())
+    described["tokenizers"]["target"] = tokenizer.digest
+    path.write_text(json.dumps(described))
+    digests = {file.name: file_digest(file) for file in (run / "model").iterdir()}
+    del digests["digests.json"]
+    (run / "model" / "digests.json").write_text(json.dumps(digests))
+
+
+# What is done to a copy of b that is called other, the command, and the message.
+WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
+    "a run that is not there": (
+        lambda run: shutil.rmtree(run),
+        ["translate", "text=a", "ensemble=other"],
+        "{outputs}/other holds no trained model (finished runs: a, b, c)\nan ensemble needs finished runs",
+    ),
+    "a run that is not finished": (
+        lambda run: shutil.rmtree(run / "model"),
+        ["evaluate", "ensemble=b other"],
+        "{outputs}/other holds no trained model (finished runs: a, b, c)\nan ensemble needs finished runs",
+    ),
+    "a damaged run": (
+        lambda run: (run / "model" / "target.model").unlink(),
+        ["evaluate", "ensemble=other"],
+        "{outputs}/other/model/target.model: missing or altered since it was written (SHA-256 differs)",
+    ),
+    "another vocabulary": (
+        other_vocabulary,
+        ["translate", "text=a", "ensemble=b other"],
+        "{outputs}/other has another target vocabulary than {outputs}/a: "
+        "only models over the same tokenizers decode together",
+    ),
+    "another direction": (
+        other_direction,
+        ["evaluate", "ensemble=other"],
+        "{outputs}/other translates de-en and {outputs}/a en-de: no ensemble of them",
+    ),
+    "the run itself": (
+        lambda run: None,
+        ["evaluate", "ensemble=b,a"],
+        "ensemble=b,a: a is the run itself; name further ones",
+    ),
+    "a run twice": (
+        lambda run: None,
+        ["translate", "text=a", "ensemble=other other"],
+        "ensemble=other other: other is named twice",
+    ),
+    "nothing": (
+        lambda run: None,
+        ["translate", "text=a", "ensemble=[]"],
+        'ensemble names no run: ensemble="NAME NAME", or null for the run alone',
+    ),
+    "a folder elsewhere": (
+        lambda run: None,
+        ["translate", "text=a", "ensemble=../other"],
+        "ensemble: ../other must name a run below output_folder ({outputs})",
+    ),
+    "an open quote": (
+        lambda run: None,
+        ["translate", "text=a", "ensemble='other"],
+        "ensemble='other: a quote that is not closed",
+    ),
+    "an engine of one model": (
+        lambda run: None,
+        ["evaluate", "ensemble=other", "decoding.engine=ctranslate2"],
+        "ensemble=other needs decoding.engine=pytorch: an export holds one model",
+    ),
+    "training": (
+        lambda run: None,
+        ["train", "ensemble=other"],
+        "ensemble=other is for eval and translate: each run trains its own model, with a seed=… of its own",
+    ),
+    "export": (
+        lambda run: None,
+        ["export", "ensemble=other"],
+        "ensemble=other is for eval and translate: an export holds one model",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_a_user_can_get_wrong(
+    case: str,
+    settings: list[str],
+    outputs: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change, (stage, *arguments), message = WRONG[case]
+    shutil.copytree(outputs / "b", outputs / "other")
+    change(outputs / "other")
+    capsys.readouterr()
+    code = endeavour(stage, *settings, "name=a", *arguments)
+    captured = capsys.readouterr()
+    said = captured.err[captured.err.index("endeavour ") :]
+    assert said == f"endeavour {stage}: {message.format(outputs=outputs)}\n"
+    assert (code, captured.out) == (2, "")

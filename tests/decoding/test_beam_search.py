@@ -162,7 +162,7 @@ def test_numbers_that_describe_no_search_are_refused_by_key(changes: dict[str, f
         search(random_model(12), random_sources(12, [3]), **changes)
 
 
-@pytest.mark.parametrize("name", ["greedy", "beam"])
+@pytest.mark.parametrize("name", ["greedy", "beam", "mbr"])
 def test_shipped_configs_have_every_key(name: str) -> None:
     values = OmegaConf.to_container(OmegaConf.load(CONF / "decoding" / f"{name}.yaml"))
     assert isinstance(values, dict)

@@ -1,4 +1,4 @@
-"""Ensembles through the command line: folders, what they say, and what they hold."""
+"""Ensembles and the choice of least risk through the command line: folders, what they say, and what they hold."""
 
 import json
 import shutil
@@ -18,6 +18,7 @@ from endeavour.stages.prepare import prepare
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model
 
 QUICK = ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+SAMPLES = ["decoding=mbr", "decoding.num_hypotheses=6", *QUICK[1:]]
 CPU = torch.device("cpu")
 TINY = [
     "tracking=none",
@@ -102,6 +103,49 @@ def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(
     named = "runs=a a/evaluation/test-beam-ensemble3"
     assert endeavour("compare", *settings, *trials, named) == 0
     assert (outputs / "comparisons" / "a-vs-a_test-beam-ensemble3" / "test-beam" / "report.md").is_file()
+
+
+def test_translate_with_an_ensemble_and_a_utility(
+    settings: list[str],
+    outputs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = ["the dog sees a tree", "", "often the old man finds the dog today"]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    together, tokenizers = models(outputs, "abc")
+    asked = ["translate", *settings, "name=a", f"input={tmp_path / 'in.txt'}", "ensemble=b c"]
+    capsys.readouterr()
+    for seed, changes in ((1, QUICK), (1, SAMPLES), (2, SAMPLES)):
+        decoding = load_config([*settings, *changes]).decoding
+        engine = PyTorchEngine(Ensemble(together), decoding, seed)
+        direct = Translator(engine, tokenizers, decoding=decoding).translate(lines)
+        assert endeavour(*asked, *changes, f"seed={seed}") == 0
+        assert capsys.readouterr().out == "".join(f"{line}\n" for line in direct)
+
+
+def test_an_evaluation_by_least_risk_says_how_it_was_made_and_is_the_same_again(
+    settings: list[str], outputs: Path
+) -> None:
+    folder = outputs / "b" / "evaluation" / "test-mbr"
+    asked = ["eval", *settings, *SAMPLES, "name=b"]
+    assert endeavour(*asked) == 0
+    record = json.loads((folder / "scores.json").read_text("utf-8"))
+    assert record["decoding"]["candidates"] == "sampling"
+    assert record["decoding"]["utility"] == "bleu"
+    assert record["decoding"]["sampling_epsilon"] == 0.02
+    first = (folder / "hypotheses.txt").read_bytes()
+    assert endeavour(*asked, "decoding.tokens_per_batch=60") == 0
+    assert (folder / "hypotheses.txt").read_bytes() == first
+    assert endeavour(*asked, "seed=2") == 0
+    assert (folder / "hypotheses.txt").read_bytes() != first
+
+
+def test_of_a_beams_n_best_too(settings: list[str], outputs: Path) -> None:
+    changes = ["decoding=mbr", "decoding.candidates=beam", *QUICK, "decoding.num_hypotheses=3"]
+    assert endeavour("eval", *settings, *changes, "name=c") == 0
+    lines = (outputs / "c" / "evaluation" / "test-mbr" / "hypotheses.txt").read_text("utf-8")
+    assert len(lines.splitlines()) == 30
 
 
 def other_direction(run: Path) -> None:
@@ -189,6 +233,11 @@ WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
         lambda run: None,
         ["export", "ensemble=other"],
         "ensemble=other is for eval and translate: an export holds one model",
+    ),
+    "samples to compare an export by": (
+        lambda run: None,
+        ["export", "decoding=mbr"],
+        "decoding.candidates=sampling: an export is compared with PyTorch by what both find; use decoding=beam",
     ),
 }
 

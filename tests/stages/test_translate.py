@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.beam_search import Hypothesis
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.stages import translate as stage
@@ -87,6 +89,73 @@ def test_a_long_line_is_cut_after_sentences_and_all_of_it_translated() -> None:
     assert whole[0].text == " ".join([apart[0].text] * 9).strip()
     assert whole[0].score == pytest.approx(apart[0].score)
     assert len(whole) == 2
+
+
+class Repeating:
+    """An engine that finds the same for every source."""
+
+    def __init__(self, found: dict[str, float]) -> None:
+        self.found = [
+            Hypothesis(ids, value, value)
+            for ids, value in zip(TOKENIZER.encode(list(found)), found.values(), strict=True)
+        ]
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        return [self.found for _ in sources]
+
+
+PROBABLE, LIKE = "Nein, das ist anders.", "Satz 7 hat Worte wie 49."
+FOUND = {PROBABLE: -1.0, LIKE: -1.4, "Satz 7 hat Worte wie 4.": -1.5, "Satz 7 hatte Worte wie 49.": -1.5}
+
+
+@pytest.mark.parametrize("utility", ["bleu", "chrf"])
+def test_with_a_utility_the_line_most_like_the_others_comes_first(utility: str) -> None:
+    def lines(**changes: object) -> list[str]:
+        decoding = replace(CONFIG.decoding, **changes)
+        chooser = Translator(Repeating(FOUND), (TOKENIZER, TOKENIZER), decoding=decoding, longest=20)
+        return list(chooser.translate(["Ja!", "", " ".join(["Satz 7 hat Worte wie 49."] * 2)]))
+
+    assert lines() == [PROBABLE, "", f"{PROBABLE} {PROBABLE}"]
+    assert lines(utility=utility) == [LIKE, "", f"{LIKE} {LIKE}"]
+    assert lines(utility=utility, candidates="sampling") == [LIKE, "", f"{LIKE} {LIKE}"]
+
+
+def test_samples_count_alike_and_an_n_best_list_by_its_probabilities() -> None:
+    likely = {**FOUND, PROBABLE: -0.01, LIKE: -9.0}
+    for candidates, best in (("beam", PROBABLE), ("sampling", LIKE)):
+        decoding = replace(CONFIG.decoding, utility="chrf", candidates=candidates)
+        chooser = Translator(Repeating(likely), (TOKENIZER, TOKENIZER), decoding=decoding)
+        (ranked,) = chooser.translate_n_best(["Ja!"])
+        assert ranked[0].text == best
+        assert len(ranked) == 4
+        assert all(0 < translation.score <= 100 for translation in ranked)
+
+
+def test_the_first_line_does_not_wait_for_the_choices_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    from endeavour.evaluation import translate as module
+
+    chosen: list[int] = []
+    original = module.most_useful
+    monkeypatch.setattr(module, "most_useful", lambda *rest: (chosen.append(1), original(*rest))[1])
+    decoding = replace(CONFIG.decoding, utility="chrf")
+    chooser = Translator(Repeating(FOUND), (TOKENIZER, TOKENIZER), decoding=decoding)
+    next(chooser.translate(["Ja!"] * 9))
+    assert len(chosen) == 1
+
+
+def test_drawn_translations_are_those_of_seed_and_line_whatever_the_window() -> None:
+    decoding = replace(CONFIG.decoding, candidates="sampling", num_hypotheses=8, utility="chrf")
+    lines = [f"Satz {i} hat Worte." for i in range(12)] + ["Ja!"]
+
+    def drawn(seed: int, window: int, lines: list[str] = lines) -> list[str]:
+        engine = PyTorchEngine(MODEL, decoding, seed)
+        drawer = Translator(engine, (TOKENIZER, TOKENIZER), window=window, decoding=decoding)
+        return list(drawer.translate(lines))
+
+    once = drawn(1, 20)
+    assert drawn(1, 5) == once
+    assert drawn(1, 20, lines[::-1])[::-1] == once
+    assert drawn(2, 20) != once
 
 
 @pytest.fixture(scope="module")

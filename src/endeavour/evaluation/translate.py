@@ -4,11 +4,13 @@ Knows text and ids; not files, references or scores. Lines are read, translated 
 time, and a line longer than any sentence in parts, so memory grows neither with their number nor their length.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from endeavour.data.batching import length_batches, pad
 from endeavour.data.normalization import normalize
@@ -17,11 +19,15 @@ from endeavour.decoding.beam_search import Hypothesis, beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.sampling import sample
+from endeavour.evaluation.minimum_bayes_risk import most_useful
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 
 # Lines that are sorted by length together. More means less padding; fewer means an earlier first answer.
 WINDOW = 2048
+# The same where each line has many candidates, so that the first answer does not take minutes.
+CANDIDATES_WINDOW = 128
 # Characters after which a window of long lines ends earlier.
 WINDOW_CHARACTERS = 2**20
 # Tokens, EOS included, of a source that is translated as one.
@@ -31,46 +37,64 @@ WORD_START = "\u2581"  # as SentencePiece writes it
 
 
 class Translation(NamedTuple):
-    """One hypothesis as text, with its length-normalised score."""
+    """One hypothesis as text, with its length-normalised score or its expected utility."""
 
     text: str
     score: float
 
 
 class PyTorchEngine:
-    """A `decoding.engine.Engine` over our own model, or several of them, and beam search.
+    """A `decoding.engine.Engine` over our own model, or several of them, by beam search or sampling.
 
     Args:
         model: in evaluation mode or not; it is switched during a call and back after it.
         decoding: see conf/decoding/*.yaml.
+        seed: of what is drawn.
     """
 
-    def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig) -> None:
+    def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig, seed: int = 0) -> None:
         self.model = model
         self.decoding = decoding
+        self.seed = seed
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `decoding.engine.Engine`; sentences of similar length share a batch."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
-        budget = max(1, self.decoding.tokens_per_batch // self.decoding.beam_size)
+        each = self.decoding.num_hypotheses if self.decoding.sampled else self.decoding.beam_size
         device = next(self.model.parameters()).device
         was_training = self.model.training
         self.model.eval()
-        for rows in length_batches(lengths, budget):
-            found = beam_search(
-                self.model,
-                pad([sources[row] for row in rows]).to(device),
-                beam_size=self.decoding.beam_size,
-                length_penalty=self.decoding.length_penalty,
-                max_length_ratio=self.decoding.max_length_ratio,
-                max_length_offset=self.decoding.max_length_offset,
-                num_hypotheses=self.decoding.num_hypotheses,
-            )
+        for rows in length_batches(lengths, max(1, self.decoding.tokens_per_batch // each)):
+            found = self._found(pad([sources[row] for row in rows]).to(device))
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
         return results
+
+    def _found(self, source: Tensor) -> list[list[Hypothesis]]:
+        """Of one batch, ids (batch, source)."""
+        settings = self.decoding
+        if settings.sampled:
+            return sample(
+                self.model,
+                source,
+                num_samples=settings.num_hypotheses,
+                epsilon=settings.sampling_epsilon,
+                seed=self.seed,
+                length_penalty=settings.length_penalty,
+                max_length_ratio=settings.max_length_ratio,
+                max_length_offset=settings.max_length_offset,
+            )
+        return beam_search(
+            self.model,
+            source,
+            beam_size=settings.beam_size,
+            length_penalty=settings.length_penalty,
+            max_length_ratio=settings.max_length_ratio,
+            max_length_offset=settings.max_length_offset,
+            num_hypotheses=settings.num_hypotheses,
+        )
 
 
 class Translator:
@@ -82,6 +106,8 @@ class Translator:
         window: lines that are read, and handed to the engine together, before any is given back.
         longest: tokens, EOS included, above which a line is cut after a sentence or between words and its parts
             are translated each by itself; their translations are joined by spaces.
+        decoding: how the engine decodes. With a `utility` its hypotheses are candidates, ranked by their
+            expected utility (`minimum_bayes_risk`); without, and by default, they stay as the engine ranked them.
 
     Attributes:
         in_parts: how many lines were so far.
@@ -93,10 +119,13 @@ class Translator:
         tokenizers: tuple[Tokenizer, Tokenizer],
         window: int = WINDOW,
         longest: int = LONGEST,
+        decoding: DecodingConfig | None = None,
     ) -> None:
         self.in_parts = 0
         self._engine = engine
-        self._window_lines = window
+        self._utility = None if decoding is None else decoding.utility
+        self._sampled = decoding is not None and decoding.sampled
+        self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility or self._sampled else window
         self._longest = longest
         self._source, self._target = tokenizers
 
@@ -106,7 +135,7 @@ class Translator:
             yield hypotheses[0].text
 
     def translate_n_best(self, lines: Iterable[str]) -> Iterator[list[Translation]]:
-        """The `num_hypotheses` best translations of each line, best first."""
+        """The `num_hypotheses` best translations of each line, best first; with a utility none stands twice."""
         window: list[str] = []
         characters = 0
         for line in lines:
@@ -117,19 +146,18 @@ class Translator:
                 window, characters = [], 0
         yield from self._window(window)
 
-    def _window(self, lines: Sequence[str]) -> list[list[Translation]]:
+    def _window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
         texts = [normalize(line) for line in lines]
         sources: list[list[int]] = []
-        row_of: list[int] = []
-        for number, ids in enumerate(self._source.encode(texts)):
-            parts = self._parts(ids) if texts[number] else []
+        parts_of: list[int] = []
+        for text, ids in zip(texts, self._source.encode(texts), strict=True):
+            parts = self._parts(ids) if text else []
             sources += [[*part, EOS] for part in parts]
-            row_of += [number] * len(parts)
+            parts_of.append(len(parts))
             self.in_parts += len(parts) > 1
-        found: list[list[list[Translation]]] = [[] for _ in lines]
-        for row, hypotheses in zip(row_of, self._engine.search(sources), strict=True):
-            found[row].append(self._texts(hypotheses))
-        return [_joined(parts) for parts in found]
+        found = iter(self._engine.search(sources))
+        for count in parts_of:
+            yield _joined([self._texts(next(found)) for _ in range(count)])
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
         """`ids` in order, at most `longest` - 1 at a time, cut where it does the least harm."""
@@ -147,9 +175,20 @@ class Translator:
 
     def _texts(self, hypotheses: list[Hypothesis]) -> list[Translation]:
         texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
+        if self._utility is not None:
+            weights = _weights(hypotheses, sampled=self._sampled)
+            return [Translation(*row) for row in most_useful(texts, weights, self._utility)]
         return [
             Translation(text, hypothesis.score) for text, hypothesis in zip(texts, hypotheses, strict=True)
         ]
+
+
+def _weights(hypotheses: list[Hypothesis], *, sampled: bool) -> list[float]:
+    """What each counts as a reference: a sample as much as any other, one of an n-best list its probability."""
+    if sampled:
+        return [1.0] * len(hypotheses)
+    highest = max(hypothesis.log_probability for hypothesis in hypotheses)
+    return [math.exp(hypothesis.log_probability - highest) for hypothesis in hypotheses]
 
 
 def _joined(parts: list[list[Translation]]) -> list[Translation]:

@@ -50,7 +50,7 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Se
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
     joined = join_models(config, model, tokenizers, others, device)
-    translator = Translator(open_engine(config, folder, joined), tokenizers)
+    translator = Translator(open_engine(config, folder, joined), tokenizers, decoding=config.decoding)
     title = _title(config, others)
     results: dict[str, dict[str, Score]] = {}
     folders: dict[str, Path] = {}

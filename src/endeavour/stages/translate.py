@@ -23,8 +23,8 @@ LONGEST_LINE = 1_000_000  # characters
 
 
 def translate(config: Config) -> None:
-    """Writes one line for each line read; with `decoding.num_hypotheses` > 1, the n best,
-    each as line number, score and text with tabs between.
+    """Writes one line for each line read; with `decoding.num_hypotheses` > 1 and no `decoding.utility` to choose
+    among them, the n best, each as line number, score and text with tabs between.
 
     Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost. A line of more than 512 tokens is
     translated in parts, and what it holds beyond a million characters is left out; a note says so.
@@ -50,11 +50,13 @@ def translate(config: Config) -> None:
             tokenizers,
             window=1 if interactive else WINDOW,
             longest=min(LONGEST, model.max_target_length or LONGEST),
+            decoding=config.decoding,
         )
+        best_alone = config.decoding.num_hypotheses == 1 or config.decoding.utility is not None
         progress = stack.enter_context(progress_bar(Console(stderr=True)))
         task = progress.add_task("translating", total=None, visible=config.text is None)
         for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
-            if config.decoding.num_hypotheses == 1:
+            if best_alone:
                 print(hypotheses[0].text, file=target)
             else:
                 for hypothesis in hypotheses:

@@ -161,6 +161,10 @@ def to_config(composed: DictConfig) -> Config:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
         )
+    if config.training.bidirectional_epochs and not config.tokenizer.joint:
+        raise UserError(
+            "training.bidirectional_epochs needs tokenizer.joint=true: both sides share one vocabulary"
+        )
     return config
 
 

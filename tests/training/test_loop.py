@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
+from endeavour.data.sampling import SubwordSampler
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -31,7 +32,7 @@ from endeavour.training.loop import (
 from endeavour.training.processes import Processes
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import LossModel, accumulate_gradients
+from endeavour.training.step import LossModel, SimCut, accumulate_gradients
 from endeavour.training.tracking import Tracker, TrackingConfig
 
 VOCABULARY = 300
@@ -83,6 +84,9 @@ def run(
         checkpoints=checkpoints,
         log=log,
         validate=validate,
+        sampler=SubwordSampler(data, (tokenizer, tokenizer), noise)
+        if (noise := config.subword_noise)
+        else None,
         tracker=Tracker(tracking, name="", run_id=None, config={}, folder=folder),
         display=TrainingDisplay(Console(quiet=True), total_updates=None, done=0),
     )
@@ -165,12 +169,32 @@ def test_compiled_layers_give_the_same_gradients_for_all_shapes(data: ParallelDa
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("accumulate", [1, 3])
+def test_views_that_do_not_differ_have_the_plain_loss(data: ParallelDataset) -> None:
+    model = make_model().eval()  # without dropout
+    batch = collate(data, range(20))
+    inputs = batch.source, batch.target_in, batch.target_out
+    plain = LossModel(model, label_smoothing=0.1)(*inputs)
+    twice = LossModel(model, label_smoothing=0.1, simcut=SimCut(3.0, 0.0))(*inputs)
+    torch.testing.assert_close(twice, plain)
+    cut, likelihood = LossModel(model, label_smoothing=0.1, simcut=SimCut(3.0, 0.5))(*inputs)
+    assert cut > plain[0]
+    torch.testing.assert_close(likelihood, plain[1])
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["training.accumulate=3"],
+        ["training.accumulate=3", "training.simcut_weight=3", "training.subword_noise=0.3"],
+    ],
+    ids=["plain", "accumulated", "regularized"],
+)
 @pytest.mark.parametrize("dies_at", [4, 12])
 def test_a_run_that_died_ends_as_if_it_had_not(
-    accumulate: int, dies_at: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    overrides: list[str], dies_at: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    config = training_config(f"training.accumulate={accumulate}")
+    config = training_config(*overrides)
     run(tmp_path / "whole", data, tokenizer, config)
 
     validations = 0

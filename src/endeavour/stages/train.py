@@ -14,6 +14,7 @@ from rich.console import Console
 from endeavour.config import Config, to_dict
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
+from endeavour.data.sampling import SubwordSampler
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -97,13 +98,16 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     )
     state.tracking_id = tracker.id
     validator = Validator(data, tokenizers, config)
+    train_data = ParallelDataset.open(data.folder, "train")
+    noise = config.training.subword_noise
+    sampler = SubwordSampler(train_data, tokenizers, noise) if noise else None
     display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
     try:
         with display:
             _announce(display, config, model, together, state, notes)
             state = train_model(
                 model,
-                ParallelDataset.open(data.folder, "train"),
+                train_data,
                 config.training,
                 seed=config.seed,
                 processes=together,
@@ -112,6 +116,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
                 checkpoints=checkpoints,
                 log=log,
                 validate=validator,
+                sampler=sampler,
                 give_up=give_up,
                 tracker=tracker,
                 display=display,

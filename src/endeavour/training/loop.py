@@ -14,6 +14,7 @@ from functools import partial
 import torch
 
 from endeavour.data.dataset import ParallelDataset
+from endeavour.data.sampling import SubwordSampler
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in, random_state
@@ -25,7 +26,7 @@ from endeavour.training.schedule import SCHEDULES, learning_rate
 from endeavour.training.signals import Interrupted, StopSignal
 from endeavour.training.skipping import Skipping
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import COMPILE, LossModel, accumulate_gradients, choose_compile
+from endeavour.training.step import COMPILE, LossModel, SimCut, accumulate_gradients, choose_compile
 from endeavour.training.tracking import Tracker
 from endeavour.training.updates import ahead, updates
 
@@ -39,6 +40,10 @@ class TrainingConfig:
     precision: str
     compile: str
     label_smoothing: float
+    simcut_weight: float
+    simcut_probability: float
+    subword_noise: float
+    bidirectional_epochs: int
     clip_norm: float | None
     learning_rate: float
     schedule: str
@@ -97,7 +102,16 @@ class TrainingConfig:
         for key in ("label_smoothing", "adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, key) < 1:
                 raise UserError(f"training.{key}={getattr(self, key)}: must be from 0 to below 1")
-        for key in ("warmup_updates", "final_learning_rate", "weight_decay"):
+        for key in ("simcut_probability", "subword_noise"):
+            if not 0 <= getattr(self, key) <= 1:
+                raise UserError(f"training.{key}={getattr(self, key)}: a probability, from 0 to 1")
+        for key in (
+            "warmup_updates",
+            "final_learning_rate",
+            "weight_decay",
+            "simcut_weight",
+            "bidirectional_epochs",
+        ):
             if not 0 <= getattr(self, key) < math.inf:
                 raise UserError(f"training.{key}={getattr(self, key)}: must not be negative")
 
@@ -135,6 +149,13 @@ def make_optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.Op
     )
 
 
+def simcut(config: TrainingConfig) -> SimCut | None:
+    """The regularization that `config` asks for; None where its weight is 0."""
+    if config.simcut_weight == 0:
+        return None
+    return SimCut(config.simcut_weight, config.simcut_probability)
+
+
 def train(
     model: Transformer,
     data: ParallelDataset,
@@ -147,6 +168,7 @@ def train(
     checkpoints: Checkpoints,
     log: MetricLog,
     validate: Callable[[Transformer], Validation],
+    sampler: SubwordSampler | None = None,
     give_up: Callable[[], bool] | None = None,
     tracker: Tracker,
     display: TrainingDisplay,
@@ -155,8 +177,9 @@ def train(
 
     Every validation ends in a checkpoint, and so does a signal. A run that is resumed from a checkpoint makes
     the same updates, on the CPU to the bit, as one that never stopped. All `processes` run this together; the
-    main one alone validates and, given silent ones, the others neither log nor show anything. After each
-    validation, once it is logged and saved, `give_up` may end the run.
+    main one alone validates and, given silent ones, the others neither log nor show anything. A `sampler` of `data`
+    reads the pairs in segmentations of its own. After each validation, once it is logged and saved, `give_up` may
+    end the run.
 
     Raises:
         GivenUp: `give_up` said so.
@@ -169,7 +192,10 @@ def train(
     precision = choose_precision(config.precision, device)
     loss_model = processes.joined(
         LossModel(
-            model, label_smoothing=config.label_smoothing, compiled=choose_compile(config.compile, device)
+            model,
+            label_smoothing=config.label_smoothing,
+            simcut=simcut(config),
+            compiled=choose_compile(config.compile, device),
         )
     )
     window = MetricWindow(state.window)
@@ -183,6 +209,8 @@ def train(
         seed=seed,
         epoch=state.epoch,
         position=state.position,
+        sampler=sampler,
+        bidirectional_epochs=config.bidirectional_epochs,
         rank=processes.rank,
         count=processes.count,
         pinned=device.type == "cuda",

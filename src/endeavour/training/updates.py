@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
+from endeavour.data.sampling import SubwordSampler
 from endeavour.special import PAD
 
 # Updates that are ready before they are asked for.
@@ -48,6 +49,8 @@ def updates(
     seed: int,
     epoch: int,
     position: int,
+    sampler: SubwordSampler | None = None,
+    bidirectional_epochs: int = 0,
     rank: int = 0,
     count: int = 1,
     pinned: bool = False,
@@ -56,28 +59,41 @@ def updates(
 
     Of each batch every `count`-th row, from `rank` on, is this process's share, so that the batches, and with
     them the gradients, do not depend on the number of processes. `pinned` batches lie in memory from which a
-    CUDA device copies them while it computes.
+    CUDA device copies them while it computes. With a `sampler` each epoch is one of its draws, by
+    seed and epoch. In the first `bidirectional_epochs` half of the batches,
+    drawn by seed and epoch, are pairs the other way round.
 
     Raises:
         UserError: a single pair is longer than `tokens_per_batch`.
     """
     while True:
+        pairs = data if sampler is None else sampler.draw((seed, epoch))
         order = epoch_batches(
-            data.source.lengths,
-            data.target.lengths,
+            pairs.source.lengths,
+            pairs.target.lengths,
             tokens_per_batch=tokens_per_batch,
             seed=seed,
             epoch=epoch,
         )
+        both_ways = epoch < bidirectional_epochs
+        swapped = _half(len(order), (seed, epoch)) if both_ways else np.zeros(len(order), np.bool_)
         for start in range(position, len(order), accumulate):
-            rows = order[start : start + accumulate]
+            window = slice(start, start + accumulate)
             # The last update of an epoch leads to the next one's start, and so does its checkpoint.
             last = start + accumulate >= len(order)
             after = (epoch + 1, 0) if last else (epoch, start + accumulate)
-            tokens = sum(int(data.target.lengths[batch].sum()) for batch in rows)
-            batches = [_share(data, batch, rank, count) for batch in rows]
+            tokens, batches = 0, list[Batch]()
+            for rows, swap in zip(order[window], swapped[window], strict=True):
+                this = ParallelDataset(pairs.target, pairs.source) if swap else pairs
+                tokens += int(this.target.lengths[rows].sum())
+                batches.append(_share(this, rows, rank, count))
             yield Update([batch.pin_memory() for batch in batches] if pinned else batches, tokens, *after)
         epoch, position = epoch + 1, 0
+
+
+def _half(batches: int, place: tuple[int, int]) -> NDArray[np.bool_]:
+    """True for half of the numbers below `batches`, drawn by `place`."""
+    return np.random.default_rng((*place, batches)).permutation(batches) < batches // 2
 
 
 def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: int) -> Batch:

@@ -148,11 +148,8 @@ def to_config(composed: DictConfig) -> Config:
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
     if config.validation_decoding.engine != "pytorch":
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
-    if config.validation_decoding.utility is not None or config.validation_decoding.sampled:
-        raise UserError(
-            "validation_decoding.utility and candidates: a model in training decodes by beam search alone, "
-            "with utility=null and candidates=beam"
-        )
+    if config.validation_decoding.utility is not None:
+        raise UserError("validation_decoding.utility: a model in training decodes by beam search alone")
     if config.ensemble is not None and config.decoding.engine != "pytorch":
         raise UserError(
             f"ensemble={config.ensemble} needs decoding.engine=pytorch: an export holds one model"

@@ -10,36 +10,17 @@ REFUSED = {
         ["decoding.utility=comet"],
         "decoding.utility=comet: choose one of bleu, chrf, null",
     ),
-    "unknown candidates": (
-        ["decoding.candidates=all"],
-        "decoding.candidates=all: choose one of beam, sampling",
-    ),
-    "samples of an export": (
-        ["decoding=mbr", "decoding.engine=ctranslate2"],
-        "decoding.engine=ctranslate2 searches and cannot draw decoding.candidates=sampling: "
-        "use decoding.engine=pytorch or decoding.candidates=beam",
-    ),
-    "no sample": (
+    "no candidate": (
         ["decoding=mbr", "decoding.num_hypotheses=0"],
-        "decoding.num_hypotheses=0: must be at least 1",
+        "decoding.num_hypotheses=0: must lie from 1 to decoding.beam_size=12",
     ),
     "more candidates than a beam has": (
-        ["decoding=mbr", "decoding.candidates=beam"],
-        "decoding.num_hypotheses=50: must lie from 1 to decoding.beam_size=1",
-    ),
-    "an epsilon that leaves nothing": (
-        ["decoding=mbr", "decoding.sampling_epsilon=1"],
-        "decoding.sampling_epsilon=1.0: a probability, from 0 to below 1",
+        ["decoding=mbr", "decoding.num_hypotheses=13"],
+        "decoding.num_hypotheses=13: must lie from 1 to decoding.beam_size=12",
     ),
     "a validation that chooses": (
         ["validation_decoding.utility=bleu"],
-        "validation_decoding.utility and candidates: a model in training decodes by beam search alone, "
-        "with utility=null and candidates=beam",
-    ),
-    "a validation that draws": (
-        ["decoding@validation_decoding=mbr", "validation_decoding.utility=null"],
-        "validation_decoding.utility and candidates: a model in training decodes by beam search alone, "
-        "with utility=null and candidates=beam",
+        "validation_decoding.utility: a model in training decodes by beam search alone",
     ),
 }
 

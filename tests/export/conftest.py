@@ -73,13 +73,11 @@ def decoding() -> DecodingConfig:
     return DecodingConfig(
         name="test",
         engine="pytorch",
-        candidates="beam",
         beam_size=4,
         length_penalty=0.6,
         max_length_ratio=1.5,
         max_length_offset=6,
         num_hypotheses=3,
-        sampling_epsilon=0.0,
         utility=None,
         tokens_per_batch=64,
     )

@@ -1,4 +1,4 @@
-"""What decodes: the interface that PyTorch's search and sampling and engines of exported models share.
+"""What decodes: the interface that PyTorch's beam search and engines of exported models share.
 
 Knows ids and hypotheses; not models, text or files.
 """
@@ -13,7 +13,7 @@ class Engine(Protocol):
     """Ids in, ids out. How sentences are batched, and on how many threads, is the engine's affair."""
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """The n best translations of each source, or n drawn ones, best first, in the order of the sources.
+        """The n best translations of each source, best first, in the order of the sources.
 
         Args:
             sources: ids of each sentence, ending in EOS.

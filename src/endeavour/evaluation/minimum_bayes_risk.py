@@ -3,9 +3,7 @@
 The model's distribution spreads over many translations, and its mode need not be typical of it. Kumar & Byrne
 2004, "Minimum Bayes-risk decoding for statistical machine translation": choose the candidate with the highest
 expected utility, Σ probability(reference) × utility(candidate, reference), the candidates themselves standing for
-the references. Eikema & Aziz 2020, "Is MAP decoding all you need?", draw them from the model, so that each
-sample counts the same and one that was drawn twice counts twice; over an n-best list the model's probabilities,
-renormalised, are the weights. A utility is the sentence score of a metric, 0 to 100, such as sacreBLEU has it:
+the references, each by its weight. A utility is the sentence score of a metric, 0 to 100, such as sacreBLEU has it:
 
     bleu    BLEU with 13a tokenization, exponential smoothing and effective order
     chrf    chrF2 of character 6-grams, without spaces

@@ -38,7 +38,7 @@ def open_engine(config: Config, run: Path, model: Transformer | Ensemble) -> Eng
         UserError: there is no export, it is damaged or made from other weights, or it does not run on this device.
     """
     if config.decoding.engine == "pytorch":
-        return PyTorchEngine(model, config.decoding, config.seed)
+        return PyTorchEngine(model, config.decoding)
     assert not isinstance(model, Ensemble), "an export holds one model: the config should have refused this"
     folder = export_folder(run, config.decoding.engine, config.quantization)
     export = f"endeavour export format=ctranslate2 quantization={config.quantization}"

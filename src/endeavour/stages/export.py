@@ -45,10 +45,6 @@ def export(config: Config) -> Path:
             written.
     """
     refuse_ensemble(config, "an export holds one model")
-    if config.decoding.sampled:
-        raise UserError(
-            "decoding.candidates=sampling: an export is compared with PyTorch by what both find; use decoding=beam"
-        )
     run, trained = find_run(config)
     trained.data_folder = config.data_folder
     require("ctranslate2" if config.format == "ctranslate2" else "transformers")

@@ -39,8 +39,8 @@ sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2;
 bench: $(VENV)/installed  ## measure what training, decoding and preparation cost on this machine
 	@$(RUN) bench $(OVERRIDES)
 
-test: $(VENV)/installed  ## run the tests
-	$(VENV)/bin/python -m pytest
+test: $(VENV)/installed  ## run the tests, on all cores (at most eight)
+	$(VENV)/bin/python -m pytest -n auto --maxprocesses=8
 
 slow: $(VENV)/installed  ## run the tests that take minutes
 	$(VENV)/bin/python -m pytest -m slow

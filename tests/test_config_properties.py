@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from endeavour.config import load_config, read_config, save_config, to_dict
+from endeavour.config import differing_keys, load_config, read_config, save_config, to_dict
 from endeavour.errors import UserError
 
 CONFIG = load_config([])
@@ -55,6 +55,16 @@ def test_a_word_that_is_not_known_is_refused_by_name(place: tuple[str, str], wor
     changed = replace(getattr(CONFIG, section), **{key: word})
     with pytest.raises(UserError, match=rf"{section}\.{key}"):
         changed.check()
+
+
+def test_a_config_saved_before_there_was_a_key_means_what_was_done_then(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    save_config(CONFIG, path)
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "subword_noise" not in line), "utf-8")
+    newer = replace(CONFIG, training=replace(CONFIG.training, subword_noise=0.1))
+    saved = read_config(path, newer=newer)
+    assert differing_keys(newer, saved) == ["training.subword_noise: 0.0 → 0.1"]
 
 
 @settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])

@@ -36,6 +36,9 @@ from endeavour.redaction import secret_in
 from endeavour.training.loop import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
 
+# What the keys that came later mean where a saved config does not have them: what was done then.
+BEFORE = {"training.simcut_weight": 0.0, "training.subword_noise": 0.0}
+
 # What may differ between two commands that mean the same run: where it runs, what is shown of it, and
 # everything that is chosen after training.
 NOT_PART_OF_A_RUN = (
@@ -158,10 +161,6 @@ def to_config(composed: DictConfig) -> Config:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
         )
-    if config.training.bidirectional_epochs and not config.tokenizer.joint:
-        raise UserError(
-            "training.bidirectional_epochs needs tokenizer.joint=true: both sides share one vocabulary"
-        )
     return config
 
 
@@ -233,7 +232,8 @@ def save_config(config: Config, path: Path) -> None:
 def read_config(path: Path, *, newer: Config) -> Config:
     """Reads what `save_config` wrote, perhaps long ago.
 
-    Keys that it did not know yet have their values in `newer`; those that are known no more are left out.
+    Keys that it did not know yet have the value of what was done before there were such keys, or else that of
+    `newer`; those that are known no more are left out.
 
     Raises:
         UserError: the file is damaged.
@@ -248,7 +248,7 @@ def read_config(path: Path, *, newer: Config) -> Config:
         ) from error
     present = OmegaConf.structured(newer)
     for key in OmegaConf.missing_keys(saved):
-        OmegaConf.update(saved, key, OmegaConf.select(present, key))
+        OmegaConf.update(saved, key, BEFORE.get(key, OmegaConf.select(present, key)))
     return to_config(saved)
 
 

@@ -18,8 +18,20 @@ REFUSED = {
         ["decoding=mbr", "decoding.num_hypotheses=13"],
         "decoding.num_hypotheses=13: must lie from 1 to decoding.beam_size=12",
     ),
+    "a choice of one": (
+        ["decoding.utility=bleu"],
+        "decoding.utility=bleu chooses among decoding.num_hypotheses=1: ask for two or more, or for decoding=mbr",
+    ),
+    "no end of a length": (
+        ["decoding.max_length_ratio=inf"],
+        "decoding.max_length_ratio=inf: must be a number that is not negative",
+    ),
+    "no number": (
+        ["validation_decoding.length_penalty=nan"],
+        "decoding.length_penalty=nan: must be a number that is not negative",
+    ),
     "a validation that chooses": (
-        ["validation_decoding.utility=bleu"],
+        [f"validation_decoding.{key}" for key in ("utility=bleu", "num_hypotheses=2", "beam_size=2")],
         "validation_decoding.utility: a model in training decodes by beam search alone",
     ),
 }

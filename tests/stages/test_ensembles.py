@@ -14,6 +14,7 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
+from endeavour.stages.engines import evaluation_name
 from endeavour.stages.prepare import prepare
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model
 
@@ -80,7 +81,7 @@ def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(
     alone = (outputs / "a" / "evaluation" / "test-beam" / "scores.json").read_bytes()
     assert endeavour(*asked, "ensemble=b, c") == 0
     assert "a, beam, ensemble of 3" in capsys.readouterr().out
-    folder = outputs / "a" / "evaluation" / "test-beam-ensemble3"
+    folder = outputs / "a" / "evaluation" / "test-beam-with-b+c"
     assert (outputs / "a" / "evaluation" / "test-beam" / "scores.json").read_bytes() == alone
     assert "ensemble" not in json.loads(alone)["title"]
 
@@ -100,9 +101,20 @@ def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(
     assert hypotheses != (folder.parent / "test-beam" / "hypotheses.txt").read_text("utf-8").splitlines()
 
     trials = ["compare.bootstrap_samples=40", "compare.randomization_trials=50"]
-    named = "runs=a a/evaluation/test-beam-ensemble3"
+    named = "runs=a a/evaluation/test-beam-with-b+c"
     assert endeavour("compare", *settings, *trials, named) == 0
-    assert (outputs / "comparisons" / "a-vs-a_test-beam-ensemble3" / "test-beam" / "report.md").is_file()
+    assert (outputs / "comparisons" / "a-vs-a_test-beam-with-b+c" / "test-beam" / "report.md").is_file()
+
+
+def test_each_ensemble_has_a_folder_of_its_own_whatever_the_order(settings: list[str], outputs: Path) -> None:
+    config = load_config(settings)
+    named = [
+        evaluation_name(config, "test", [outputs / name for name in names])
+        for names in ("bc", "cb", "bd", "b", "", ["x/" * 60 + "b"], ["x/" * 60 + "c"])
+    ]
+    assert named[:2] == ["test-beam-with-b+c"] * 2
+    assert len(set(named)) == 6
+    assert max(map(len, named)) < 150
 
 
 def test_translate_with_an_ensemble_and_a_utility(
@@ -217,6 +229,16 @@ WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
         lambda run: None,
         ["train", "ensemble=other"],
         "ensemble=other is for eval and translate: each run trains its own model, with a seed=… of its own",
+    ),
+    "comparing": (
+        lambda run: None,
+        ["compare", "runs=a b", "ensemble=b"],
+        "ensemble=b is for eval and translate: its evaluation has a folder of its own, to be named in runs=…",
+    ),
+    "comparing what is not there": (
+        lambda run: shutil.rmtree(run / "evaluation", ignore_errors=True),
+        ["compare", "runs=other/evaluation/test-beam-with-x other/evaluation/test-greedy"],
+        "{outputs}/other has no evaluation test-beam-with-x (there is: none)",
     ),
     "export": (
         lambda run: None,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.beam_search import Hypothesis
+from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.stages import translate as stage
@@ -94,13 +95,17 @@ def test_a_long_line_is_cut_after_sentences_and_all_of_it_translated() -> None:
 class Repeating:
     """An engine that finds the same for every source."""
 
+    longest: int | None = None
+
     def __init__(self, found: dict[str, float]) -> None:
+        self.sources = 0
         self.found = [
             Hypothesis(ids, value, value)
             for ids, value in zip(TOKENIZER.encode(list(found)), found.values(), strict=True)
         ]
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        self.sources += len(sources)
         return [self.found for _ in sources]
 
 
@@ -129,16 +134,28 @@ def test_candidates_count_by_their_scores() -> None:
         assert all(0 < translation.score <= 100 for translation in ranked)
 
 
-def test_the_first_line_does_not_wait_for_the_choices_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from endeavour.evaluation import translate as module
 
-    chosen: list[int] = []
-    original = module.most_useful
-    monkeypatch.setattr(module, "most_useful", lambda *rest: (chosen.append(1), original(*rest))[1])
-    decoding = replace(CONFIG.decoding, utility="chrf")
-    chooser = Translator(Repeating(FOUND), (TOKENIZER, TOKENIZER), decoding=decoding)
-    next(chooser.translate(["Ja!"] * 9))
-    assert len(chosen) == 1
+    monkeypatch.setattr(module, "CANDIDATES_WINDOW", 2)
+    for utility, searched in ((None, 5), ("chrf", 2)):
+        engine = Repeating(FOUND)
+        decoding = replace(CONFIG.decoding, utility=utility)
+        next(Translator(engine, (TOKENIZER, TOKENIZER), window=5, decoding=decoding).translate(["Ja!"] * 9))
+        assert engine.sources == searched
+
+
+def test_a_line_longer_than_the_engine_takes_is_cut_to_fit() -> None:
+    engine = Repeating(FOUND)
+    engine.longest = 20
+    one = Translator(engine, (TOKENIZER, TOKENIZER))
+    sentence = "Satz 7 hat Worte wie 49."
+    assert list(one.translate([" ".join([sentence] * 3)])) == [" ".join([PROBABLE] * 3)]
+    assert engine.sources == 3
+    assert one.whole(sentence, sentence)
+    assert not one.whole(sentence, " ".join([sentence] * 3))
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +218,22 @@ def test_what_a_line_holds_beyond_the_limit_is_left_out(
     assert out[0] == out[3]
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note")]
     assert notes == [f"note: line {number} is cut after 10 characters" for number in (2, 5)]
+
+
+def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("Ja!\n", "utf-8")
+    (tmp_path / "link").symlink_to(text)
+    mistakes = {
+        "is the input itself": {"output": str(tmp_path / "link"), "input": str(text)},
+        "no ensemble|holds no trained model": {"output": str(text), "text": "Ja!", "ensemble": "other"},
+        "decoding.engine=ctranslate2 needs": {
+            "output": str(text),
+            "text": "Ja!",
+            "decoding": replace(CONFIG.decoding, engine="ctranslate2"),
+        },
+    }
+    for message, changes in mistakes.items():
+        with pytest.raises(UserError, match=message):
+            stage.translate(replace(CONFIG, output_folder=str(run.parent), **changes))
+        assert text.read_text("utf-8") == "Ja!\n"

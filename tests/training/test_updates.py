@@ -72,29 +72,6 @@ def test_drawn_segmentations_are_the_same_for_every_process_and_from_any_update_
                 assert mine[mine != PAD].equal(ids[ids != PAD])
 
 
-def test_in_bidirectional_epochs_half_of_the_batches_are_the_other_way_round(data: ParallelDataset) -> None:
-    def both_ways(epochs: int, epoch: int) -> list[Update]:
-        made = updates(
-            data,
-            tokens_per_batch=50,
-            accumulate=1,
-            seed=3,
-            epoch=epoch,
-            position=0,
-            bidirectional_epochs=epochs,
-        )
-        return list(islice(made, 20))
-
-    for plain, mixed in zip(both_ways(0, 0), both_ways(1, 0), strict=True):
-        if not same(plain, mixed):
-            assert mixed.batches[0].source.equal(plain.batches[0].target_out)
-            assert mixed.batches[0].target_out.equal(plain.batches[0].source)
-            assert mixed.target_tokens == mixed.batches[0].target_tokens
-    epoch = [same(*pair) for pair in zip(both_ways(0, 0), both_ways(1, 0), strict=True)]
-    assert 5 <= sum(epoch) <= 15
-    assert all(same(*pair) for pair in zip(both_ways(0, 1), both_ways(1, 1), strict=True))
-
-
 def test_what_is_computed_ahead_is_the_same_in_the_same_order() -> None:
     with ahead(lambda: iter(range(50)), depth=3) as items:
         assert list(items) == list(range(50))

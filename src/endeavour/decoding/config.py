@@ -1,5 +1,6 @@
 """The settings of a decoding, and which of them describe none. Knows names and numbers alone."""
 
+import math
 from dataclasses import dataclass
 
 from endeavour.errors import UserError
@@ -34,6 +35,11 @@ class DecodingConfig:
             self.max_length_offset,
             self.num_hypotheses,
         )
+        if self.utility is not None and self.num_hypotheses < 2:
+            raise UserError(
+                f"decoding.utility={self.utility} chooses among decoding.num_hypotheses={self.num_hypotheses}: "
+                "ask for two or more, or for decoding=mbr"
+            )
         if self.tokens_per_batch < 1:
             raise UserError(f"decoding.tokens_per_batch={self.tokens_per_batch}: must be at least 1")
 
@@ -48,12 +54,10 @@ def check_search(
         raise UserError(
             f"decoding.num_hypotheses={num_hypotheses}: must lie from 1 to decoding.beam_size={beam_size}"
         )
-    if length_penalty < 0:
-        raise UserError(f"decoding.length_penalty={length_penalty}: must not be negative")
-    if ratio < 0 or offset < 0:
-        raise UserError(
-            f"decoding.max_length_ratio={ratio}, decoding.max_length_offset={offset}: must not be negative"
-        )
+    numbers = {"length_penalty": length_penalty, "max_length_ratio": ratio, "max_length_offset": offset}
+    for key, value in numbers.items():
+        if not 0 <= value < math.inf:  # nor NaN
+            raise UserError(f"decoding.{key}={value}: must be a number that is not negative")
 
 
 def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:

@@ -91,6 +91,11 @@ class CTranslate2Engine:
         )
         return [sum(result.log_probs) for result in scored]
 
+    @property
+    def longest(self) -> int:
+        """See `decoding.engine.Engine`."""
+        return self._positions
+
     def _limit(self, source_tokens: int) -> int:
         return length_limit(
             source_tokens,

@@ -12,6 +12,11 @@ from endeavour.decoding.beam_search import Hypothesis
 class Engine(Protocol):
     """Ids in, ids out. How sentences are batched, and on how many threads, is the engine's affair."""
 
+    @property
+    def longest(self) -> int | None:
+        """Tokens, EOS included, of the longest source that it takes; None: any."""
+        ...
+
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """The n best translations of each source, best first, in the order of the sources.
 
@@ -42,15 +47,15 @@ def rank(found: Iterable[tuple[list[int], float, bool]], *, alpha: float, best: 
     """The best of what an engine of other ranking found for one sentence, ranked as `beam_search` does.
 
     Args:
-        found: ids without EOS, log-probability, and whether the hypothesis ended in EOS by itself. One that
-            was cut at the length limit stands behind all that were not, for what EOS would have cost it is
-            not known.
+        found: ids without EOS, log-probability, and whether the hypothesis ended in EOS by itself. What EOS would
+            have cost one that was cut at the length limit is not known: it is left out where any ended.
         alpha: α of the length penalty.
         best: how many to return, at most.
     """
-    ranked: dict[tuple[int, ...], tuple[bool, Hypothesis]] = {}
-    for ids, log_probability, ended in found:
+    found = list(found)
+    whole = [row for row in found if row[2]]
+    ranked: dict[tuple[int, ...], Hypothesis] = {}
+    for ids, log_probability, _ in whole or found:
         score = log_probability / length_penalty(len(ids) + 1, alpha)
-        ranked.setdefault(tuple(ids), (ended, Hypothesis(ids, score, log_probability)))
-    ordered = sorted(ranked.values(), key=lambda entry: (entry[0], entry[1].score), reverse=True)
-    return [hypothesis for _, hypothesis in ordered[:best]]
+        ranked.setdefault(tuple(ids), Hypothesis(ids, score, log_probability))
+    return sorted(ranked.values(), key=lambda hypothesis: hypothesis.score, reverse=True)[:best]

@@ -5,6 +5,7 @@ Knows sentences, scores and the report; not how the model was found or trained.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from rich.progress import Progress
@@ -78,7 +79,8 @@ def evaluate_split(
         tokenized_references=tokenized_references,
     )
     progress.update(task, total=1, completed=1)
-    shown = [row for row, source in enumerate(sources) if source.strip() and hypotheses[row]]
+    texts = zip(sources, hypotheses, strict=True)
+    shown = (row for row, pair in enumerate(texts) if all(map(str.strip, pair)) and translator.whole(*pair))
     write_report(
         folder,
         title=title,
@@ -91,7 +93,7 @@ def evaluate_split(
         seed=seed,
         attention=[
             attention_picture(model, tokenizers, sources[row], hypotheses[row])
-            for row in shown[: config.num_pictures]
+            for row in islice(shown, config.num_pictures)
         ],
     )
     return scores

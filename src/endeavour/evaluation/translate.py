@@ -57,6 +57,11 @@ class PyTorchEngine:
         self.model = model
         self.decoding = decoding
 
+    @property
+    def longest(self) -> int | None:
+        """See `decoding.engine.Engine`."""
+        return self.model.max_target_length
+
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `decoding.engine.Engine`; sentences of similar length share a batch."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -94,11 +99,12 @@ class Translator:
         tokenizers: of source and target.
         window: lines that are read, and handed to the engine together, before any is given back.
         longest: tokens, EOS included, above which a line is cut after a sentence or between words and its parts
-            are translated each by itself; their translations are joined by spaces.
+            are translated each by itself; their translations are joined by spaces. The engine's limit, if lower.
         decoding: how the engine decodes. With a `utility` its hypotheses are candidates, ranked by their
             expected utility (`minimum_bayes_risk`); without, and by default, they stay as the engine ranked them.
 
     Attributes:
+        longest: as above, the engine's limit considered.
         in_parts: how many lines were so far.
     """
 
@@ -114,7 +120,7 @@ class Translator:
         self._engine = engine
         self._utility = None if decoding is None else decoding.utility
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
-        self._longest = longest
+        self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
@@ -134,6 +140,11 @@ class Translator:
                 window, characters = [], 0
         yield from self._window(window)
 
+    def whole(self, source: str, hypothesis: str) -> bool:
+        """Whether both fit the model as they are, and not in parts alone."""
+        sides = (self._source, source), (self._target, hypothesis)
+        return all(len(tokenizer.encode([normalize(text)])[0]) < self.longest for tokenizer, text in sides)
+
     def _window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
         texts = [normalize(line) for line in lines]
         sources: list[list[int]] = []
@@ -149,7 +160,7 @@ class Translator:
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
         """`ids` in order, at most `longest` - 1 at a time, cut where it does the least harm."""
-        limit = self._longest - 1
+        limit = self.longest - 1
         parts: list[list[int]] = []
         start = 0
         while len(ids) - start > limit:

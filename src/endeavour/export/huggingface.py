@@ -87,6 +87,11 @@ class HuggingFaceEngine:
         with _quiet(transformers):
             self._model = load(str(folder), local_files_only=True, dtype=torch.float32).eval()
 
+    @property
+    def longest(self) -> int:
+        """See `engine.Engine`."""
+        return int(self._model.config.max_position_embeddings)
+
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -104,8 +109,8 @@ class HuggingFaceEngine:
             flat = [ids for several in found for ids in several]
             scores = iter(log_probabilities(self._logits, repeated, flat))
             for row, several in zip(rows, found, strict=True):
-                # At the limit it makes EOS certain, so such a hypothesis did not end by itself.
-                scored = [(ids, next(scores), len(ids) < limit) for ids in several]
+                # At the limit it makes EOS certain; here as in our search its price is what the model asks.
+                scored = [(ids, next(scores), True) for ids in several]
                 results[row] = rank(scored, alpha=settings.length_penalty, best=settings.num_hypotheses)
         return results
 

@@ -20,6 +20,7 @@ from endeavour.evaluation.compare_page import as_html, as_markdown
 from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
 from endeavour.evaluation.report import flatten, write_atomically
 from endeavour.evaluation.words import TrainingText
+from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluated import (
     Evaluated,
     eval_command,
@@ -40,6 +41,7 @@ def compare(config: Config) -> Comparison:
     Raises:
         UserError: a run or its evaluation is not there, or two were not made on the same test set.
     """
+    refuse_ensemble(config, "its evaluation has a folder of its own, to be named in runs=…")
     evaluated = find_evaluations(config)
     console = Console(stderr=True)
     baseline, *others = evaluated

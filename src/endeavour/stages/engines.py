@@ -1,7 +1,9 @@
 """The engine that `decoding.engine` names, over a run's model or an ensemble: our own, or the run's export."""
 
+import hashlib
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -17,6 +19,8 @@ from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import file_digest, verify
 from endeavour.training.device import choose_device
 
+LONGEST_NAME = 100  # bytes of the names of an ensemble's runs in that of a folder; file systems take 255
+
 
 def engine_name(config: Config) -> str:
     """As it stands in titles and in the names of evaluation folders: pytorch, ctranslate2-int8 …"""
@@ -24,10 +28,18 @@ def engine_name(config: Config) -> str:
     return engine if engine == "pytorch" else f"{engine}-{config.quantization}"
 
 
-def evaluation_name(config: Config, split: str, models: int = 1) -> str:
-    """The folder of an evaluation, which another decoding, engine or number of models does not overwrite."""
+def evaluation_name(config: Config, split: str, others: Sequence[Path] = ()) -> str:
+    """The folder of an evaluation, which another decoding, engine or ensemble does not overwrite.
+
+    `others` are the run folders of an ensemble's further models; their order does not matter.
+    """
     suffix = "" if config.decoding.engine == "pytorch" else f"-{engine_name(config)}"
-    suffix += "" if models == 1 else f"-ensemble{models}"
+    if others:
+        root = Path(config.output_folder)
+        names = "+".join(sorted(str(other.relative_to(root)).replace("/", "_") for other in others))
+        if len(names.encode()) > LONGEST_NAME:
+            names = f"{len(others)}-runs-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
+        suffix += f"-with-{names}"
     return f"{split}-{config.decoding.name}{suffix}"
 
 

@@ -36,7 +36,7 @@ def evaluate(config: Config) -> Values:
 
 
 def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Sequence[Path] = ()) -> Values:
-    """Writes `<run>/evaluation/<split>-<decoding>[-<engine>][-ensemble<n>]/` for each split and prints the scores.
+    """Writes `<run>/evaluation/<split>-<decoding>[-<engine>][-with-<runs>]/` for each split; prints the scores.
 
     Args:
         folder: the run's.
@@ -56,7 +56,7 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Se
     folders: dict[str, Path] = {}
     with progress_bar(console) as progress:
         for split in splits:
-            folders[split] = folder / "evaluation" / evaluation_name(config, split, 1 + len(others))
+            folders[split] = folder / "evaluation" / evaluation_name(config, split, others)
             results[split] = evaluate_split(
                 translator,
                 tokenizers,

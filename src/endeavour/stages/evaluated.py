@@ -45,10 +45,12 @@ def find_evaluations(config: Config) -> list[Evaluated]:
     for path in paths:
         if path in runs:
             one = Evaluated(str(path.relative_to(root)), path, path / "evaluation" / name)
+            _require(one.run, name, config)
         else:
             run = path.parents[1]
             one = Evaluated(f"{run.relative_to(root)}/{path.name}", run, path)
-        _require(one.run, one.folder.name, config)
+            if not (path / "scores.json").is_file():
+                raise UserError(f"{run} has no evaluation {path.name} ({_listed(run)})")
         found.append(one)
     return found
 
@@ -80,10 +82,12 @@ def _require(run: Path, name: str, config: Config) -> None:
     """Raises `UserError` where the run has no finished evaluation of that name, with the command that makes it."""
     if (run / "evaluation" / name / "scores.json").is_file():
         return
+    raise UserError(f"{run} has no evaluation {name} ({_listed(run)}): run `{eval_command(run, config)}`")
+
+
+def _listed(run: Path) -> str:
     there = sorted(path.parent.name for path in run.glob("evaluation/*/scores.json"))
-    raise UserError(
-        f"{run} has no evaluation {name} (there is: {', '.join(there) or 'none'}): run `{eval_command(run, config)}`"
-    )
+    return f"there is: {', '.join(there) or 'none'}"
 
 
 def eval_command(run: Path, config: Config) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from endeavour.config import Config
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import LONGEST, WINDOW, Translator
+from endeavour.evaluation.translate import WINDOW, Translator
 from endeavour.stages.engines import open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import progress_bar
@@ -26,8 +26,9 @@ def translate(config: Config) -> None:
     """Writes one line for each line read; with `decoding.num_hypotheses` > 1 and no `decoding.utility` to choose
     among them, the n best, each as line number, score and text with tabs between.
 
-    Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost. A line of more than 512 tokens is
-    translated in parts, and what it holds beyond a million characters is left out; a note says so.
+    Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost. A line of more than 512 tokens, or than
+    the model has positions, is translated in parts, and what it holds beyond a million characters is left out;
+    a note says so.
 
     Raises:
         UserError: no such run, or no such file.
@@ -39,17 +40,17 @@ def translate(config: Config) -> None:
     device = choose_device(config.device)
     with ExitStack() as stack:
         source = _open_input(config, stack)
-        target = _open_output(config, stack)
         own, tokenizers = load_model(folder / "model", device)
         model = join_models(config, own, tokenizers, others, device)
+        engine = open_engine(config, folder, model)
+        target = _open_output(config, stack)  # last of all: it empties a file that is there
         interactive = config.text is None and config.input is None and sys.stdin.isatty()
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
         translator = Translator(
-            open_engine(config, folder, model),
+            engine,
             tokenizers,
             window=1 if interactive else WINDOW,
-            longest=min(LONGEST, model.max_target_length or LONGEST),
             decoding=config.decoding,
         )
         best_alone = config.decoding.num_hypotheses == 1 or config.decoding.utility is not None
@@ -67,7 +68,7 @@ def translate(config: Config) -> None:
         target.flush()
     if translator.in_parts:
         many = f"{translator.in_parts} line{'s' if translator.in_parts > 1 else ''}"
-        print(f"note: {many} of more than {LONGEST} tokens translated in parts", file=sys.stderr)
+        print(f"note: {many} of more than {translator.longest} tokens translated in parts", file=sys.stderr)
 
 
 def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
@@ -91,8 +92,11 @@ def _open_output(config: Config, stack: ExitStack) -> TextIO:
         ):  # a captured one, in a test or a notebook, has no encoding to set
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         return sys.stdout
+    output = Path(config.output)
     try:
-        return stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
+        if config.input is not None and output.exists() and output.samefile(config.input):
+            raise UserError(f"output={output} is the input itself, which would be lost: choose another file")
+        return stack.enter_context(output.open("w", encoding="utf-8"))
     except OSError as error:
         raise UserError(f"output={config.output} cannot be written ({error.strerror})") from error
 

@@ -9,6 +9,7 @@ from endeavour.data.batching import collate, length_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
@@ -21,11 +22,21 @@ SAMPLES = 8
 
 
 class Validator:
-    """Loss and perplexity on the whole validation split, BLEU on its first `validation_sentences`."""
+    """Loss and perplexity on the whole validation split, BLEU on its first `validation_sentences`.
+
+    Raises:
+        UserError: the split does not fit the positions that the model is to learn.
+    """
 
     def __init__(self, data: PreparedData, tokenizers: tuple[Tokenizer, Tokenizer], config: Config) -> None:
         split = data.validation_split
         dataset = ParallelDataset.open(data.folder, split)
+        longest = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
+        if config.model.positions == "learned" and longest > config.model.max_length:
+            raise UserError(
+                f"the {split} split has a sentence of {longest} tokens: "
+                f"model.max_length={config.model.max_length} has to be as much"
+            )
         self._batches = [
             collate(dataset, rows)
             for rows in length_batches(dataset.target.lengths, config.training.tokens_per_batch)

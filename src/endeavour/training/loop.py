@@ -43,7 +43,6 @@ class TrainingConfig:
     simcut_weight: float
     simcut_probability: float
     subword_noise: float
-    bidirectional_epochs: int
     clip_norm: float | None
     learning_rate: float
     schedule: str
@@ -105,13 +104,7 @@ class TrainingConfig:
         for key in ("simcut_probability", "subword_noise"):
             if not 0 <= getattr(self, key) <= 1:
                 raise UserError(f"training.{key}={getattr(self, key)}: a probability, from 0 to 1")
-        for key in (
-            "warmup_updates",
-            "final_learning_rate",
-            "weight_decay",
-            "simcut_weight",
-            "bidirectional_epochs",
-        ):
+        for key in ("warmup_updates", "final_learning_rate", "weight_decay", "simcut_weight"):
             if not 0 <= getattr(self, key) < math.inf:
                 raise UserError(f"training.{key}={getattr(self, key)}: must not be negative")
 
@@ -210,7 +203,6 @@ def train(
         epoch=state.epoch,
         position=state.position,
         sampler=sampler,
-        bidirectional_epochs=config.bidirectional_epochs,
         rank=processes.rank,
         count=processes.count,
         pinned=device.type == "cuda",

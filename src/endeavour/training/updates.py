@@ -50,7 +50,6 @@ def updates(
     epoch: int,
     position: int,
     sampler: SubwordSampler | None = None,
-    bidirectional_epochs: int = 0,
     rank: int = 0,
     count: int = 1,
     pinned: bool = False,
@@ -60,8 +59,7 @@ def updates(
     Of each batch every `count`-th row, from `rank` on, is this process's share, so that the batches, and with
     them the gradients, do not depend on the number of processes. `pinned` batches lie in memory from which a
     CUDA device copies them while it computes. With a `sampler` each epoch is one of its draws, by
-    seed and epoch. In the first `bidirectional_epochs` half of the batches,
-    drawn by seed and epoch, are pairs the other way round.
+    seed and epoch.
 
     Raises:
         UserError: a single pair is longer than `tokens_per_batch`.
@@ -75,25 +73,16 @@ def updates(
             seed=seed,
             epoch=epoch,
         )
-        both_ways = epoch < bidirectional_epochs
-        swapped = _half(len(order), (seed, epoch)) if both_ways else np.zeros(len(order), np.bool_)
         for start in range(position, len(order), accumulate):
-            window = slice(start, start + accumulate)
             # The last update of an epoch leads to the next one's start, and so does its checkpoint.
             last = start + accumulate >= len(order)
             after = (epoch + 1, 0) if last else (epoch, start + accumulate)
-            tokens, batches = 0, list[Batch]()
-            for rows, swap in zip(order[window], swapped[window], strict=True):
-                this = ParallelDataset(pairs.target, pairs.source) if swap else pairs
-                tokens += int(this.target.lengths[rows].sum())
-                batches.append(_share(this, rows, rank, count))
+            window = order[start : start + accumulate]
+            tokens = sum(int(pairs.target.lengths[rows].sum()) for rows in window)
+            batches = [_share(pairs, rows, rank, count) for rows in window]
             yield Update([batch.pin_memory() for batch in batches] if pinned else batches, tokens, *after)
         epoch, position = epoch + 1, 0
-
-
-def _half(batches: int, place: tuple[int, int]) -> NDArray[np.bool_]:
-    """True for half of the numbers below `batches`, drawn by `place`."""
-    return np.random.default_rng((*place, batches)).permutation(batches) < batches // 2
+        del pairs  # or two epochs' draws would be in memory at once
 
 
 def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: int) -> Batch:

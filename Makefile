@@ -8,9 +8,10 @@ RUN := $(VENV)/bin/endeavour
 
 # `make train model=small` defines make's variable `model`. Each one from the command line is handed on as one
 # word, quoted for the shell; MAKEOVERRIDES has them too, but escapes neither quotes nor parentheses.
+# (Loop variables have names that no key has: within a loop `name` would be the loop's, and the user's were lost.)
 quote = '$(subst ','\'',$(1))'
-typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name))))
-OVERRIDES = $(foreach name,$(typed),$(call quote,$(name)=$(value $(name))))
+typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(findstring command,$(origin $(key_))),$(key_))))
+OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 
 .DEFAULT_GOAL := help
 .PHONY: prepare train eval translate compare export sweep bench test slow faults check format clean help

@@ -3,11 +3,17 @@
 import json
 import shutil
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from endeavour.config import Config
+
 ROOT = Path(__file__).parents[1]
+
+# Of the root config, but for `text` and `model`, which stand below: none may be a name that the Makefile uses.
+KEYS = sorted({field.name for field in fields(Config)} - {"text", "model"})
 
 STUB = """#!/usr/bin/env python3
 import json, sys
@@ -49,6 +55,7 @@ def make(checkout: Path, *arguments: str) -> str:
 def test_overrides_pass_through(target: str, stage: str, checkout: Path) -> None:
     typed = [
         "model=tiny,small",
+        *(f"{key}=a {key}" for key in KEYS),
         "training.learning_rate=tag(log,interval(1e-4,1e-2))",
         "hydra/sweeper=optuna",
         "text=It's a \"test\" (of $5 & more), isn't it?",

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 import optuna
 import pytest
 
-from endeavour.config import Config, load_config
+from endeavour.config import Config, load_config, save_config
 from endeavour.errors import UserError
 from endeavour.stages.search import search
 from endeavour.stages.sweep import make_plan, sweep
@@ -223,6 +224,35 @@ def test_a_name_that_was_given_begins_the_names_of_the_runs(tmp_path: Path, trai
     assert training.calls[2:] == ["multi30k-tiny-1", "multi30k-tiny-2"]
 
 
+def test_the_order_of_the_arguments_makes_no_other_sweep(tmp_path: Path) -> None:
+    arguments = ["model=tiny,small", "seed=1,2", f"{RATE}=1e-4,1e-3", f"output_folder={tmp_path}"]
+    for searches in ([], ["hydra/sweeper=optuna"]):
+        plans = [make_plan([*order, *searches]) for order in (arguments, arguments[::-1])]
+        assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["output_folder=${oc.env:HOME}/runs", "hydra.sweep.subdir=x", "hydra.sweep.dir=elsewhere"],
+)
+def test_folders_that_results_would_not_be_found_in_are_refused(override: str) -> None:
+    with pytest.raises(UserError, match=override.partition("=")[0]):
+        make_plan(["seed=1,2", override])
+
+
+def test_finished_runs_do_not_lend_their_scores_to_another_decoding(
+    tmp_path: Path, training: StubTraining
+) -> None:
+    start(tmp_path, "seed=1,2")
+    for call in training.calls:
+        config = load_config([f"output_folder={tmp_path / 'outputs'}", f"name={call}"])
+        save_config(config, config.run_folder / "config.yaml")
+    start(tmp_path, "seed=1,2")
+    with pytest.raises(UserError, match=r"2 of 2 trials failed.*scores are of other decoding settings"):
+        start(tmp_path, "seed=1,2", "decoding=greedy")
+    assert len(training.calls) == 2
+
+
 # Searches
 
 
@@ -298,6 +328,11 @@ def test_values_that_are_few_are_tried_once_each(
     assert sorted(training.rates) == [0.01, 0.02, 0.03, 0.04]
 
 
+def test_of_many_listed_values_none_is_left_out(searching: Searching, training: StubTraining) -> None:
+    searching(f"{RATE}=range(1,41)", n_trials=60)
+    assert sorted(training.rates) == list(range(1, 41))
+
+
 def test_trials_worse_than_the_median_are_pruned(searching: Searching, training: StubTraining) -> None:
     searching.prune_after = 5
     searching(n_trials=16)
@@ -310,6 +345,9 @@ def test_trials_worse_than_the_median_are_pruned(searching: Searching, training:
     assert all(rows[number]["updates"] in (100, 200) for number in pruned)
     searching(n_trials=16)
     assert len(training.calls) == 16
+    shutil.rmtree(searching.folder.parent / "runs" / training.calls[pruned[0]])  # for its room on the disk
+    (row,) = result_rows([searching.folder / str(pruned[0])], "validation.bleu")
+    assert row["status"] == "pruned"
 
 
 def test_the_median_rule(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from endeavour.evaluation.rates import NORMAL_LENGTH, RATE_LABELS, rate_rows, ra
 from endeavour.evaluation.significance import LEVEL, SystemScore
 
 SIGNIFICANCE_NOTE = (
-    "Δ: difference to the baseline, the first run. p: probability of a Δ at least as large, up or down, were both "
-    "runs equally good; by paired bootstrap resampling (which also gives the 95% intervals) and by approximate "
-    f"randomisation. Marked *: below {LEVEL} by both. With many runs some will be by chance."
+    "Δ: difference to the baseline, the first run. p: probability of a Δ at least as large, were both runs equally "
+    "good; by paired bootstrap resampling (on one side, as sacreBLEU has it; it also gives the 95% intervals) and by "
+    f"approximate randomisation (up or down). Marked *: below {LEVEL} by both. With many runs some will be by chance."
 )
 NOISE_NOTE = f"What has fewer than {FEW_SENTENCES} sentences or words is mostly noise."
 RATES_NOTE = (

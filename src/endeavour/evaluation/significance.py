@@ -21,8 +21,10 @@ LEVEL = 0.05  # below it a p-value is called significant
 class SystemScore:
     """One system's corpus score (0–100) with its 95% bootstrap interval, and its difference to the baseline.
 
-    The p-values are two-sided: the probability of a difference at least as large, were the systems equal. The
-    baseline itself has none.
+    A p-value is the probability of a difference at least as large, were the systems equal. That of randomisation is
+    two-sided. That of the bootstrap is as sacreBLEU has it: it sets the samples' absolute differences, less their
+    mean, against the one observed, which for clear differences is one side alone, so about half of the other.
+    The baseline itself has none.
     """
 
     system: str

@@ -5,8 +5,11 @@ sweep's folder, so that a search goes on where it was stopped: a trial stands th
 finished or pruned, whatever happened to the process, or to the trial itself.
 """
 
+import itertools
+import math
+import random
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,8 +34,10 @@ from endeavour.stages.trial import NOTE, course, read_note, result_rows
 METRICS = ("validation.bleu", "validation.loss", "validation.perplexity")
 DIRECTIONS = ("maximize", "minimize")
 SAMPLERS = ("tpe", "random")
-# Suggestions in a row that were tried before: then the values are taken to be exhausted.
+# Suggestions that were tried before: then a range is taken to hold no more values of four digits.
 MOST_REPETITIONS = 50
+# Combinations of listed values up to which the untried ones are looked for one by one.
+MOST_COMBINATIONS = 100_000
 # As many failures without one success mean that it is not the values' fault.
 FAILURES_AT_FIRST = 3
 
@@ -126,9 +131,35 @@ def _next_batch(
         if any(_overrides(trial, space) == _overrides(asked, space) for trial in known):
             study.tell(number, state=TrialState.FAIL)  # and so counts for nothing
             repetitions += 1
+            untried = _untried(space, known)
+            if untried == []:
+                break
+            if untried is not None:  # TPE might insist on what it found best until the end
+                study.enqueue_trial(random.Random(config.seed + number).choice(untried))
         else:
             batch[number] = asked
     return batch
+
+
+def _untried(space: Space, known: list[FrozenTrial]) -> list[dict[str, Any]] | None:
+    """The combinations of listed values that no trial has had; None where a range or their number forbids to list."""
+    if any(isinstance(kind, FloatDistribution) and kind.step is None for kind in space.values()):
+        return None
+    options = [_options(kind) for kind in space.values()]
+    if math.prod(map(len, options)) > MOST_COMBINATIONS:
+        return None
+    tried = {tuple(_text(trial.params[key], space[key]) for key in space) for trial in known}
+    combinations = (dict(zip(space, values, strict=True)) for values in itertools.product(*options))
+    return [one for one in combinations if tuple(_text(one[key], space[key]) for key in space) not in tried]
+
+
+def _options(kind: BaseDistribution) -> Sequence[Any]:
+    if isinstance(kind, CategoricalDistribution):
+        return kind.choices
+    assert isinstance(kind, IntDistribution | FloatDistribution)
+    assert kind.step is not None
+    count = round((kind.high - kind.low) / kind.step) + 1
+    return [kind.low + number * kind.step for number in range(count)]
 
 
 def _tell(study: optuna.Study, trial: FrozenTrial, metric: str, folder: Path, failed: set[int]) -> None:

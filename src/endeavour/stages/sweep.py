@@ -87,6 +87,8 @@ def sweep(overrides: list[str]) -> None:
         rows = report(plan)
     if defect is not None:
         raise defect
+    if not rows:
+        raise RuntimeError(f"no trial has left a note in {plan.folder}")
     failed = [row for row in rows if row["status"] == FAILED]
     if failed:
         notes = [read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")]
@@ -102,7 +104,11 @@ def make_plan(overrides: list[str]) -> Plan:
         parsed = OverridesParser.create().parse_overrides(overrides)
     except OverrideParseException as error:
         raise UserError(f"{error.override}: {str(error).splitlines()[0]}") from error
-    swept = [override for override in parsed if override.is_sweep_override()]
+    # By name: the order in which they were typed, or come from make, makes no other sweep.
+    swept = sorted(
+        (override for override in parsed if override.is_sweep_override()),
+        key=lambda override: str(override.key_or_group),
+    )
     others = [override for override in parsed if not override.is_sweep_override()]
     given = _given(others)
     searches = _check(swept, given)
@@ -140,6 +146,11 @@ def report(plan: Plan) -> list[Row]:
 def _check(swept: list[Override], given: dict[str, str]) -> bool:
     """Whether it is a search. Raises `UserError` for sweepers, launchers and ranges that do not fit."""
     sweeper, launcher = given.get("hydra/sweeper", GRID), given.get("hydra/launcher", "basic")
+    if "${" in given.get("output_folder", ""):
+        raise UserError(f"output_folder={given['output_folder']}: a sweep needs it spelled out")
+    for key in given:
+        if key.startswith("hydra.sweep."):
+            raise UserError(f"{key}: a sweep's folder has its name; choose output_folder=… or name=…")
     if sweeper not in (GRID, SEARCH):
         raise UserError(
             f"hydra/sweeper={sweeper} is not known: choose {GRID} (every combination) or {SEARCH} (a search)"

@@ -89,6 +89,11 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     _check_start(state, together, folder)
     log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
     log.cut_after(state.update)
+    validator = Validator(data, tokenizers, config)
+    train_data = ParallelDataset.open(data.folder, "train")
+    noise = config.training.subword_noise
+    sampler = SubwordSampler(train_data, tokenizers, noise) if noise else None
+    # Opened last: what fails before `try` would leave it open, to be taken by the next run of this process.
     tracker = Tracker(
         config.tracking if main else replace(config.tracking, mode="none"),
         name=config.name,
@@ -97,10 +102,6 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         folder=folder,
     )
     state.tracking_id = tracker.id
-    validator = Validator(data, tokenizers, config)
-    train_data = ParallelDataset.open(data.folder, "train")
-    noise = config.training.subword_noise
-    sampler = SubwordSampler(train_data, tokenizers, noise) if noise else None
     display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
     try:
         with display:

@@ -19,7 +19,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from endeavour.config import to_config
+from endeavour.config import Config, read_config, to_config
 from endeavour.errors import UserError
 from endeavour.evaluation.results import FAILED, PRUNED, Row, collect, less_is_better
 from endeavour.redaction import redact
@@ -54,7 +54,9 @@ def trial(composed: DictConfig) -> None:
             output = stack.enter_context((folder / "output.txt").open("a", encoding="utf-8"))
             stack.enter_context(redirect_stderr(output))
         try:
-            train(to_config(composed), give_up)
+            config = to_config(composed)
+            train(config, give_up)
+            _check_scores(config)
         except GivenUp as reason:
             write_json(folder / NOTE, note | {"pruned": str(reason)})
         except Exception as error:
@@ -113,14 +115,29 @@ def result_rows(folders: list[Path], metric: str) -> list[Row]:
         for column in [column for column in row if column not in ("name", *note["overrides"])]:
             del row[column]  # what stands in a failed run's folder is another run's
         if "pruned" in note:
-            reached = course(Path(note["run"]), metric)
-            best = min if less_is_better(metric) else max
-            row |= {"status": PRUNED, metric: best(reached.values()), "updates": max(reached)}
+            row["status"] = PRUNED
+            if reached := course(Path(note["run"]), metric):  # or else its folder was deleted
+                best = min if less_is_better(metric) else max
+                row |= {metric: best(reached.values()), "updates": max(reached)}
         else:
             row |= {"status": FAILED, "error": note["error"]}
     return rows
 
 
 def _as_dict(overrides: list[str]) -> dict[str, str]:
-    pairs = dict(override.split("=", 1) for override in overrides)
-    return {key.lstrip("+"): value for key, value in pairs.items() if key not in NOT_NOTED}
+    pairs = [override.partition("=") for override in overrides]  # `~key` has no value
+    return {key.lstrip("+"): value for key, _, value in pairs if key not in NOT_NOTED}
+
+
+def _check_scores(config: Config) -> None:
+    """Raises `UserError` where a run that was finished before was evaluated in another way than is asked for now."""
+    saved = config.run_folder / "config.yaml"
+    if not saved.is_file():
+        return
+    earlier = read_config(saved, newer=config)
+    for key in ("decoding", "evaluation"):
+        if getattr(earlier, key) != getattr(config, key):
+            raise UserError(
+                f"{config.run_folder} is finished, and its scores are of other {key} settings: "
+                "give this sweep a name=… of its own, or score the run by `endeavour eval`"
+            )

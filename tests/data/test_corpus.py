@@ -37,7 +37,7 @@ def corpus(**changes) -> CorpusConfig:
     return CorpusConfig(**(settings | changes))
 
 
-def shipped(name: str, **changes) -> CorpusConfig:
+def shipped(name: str, /, **changes) -> CorpusConfig:
     merged = OmegaConf.merge(
         OmegaConf.structured(CorpusConfig), OmegaConf.load(CONF / "corpus" / f"{name}.yaml"), changes
     )
@@ -78,6 +78,12 @@ def test_tsv_without_a_header(tmp_path):
     assert read(tmp_path, "a.tsv", english_column="1", german_column="2") == PAIRS
 
 
+def test_a_tab_in_a_sentence_shifts_no_column(tmp_path):
+    write(tmp_path / "a.tsv", "A dog.\tEin Hund.\nA dog\tran.\tEin Hund lief.\n")
+    with pytest.raises(UserError, match=r"a\.tsv:2: the line has 3 columns and the first line 2"):
+        read(tmp_path, "a.tsv", english_column="1", german_column="2")
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_json_lines(tmp_path, suffix):
     write(tmp_path / f"a.jsonl{suffix}", "".join(json.dumps({"de": de, "en": en}) + "\n" for en, de in PAIRS))
@@ -114,6 +120,12 @@ def test_invalid_utf8_is_named(tmp_path, suffix):
     ("name", "content", "message"),
     [
         ("a.tsv", "en\tother\n1\t2\n", r"a\.tsv:1: no column 'de'.*to 1 and 2"),
+        (
+            "b.tsv",
+            "en\tde\nA dog\tran.\tEin Hund lief.\n",
+            r"b\.tsv:2: the line has 3 columns and the header 2",
+        ),
+        ("a.jsonl", '{"en": ' + "1" * 5000 + "}\n", r"a\.jsonl:1: not a JSON object"),
         ("a.tsv", "en\tde\n1\t2\n3\n", r"a\.tsv:3: column 2 is missing, the line has 1"),
         ("a.jsonl", '{"en": "1", "de": "2"}\n{"en": "1"}\n', r"a\.jsonl:2: no column 'de' \(found: \['en'\]"),
         ("a.jsonl", '{"en": "1", "de": "2"}\n{"en": \n', r"a\.jsonl:2: not a JSON object"),
@@ -207,6 +219,65 @@ def test_a_hub_corpus_is_fetched_and_read(tmp_path, monkeypatch):
         }
 
 
+def test_the_hubs_own_files_are_read_from_a_folder_too(tmp_path):
+    for name, pairs in (("train", PAIRS), ("val", PAIRS[:1])):
+        rows = "".join(json.dumps({"en": en, "de": de}) + "\n" for en, de in pairs)
+        write(tmp_path / f"{name}.jsonl", rows)
+    for suffix, number in (("en", 0), ("de", 1)):
+        write(tmp_path / f"test_2016_flickr.{suffix}", "".join(pair[number] + "\n" for pair in PAIRS[1:]))
+    splits = load_splits(shipped("multi30k", path=str(tmp_path)))
+    found = {name: list(pairs) for name, pairs in splits.items()}
+    assert found == {"train": PAIRS, "validation": PAIRS[:1], "test": PAIRS[1:]}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "key"),
+    [
+        ("wmt14", {"train_pairs": 1000}, "train_pairs"),
+        ("multi30k", {"seed": 2}, "seed"),
+        ("textbook", {"path": "my"}, "path"),
+        ("textbook", {"splits": {"news": ["n.tsv"]}}, "splits"),
+        ("wmt14", {"name": "../x"}, "name"),
+        ("wmt14", {"name": "legal/2024"}, "name"),
+    ],
+)
+def test_a_setting_that_would_not_be_read_is_refused(name, changes, key):
+    with pytest.raises(UserError, match=rf"corpus\.{key}="):
+        check(shipped(name, **changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"repository": "https://huggingface.co/datasets/a/b"}, {"splits": {"train": ["/home/me/t.jsonl"]}}],
+)
+def test_what_the_hub_could_not_have_is_said_in_a_line(tmp_path, changes):
+    with pytest.raises(UserError, match=r"the hub has no .*corpus\.repository and corpus\.splits"):
+        load_splits(shipped("multi30k", **changes), hub_cache=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "names", [("a.json", "b.json"), ("a.csv", "b.csv"), ("news.en", "extra.jsonl"), ("a.en", "b.XZ")]
+)
+def test_two_files_that_are_no_text_are_not_read_as_such(tmp_path, names):
+    for name in names:
+        write(tmp_path / name, "x\n")
+    with pytest.raises(UserError, match="two line-aligned text files, English first"):
+        read(tmp_path, *names)
+
+
+def test_suffixes_may_be_written_large(tmp_path):
+    write(tmp_path / "a.TSV", "".join(f"{en}\t{de}\n" for en, de in PAIRS))
+    assert read(tmp_path, "a.TSV", english_column="1", german_column="2") == PAIRS
+
+
+def test_a_path_with_brackets_is_no_pattern(tmp_path):
+    for folder, pairs in (("run[1]", PAIRS), ("run1", PAIRS[:1])):
+        (tmp_path / folder).mkdir()
+        columns = {"en": [en for en, _ in pairs], "de": [de for _, de in pairs]}
+        pq.write_table(pa.table(columns), tmp_path / folder / "train.parquet")
+    assert read(tmp_path / "run[1]", "train.parquet") == PAIRS
+
+
 def test_the_textbook_corpus_asks_the_textbook(monkeypatch):
     package = types.ModuleType("textbook_stub")
     package.textbook_splits = lambda *, seed, train_pairs: {"train": [(f"{seed}", f"{train_pairs}")]}
@@ -238,7 +309,7 @@ def test_hashes_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("hashlib.file_digest", lambda *_: pytest.fail("read again"))
         assert FileHashes(store).of(file) == first
-    file.write_text("other")
+    file.write_text("two")  # of the same size
     assert FileHashes(store).of(file) != first
     store.write_text("torn {")
     assert FileHashes(store).of(file) != first

@@ -22,7 +22,7 @@ from endeavour.data.corpus import CorpusConfig
 from endeavour.data.normalization import normalize
 from endeavour.data.prepare import prepare
 from endeavour.data.prepared import MANIFEST, PreparedData
-from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 from endeavour.special import EOS
 
@@ -183,9 +183,17 @@ def test_batches_leave_no_trace(settings, tmp_path, monkeypatch):
     assert whole.manifest["files"] == pieces.manifest["files"]
 
 
-def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings):
+def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
+    seen = []
+    train = Tokenizer.train
+    monkeypatch.setattr(
+        Tokenizer, "train", lambda texts, config: train((seen.append(text) or text for text in texts), config)
+    )
     few = prepare(**(settings | {"tokenizer": replace(TOKENIZER, max_sentences=40, vocabulary_size=320)}))
     assert few.splits["train"]["pairs"] == len(TRAIN)
+    stride = -(-len(TRAIN) // 40)
+    assert stride > 1
+    assert seen == [normalize(text) for pair in TRAIN[::stride] for text in pair]
 
 
 def test_a_second_prepare_does_nothing(settings, monkeypatch):
@@ -232,6 +240,40 @@ def test_a_changed_input_makes_a_new_folder_and_the_old_one_stays(settings, tmp_
     second = prepare(**settings)
     assert first.folder != second.folder
     assert PreparedData.open(first.folder) == first
+
+
+def test_an_input_that_changes_while_it_is_read_is_not_taken_for_the_one_before(settings, tmp_path):
+    path = tmp_path / "raw" / "train.en"
+
+    def change(what, *_):
+        if what == "encode train":
+            path.write_text(path.read_text().replace("number 0", "number 9"))
+
+    with pytest.raises(UserError, match="changed while it was read"):
+        prepare(**settings, progress=change)
+    assert not list((settings["folder"] / "prepared").glob("[!.]*"))
+    assert prepare(**settings).splits["train"]["pairs"] == len(TRAIN)
+
+
+def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):
+    first = prepare(**settings)
+    (settings["folder"] / "prepared" / ".hashes.json").unlink()
+
+    def forbidden(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", forbidden)
+    monkeypatch.setattr("endeavour.data.prepare.FileLock", forbidden)
+    assert prepare(**settings) == first
+    with pytest.raises(UserError, match=r"data_folder=.* cannot be written \(Permission denied\)"):
+        prepare(**(settings | {"direction": "de-en"}))
+
+
+def test_a_torn_manifest_says_what_to_delete(settings):
+    folder = prepare(**settings).folder
+    (folder / "prepared.json").write_text('{"format":')
+    with pytest.raises(UserError, match=f"delete {folder} and run"):
+        prepare(**settings)
 
 
 def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):

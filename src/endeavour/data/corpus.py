@@ -6,9 +6,10 @@ cleaning and tokenizers, and leaves the network to `hub`.
 
 import hashlib
 import json
-import os
 import re
+import uuid
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -35,9 +36,8 @@ class CorpusConfig:
     repository: str | None  # hub: the dataset repository, owner/name
     revision: str | None  # hub: the full commit hash
     splits: dict[str, list[str]]  # hub and files: split → its files; an empty list is a split not given
-    path_files: (
-        dict[str, list[str]] | None
-    )  # hub: a file in `splits` → the files that hold the same under `path`, where names differ there
+    # hub: a file in `splits` → the files that hold the same under `path`, where it is not there by its own name
+    path_files: dict[str, list[str]] | None
     english_column: str | None  # TSV, JSON lines, Parquet: name of the column, "translation.en" if nested
     german_column: str | None
     train_pairs: int | None  # textbook: size of the training split
@@ -141,18 +141,23 @@ class FileHashes:
         return self._known[key][2]
 
     def save(self) -> None:
-        """Writes the memory to its store, atomically; of two processes at once the later one wins."""
+        """Writes the memory to its store, atomically; of two processes at once the later one wins. Where it cannot be
+        written, the files will be read once more."""
         if not self._changed:
             return
-        partial = self._store.with_name(f"{self._store.name}.{os.getpid()}")
-        partial.write_text(json.dumps(self._known, indent=0), "utf-8")
-        partial.replace(self._store)
+        partial = self._store.with_name(f"{self._store.name}.{uuid.uuid4().hex}")
+        with suppress(OSError):
+            partial.write_text(json.dumps(self._known, indent=0), "utf-8")
+            partial.replace(self._store)
 
 
 def check(config: CorpusConfig) -> None:
     """Raises `UserError` where a config cannot describe a corpus."""
     if config.kind not in ("textbook", "hub", "files"):
         raise UserError(f"corpus.kind={config.kind}: choose textbook, hub or files")
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", config.name):
+        raise UserError(f"corpus.name={config.name}: a name consists of letters, digits, '.', '_' and '-'")
+    _refuse_unread(config)
     if config.kind == "textbook":
         if config.train_pairs is None or config.train_pairs < 1 or config.seed is None:
             raise UserError("corpus.train_pairs and corpus.seed must be set (train_pairs at least 1)")
@@ -167,13 +172,33 @@ def check(config: CorpusConfig) -> None:
             raise UserError(f"corpus.splits.{split}: a split's name consists of letters, digits, '_' and '-'")
 
 
+def _refuse_unread(config: CorpusConfig) -> None:
+    """Raises `UserError` for a setting that this kind of corpus does not read."""
+    if config.kind == "textbook":
+        unread, readers = (
+            ("path", "repository", "splits"),
+            "corpora that are read from files: choose corpus=…",
+        )
+    else:
+        unread, readers = ("train_pairs", "seed"), "corpus=textbook"
+    for key in unread:
+        if getattr(config, key):
+            raise UserError(f"corpus.{key}={getattr(config, key)} is for {readers}")
+
+
 def _split_files(config: CorpusConfig) -> dict[str, list[str]]:
-    renamed = (config.path_files or {}) if config.path is not None else {}
     return {
-        split: [file for name in names for file in renamed.get(name, [name])]
+        split: [file for name in names for file in _under_path(config, name)]
         for split, names in config.splits.items()
         if names
     }
+
+
+def _under_path(config: CorpusConfig, name: str) -> list[str]:
+    """The files under `path` for one of `splits`: itself where it is there, or those of another name."""
+    if config.path is None or (Path(config.path).expanduser() / name).is_file():
+        return [name]
+    return (config.path_files or {}).get(name, [name])
 
 
 def _pinned(config: CorpusConfig) -> tuple[str, str]:

@@ -4,6 +4,7 @@ Streams; the texts come out as they stand in the file. Knows nothing of corpora,
 Every error names the file and the line.
 """
 
+import glob
 import gzip
 import json
 import os
@@ -18,19 +19,21 @@ from endeavour.errors import UserError
 Pair = tuple[str, str]
 
 _RECORD_SUFFIXES = {".tsv", ".jsonl", ".parquet"}
+# Two files of these would otherwise be read as English and German.
+_NO_TEXT = _RECORD_SUFFIXES | {".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
 
 
 def kind_of(path: Path) -> str:
-    """The suffix, but for `.gz`, that decides how `path` is read: `.tsv`, `.jsonl`, `.parquet`, or others."""
-    return Path(path.name.removesuffix(".gz")).suffix
+    """The suffix, but for `.gz`, that decides how `path` is read: `.tsv`, `.jsonl`, `.parquet`, or others; in lower
+    case."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str) -> Iterator[Pair]:
     """The (English, German) pairs of one split.
 
     Args:
-        paths: either any number of `.tsv`, `.jsonl` and `.parquet` files, read one after the other, or
-        exactly two
+        paths: either any number of `.tsv`, `.jsonl` and `.parquet` files, read one after the other, or exactly two
             line-aligned text files, English first.
         english_column, german_column: a name in the TSV header, a key of the JSON object or a Parquet column
             ("translation.en" reaches into a nested one), or "1", "2", … for a TSV file without a header.
@@ -43,7 +46,7 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
     columns = (english_column, german_column)
     if all(kind_of(path) in _RECORD_SUFFIXES for path in paths):
         return chain.from_iterable(_read_records(path, columns) for path in paths)
-    if len(paths) != 2:
+    if len(paths) != 2 or any(kind_of(path) in _NO_TEXT for path in paths):
         names = ", ".join(str(path) for path in paths)
         raise UserError(
             f"{names}: a split is two line-aligned text files, English first, "
@@ -78,7 +81,7 @@ def _read_records(path: Path, columns: Pair) -> Iterator[Pair]:
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file, gzip or not, without line ends (LF or CRLF) and byte order mark."""
     number = 0
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
         while True:
             number += 1
             try:
@@ -112,7 +115,7 @@ def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
 
 def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
     lines = enumerate(read_lines(path), start=1)
-    width = None  # without a header a line may have more columns than are read
+    width, what = None, "header"
     if all(column.isdecimal() and int(column) > 0 for column in columns):
         first, second = (int(column) - 1 for column in columns)
     else:
@@ -127,14 +130,18 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
         width = len(header)
     for number, line in lines:
         fields = line.split("\t")
+        if (
+            width is None
+        ):  # without a header lines may have more columns than are read, but all of them as many
+            width, what = len(fields), "first line"
         if len(fields) <= max(first, second):
             raise UserError(
                 f"{path}:{number}: column {max(first, second) + 1} is missing, the line has {len(fields)}; "
                 "fields are separated by tabs, and a sentence must not hold one"
             )
-        if width is not None and len(fields) != width:
+        if len(fields) != width:
             raise UserError(
-                f"{path}:{number}: the line has {len(fields)} columns and the header {width}; "
+                f"{path}:{number}: the line has {len(fields)} columns and the {what} {width}; "
                 "fields are separated by tabs, and a sentence must not hold one"
             )
         yield fields[first], fields[second]
@@ -145,8 +152,9 @@ def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
         where = f"{path}:{number}"
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+        except (ValueError, RecursionError) as error:  # a ValueError: a number of thousands of digits
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else reason
             raise UserError(f"{where}: not a JSON object ({reason}); correct or delete the line") from error
         yield _text(record, columns[0], where), _text(record, columns[1], where)
 
@@ -156,7 +164,7 @@ def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
     from datasets import load_dataset
 
     try:
-        rows = load_dataset("parquet", data_files=[str(path)], split="train", streaming=True)
+        rows = load_dataset("parquet", data_files=[glob.escape(str(path))], split="train", streaming=True)
         for number, row in enumerate(rows, start=1):
             where = f"{path}, row {number}"
             yield _text(row, columns[0], where), _text(row, columns[1], where)

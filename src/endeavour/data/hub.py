@@ -71,7 +71,15 @@ def _fetch_file(repository: str, revision: str, name: str, *, corpus: str, cache
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.errors import OfflineModeIsEnabled
 
-    cached = try_to_load_from_cache(repository, name, cache_dir=cache, revision=revision, repo_type="dataset")
+    try:
+        cached = try_to_load_from_cache(
+            repository, name, cache_dir=cache, revision=revision, repo_type="dataset"
+        )
+    except ValueError as error:  # of names that the hub could not have
+        raise UserError(
+            f"corpus {corpus}: the hub has no {name} of {repository} ({str(error).splitlines()[0]}); check "
+            "corpus.repository and corpus.splits, or read own files by corpus=files or corpus.path=FOLDER"
+        ) from error
     if isinstance(cached, str):
         return Path(cached)
     # Read at the time of the call; the client itself only looks when it is imported.

@@ -8,7 +8,8 @@ terminal and no Hydra.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -58,12 +59,8 @@ def prepare(
     cleaning.check()
     tokenizer.check()
     root = folder / "prepared"
-    try:
+    with _named_write_error(folder):
         root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"data_folder={folder} cannot be written ({error.strerror}): choose another"
-        ) from error
     hashes = FileHashes(root / ".hashes.json")
     recipe = {
         "format": FORMAT,
@@ -77,15 +74,40 @@ def prepare(
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
-        with FileLock(root / f".{final.name}.lock"):
+        with _locked(root / f".{final.name}.lock", folder):
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("obtain the corpus", 0, None)
                 splits = _directed(
                     corpora.load_splits(corpus, hub_cache=hub_cache, progress=progress), direction
                 )
-                _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress)
+
+                def unchanged() -> bool:
+                    return corpora.fingerprint(corpus, hashes) == recipe["inputs"]
+
+                _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress, unchanged)
     shutil.rmtree(_scratch(final), ignore_errors=True)  # of a process that was stopped in its last moment
     return PreparedData.open(final)
+
+
+@contextmanager
+def _named_write_error(folder: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"data_folder={folder} cannot be written ({error.strerror}): choose another"
+        ) from error
+
+
+@contextmanager
+def _locked(path: Path, folder: Path) -> Generator[None]:
+    with _named_write_error(folder):
+        lock = FileLock(path)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _directed(splits: dict[str, Iterable[Pair]], direction: str) -> dict[str, Iterable[Pair]]:
@@ -106,7 +128,9 @@ def _build(
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
     progress: Progress,
+    unchanged: Callable[[], bool],
 ) -> None:
+    """Builds the folder `final`. `unchanged` tells at the end whether the inputs still are what `recipe` says."""
     # Imported here: `datasets` takes seconds to import, and a prepare with nothing to do should take none.
     from endeavour.data.build import build
 
@@ -134,6 +158,10 @@ def _build(
         manifest = _manifest(partial, recipe, counts)
         manifest[SEAL] = seal(manifest)
         _write(partial / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        if not unchanged():
+            raise UserError(
+                "a file of the corpus was changed while it was read: run `endeavour prepare` again"
+            )
         flush(partial)
         shutil.rmtree(final, ignore_errors=True)  # an unfinished folder somebody made by hand
         partial.rename(final)

@@ -41,10 +41,12 @@ class PreparedData:
         path = folder / MANIFEST
         try:
             manifest = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise UserError(
                 f"{folder}: no finished prepared data there ({error}); run `endeavour prepare`"
             ) from error
+        except ValueError as error:
+            raise _altered(path) from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise UserError(f"{path}: made by another version of endeavour; run `endeavour prepare` again")
         if manifest.get(SEAL, seal(manifest)) != seal(manifest):

@@ -57,6 +57,25 @@ def test_a_word_that_is_not_known_is_refused_by_name(place: tuple[str, str], wor
         changed.check()
 
 
+@pytest.mark.parametrize("place", NUMBERS, ids=".".join)
+def test_what_is_counted_or_measured_is_not_negative(place: tuple[str, str]) -> None:
+    section, key = place
+    now = getattr(getattr(CONFIG, section), key)
+    with pytest.raises(UserError, match=rf"{section}\.{key}\b"):
+        replace(getattr(CONFIG, section), **{key: type(now)(-1)}).check()
+
+
+def test_a_key_of_validations_decoding_is_named_as_such() -> None:
+    with pytest.raises(UserError, match=r"^validation_decoding\.beam_size=0: must"):
+        load_config(["validation_decoding.beam_size=0"])
+
+
+@pytest.mark.parametrize("override", ["output_folder=${oc.env:NO_SUCH}/runs", "name=${corpus.nam}"])
+def test_an_interpolation_of_nothing_is_the_users_error(override: str) -> None:
+    with pytest.raises(UserError, match=r"NO_SUCH|corpus\.nam"):
+        load_config([override])
+
+
 def test_a_config_saved_before_there_was_a_key_means_what_was_done_then(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     save_config(CONFIG, path)

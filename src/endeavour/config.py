@@ -63,10 +63,15 @@ NOT_PART_OF_A_RUN = (
     "training.log_every",
     "training.communication_timeout",
     "training.preflight",
-    "training.keep_last",
-    "training.keep_best",
     "training.max_skipped_updates",
 )
+
+# By `training.average`: how many checkpoints are kept matters where the final weights are made of them.
+UNREAD = {
+    "last": ("training.keep_best",),
+    "best": ("training.keep_last",),
+    "none": ("training.keep_last", "training.keep_best"),
+}
 
 
 @dataclass(kw_only=True)
@@ -116,7 +121,10 @@ def register_schema() -> None:
 
 def to_config(composed: DictConfig) -> Config:
     """Turns Hydra's result into the typed root. Raises `UserError` for a value that no part accepts."""
-    missing = sorted(OmegaConf.missing_keys(composed))
+    try:
+        missing = sorted(OmegaConf.missing_keys(composed))
+    except OmegaConfBaseException as error:  # of an interpolation
+        raise UserError(_one_line(error)) from error
     if missing:
         raise UserError(f"{missing[0]} has no value: give it one, {missing[0]}=…")
     for key in _unknown(cast(dict[str, Any], OmegaConf.to_container(composed)), Config):
@@ -139,13 +147,16 @@ def to_config(composed: DictConfig) -> Config:
         config.model,
         config.training,
         config.decoding,
-        config.validation_decoding,
         config.evaluation,
         config.compare,
         config.tracking,
         config.bench,
     ):
         section.check()
+    try:
+        config.validation_decoding.check()
+    except UserError as error:
+        raise UserError(str(error).replace("decoding.", "validation_decoding.")) from error
     for key, value in _flat(to_dict(config)).items():
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
@@ -280,7 +291,7 @@ def differing_keys(ours: Config, saved: Config) -> list[str]:
     return [
         f"{key}: {old.get(key)} → {new.get(key)}"
         for key in sorted(new.keys() | old.keys())
-        if new.get(key) != old.get(key) and not _ignored(key)
+        if new.get(key) != old.get(key) and not _ignored(key) and key not in UNREAD[ours.training.average]
     ]
 
 

@@ -14,7 +14,7 @@ from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.config import load_config
 from endeavour.errors import UserError
-from endeavour.stages.bench import bench
+from endeavour.stages.bench import bench, result_folder
 
 KEYS = {
     "training": {
@@ -118,6 +118,17 @@ def test_a_smoke_run_writes_all_it_promises(
     printed = capsys.readouterr()
     assert "target" in printed.out
     assert str(folder) in printed.err.replace("\n", "")
+
+
+def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
+    config = load_config([f"output_folder={tmp_path}", "name=x"])
+    folders: list[Path] = []
+    for sizes in ("nano", "tiny", "nano", "tiny", "small"):
+        settings = {"bench": {"sizes": [sizes]}}
+        folders.append(result_folder(config, settings))
+        folders[-1].mkdir(parents=True, exist_ok=True)
+        (folders[-1] / "bench.json").write_text(json.dumps({"settings": settings}))
+    assert [folder.name for folder in folders] == ["x", "x-2", "x", "x-2", "x-3"]
 
 
 def test_the_pairs_of_the_scale_part_are_as_many_as_asked_for_and_the_same_each_time() -> None:

@@ -28,7 +28,7 @@ REFUSED = {
     ),
     "no number": (
         ["validation_decoding.length_penalty=nan"],
-        "decoding.length_penalty=nan: must be a number that is not negative",
+        "validation_decoding.length_penalty=nan: must be a number that is not negative",
     ),
     "a validation that chooses": (
         [f"validation_decoding.{key}" for key in ("utility=bleu", "num_hypotheses=2", "beam_size=2")],

@@ -136,8 +136,8 @@ def test_translate_with_an_ensemble_and_a_utility(
         assert capsys.readouterr().out == "".join(f"{line}\n" for line in direct)
 
 
-def test_an_evaluation_by_least_risk_says_how_it_was_made_and_is_the_same_again(
-    settings: list[str], outputs: Path
+def test_an_evaluation_by_least_risk_says_how_it_was_made_is_the_same_again_and_is_not_lost_to_another(
+    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = outputs / "b" / "evaluation" / "test-mbr"
     asked = ["eval", *settings, *RISK, "name=b"]
@@ -147,6 +147,12 @@ def test_an_evaluation_by_least_risk_says_how_it_was_made_and_is_the_same_again(
     first = (folder / "hypotheses.txt").read_bytes()
     assert endeavour(*asked, "decoding.tokens_per_batch=60") == 0
     assert (folder / "hypotheses.txt").read_bytes() == first
+    capsys.readouterr()
+    assert endeavour(*asked, "decoding.utility=chrf") == 2
+    assert "decoding.utility: bleu → chrf): give this one a name of its own" in capsys.readouterr().err
+    assert (folder / "hypotheses.txt").read_bytes() == first
+    assert endeavour(*asked, "decoding.utility=chrf", "decoding.name=mbr-chrf") == 0
+    assert (folder.parent / "test-mbr-chrf" / "scores.json").is_file()
 
 
 def other_direction(run: Path) -> None:

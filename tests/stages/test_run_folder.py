@@ -1,11 +1,14 @@
-"""Throwing a run away: only when asked for, once, and as a whole."""
+"""Throwing a run away: only when asked for, once, and as a whole. Finding one: with its own ways of decoding."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from endeavour.config import load_config, save_config
-from endeavour.stages.run_folder import find_earlier
+from endeavour.config import differing_keys, load_config, save_config
+from endeavour.errors import UserError
+from endeavour.stages.run_folder import as_decoded, find_earlier
 
 
 def begun(folders: list[str], parallel_files: list[str]) -> tuple[Path, list[str]]:
@@ -49,3 +52,48 @@ def test_a_restart_that_was_killed_leaves_nothing_to_resume(
     assert not folder.exists()
     assert find_earlier(load_config(overrides)) is None
     assert list(folder.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ([], ("beam", 7, 1.3, True)),
+        (["decoding.beam_size=9"], ("beam", 9, 1.3, True)),
+        (["evaluation.tokenized_bleu=false"], ("beam", 7, 1.3, False)),
+        (["decoding=greedy"], ("greedy", 1, 0.0, True)),
+    ],
+)
+def test_a_run_is_decoded_and_scored_as_it_was_but_for_what_is_typed(
+    typed: list[str], expected: tuple[str, int, float, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = load_config(
+        ["decoding.beam_size=7", "decoding.length_penalty=1.3", "evaluation.tokenized_bleu=true"]
+    )
+    monkeypatch.setattr(sys, "argv", ["endeavour eval", "name=run", *typed])
+    found = as_decoded(load_config(["name=run", *typed]), trained)
+    decoding = found.decoding
+    assert (
+        decoding.name,
+        decoding.beam_size,
+        decoding.length_penalty,
+        found.evaluation.tokenized_bleu,
+    ) == expected
+
+
+def test_a_key_and_the_runs_own_have_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ["decoding.beam_size=3"]
+    monkeypatch.setattr(sys, "argv", ["endeavour eval", *typed])
+    with pytest.raises(UserError, match=r"decoding\.num_hypotheses=12.*beam_size=3"):
+        as_decoded(load_config(typed), load_config(["decoding=mbr"]))
+
+
+@pytest.mark.parametrize(
+    ("average", "differing"), [("last", {"keep_last"}), ("best", {"keep_best"}), ("none", set())]
+)
+def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged(
+    average: str, differing: set[str]
+) -> None:
+    saved = load_config([f"training.average={average}"])
+    ours = replace(saved, training=replace(saved.training, keep_last=9, keep_best=9))
+    found = {line.partition(":")[0].removeprefix("training.") for line in differing_keys(ours, saved)}
+    assert found == differing

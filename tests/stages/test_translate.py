@@ -180,7 +180,7 @@ def translated(run: Path, content: bytes, folder: Path, *, file: bool) -> bytes:
         CONFIG, output_folder=str(run.parent), input=read, output=str(folder / "out"), decoding=greedy
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["endeavour", "name=run"])
+        patch.setattr(sys, "argv", ["endeavour", "name=run", "decoding=greedy"])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
         stage.translate(config)
     return (folder / "out").read_bytes()
@@ -220,7 +220,9 @@ def test_what_a_line_holds_beyond_the_limit_is_left_out(
     assert notes == [f"note: line {number} is cut after 10 characters" for number in (2, 5)]
 
 
-def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(run: Path, tmp_path: Path) -> None:
+def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = tmp_path / "text"
     text.write_text("Ja!\n", "utf-8")
     (tmp_path / "link").symlink_to(text)
@@ -233,6 +235,7 @@ def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(run: Path,
             "decoding": replace(CONFIG.decoding, engine="ctranslate2"),
         },
     }
+    monkeypatch.setattr(sys, "argv", ["endeavour", "name=run", "decoding=beam"])
     for message, changes in mistakes.items():
         with pytest.raises(UserError, match=message):
             stage.translate(replace(CONFIG, output_folder=str(run.parent), **changes))

@@ -41,6 +41,8 @@ class CleaningConfig:
             raise UserError(
                 f"cleaning.max_ratio={self.max_ratio:g}: a ratio of longer to shorter is at least 1"
             )
+        if self.ratio_from_tokens < 0:
+            raise UserError(f"cleaning.ratio_from_tokens={self.ratio_from_tokens}: must not be negative")
 
 
 @dataclass

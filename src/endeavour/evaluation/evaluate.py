@@ -34,6 +34,8 @@ class EvaluationConfig:
                 f"evaluation.bootstrap_samples={self.bootstrap_samples}: "
                 f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
             )
+        if self.num_pictures < 0:
+            raise UserError(f"evaluation.num_pictures={self.num_pictures}: must not be negative")
         if self.tokenized_references is not None and not self.tokenized_bleu:
             raise UserError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
 

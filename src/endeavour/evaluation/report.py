@@ -59,6 +59,7 @@ def write_report(
         model=flatten(model),
     )
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scores.json").unlink(missing_ok=True)  # of an earlier evaluation, until this one is complete
     # Byte pieces can decode to a line break, which would shift every line after it.
     lines = [" ".join(hypothesis.splitlines()) for hypothesis in hypotheses]
     for name, column in (("sources", sources), ("references", references), ("hypotheses", lines)):

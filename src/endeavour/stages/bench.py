@@ -5,6 +5,8 @@
                              growth.png, profile-<size>.txt, trace-<size>.json
 """
 
+import itertools
+import json
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
@@ -53,8 +55,6 @@ def bench(config: Config) -> dict[str, Any]:
     check_budget(data.folder, min(config.bench.tokens_per_batch, *config.bench.growth_batches))
     if device.type == "cpu":
         keep_memory()  # as the train stage does; the references gain from it too
-    folder = Path(config.output_folder) / "bench" / config.name
-    folder.mkdir(parents=True, exist_ok=True)
     references, notes = _references(config, device)
     settings = to_dict(config)
     results: dict[str, Any] = {
@@ -66,6 +66,8 @@ def bench(config: Config) -> dict[str, Any]:
         },
         "notes": notes,
     }
+    folder = result_folder(config, results["settings"])
+    folder.mkdir(parents=True, exist_ok=True)
     measures: dict[str, Callable[[Steps], Rows]] = {
         "training": lambda steps: _training(config, data, device, references, steps),
         "decoding": lambda steps: _decoding(config, data, device, references, steps),
@@ -85,6 +87,17 @@ def bench(config: Config) -> dict[str, Any]:
     for line in (*(f"left out: {note}" for note in notes), f"benchmark: {folder}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     return results
+
+
+def result_folder(config: Config, settings: dict[str, Any]) -> Path:
+    """`bench/<name>`, or with a number after it where that holds what was measured with other settings."""
+    base = Path(config.output_folder) / "bench" / config.name
+    for number in itertools.count(1):
+        folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
+        path = folder / "bench.json"
+        if not path.is_file() or json.loads(path.read_text("utf-8"))["settings"] == settings:
+            return folder
+    raise AssertionError("numbers do not end")
 
 
 def _with_bar(console: Console, part: str, measure: Callable[[Steps], Rows]) -> Rows:

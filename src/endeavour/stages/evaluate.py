@@ -1,5 +1,6 @@
 """The evaluation stage: a run's model on the test splits of its corpus."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +18,7 @@ from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import find_run
+from endeavour.stages.run_folder import as_decoded, find_run
 from endeavour.training.checkpoint import file_digest, load_model
 from endeavour.training.device import choose_device
 
@@ -27,12 +28,13 @@ Values = dict[str, dict[str, float]]
 def evaluate(config: Config) -> Values:
     """Translates and scores the test splits of the run that `config` names; see `evaluate_splits`.
 
-    Corpus, tokenizer and direction are those the run was trained with.
+    Corpus, tokenizer and direction are those the run was trained with; how it is decoded and scored too, but for
+    what the command names.
     """
     folder, trained = find_run(config)
     others = further_runs(config)
     trained.data_folder = config.data_folder
-    return evaluate_splits(config, folder, prepare(trained), others)
+    return evaluate_splits(as_decoded(config, trained), folder, prepare(trained), others)
 
 
 def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Sequence[Path] = ()) -> Values:
@@ -44,8 +46,13 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Se
 
     Returns:
         Split → metric → value.
+    Raises:
+        UserError: an evaluation with other settings of the same `decoding.name` would be lost.
     """
     splits, published = check_splits(config, data)
+    folders = {split: folder / "evaluation" / evaluation_name(config, split, others) for split in splits}
+    for there in folders.values():
+        _check_same_decoding(there, config)
     console = Console(stderr=True)
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
@@ -53,10 +60,8 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Se
     translator = Translator(open_engine(config, folder, joined), tokenizers, decoding=config.decoding)
     title = _title(config, others)
     results: dict[str, dict[str, Score]] = {}
-    folders: dict[str, Path] = {}
     with progress_bar(console) as progress:
         for split in splits:
-            folders[split] = folder / "evaluation" / evaluation_name(config, split, others)
             results[split] = evaluate_split(
                 translator,
                 tokenizers,
@@ -103,6 +108,29 @@ def check_splits(config: Config, data: PreparedData) -> tuple[list[str], list[st
             f"{', '.join(splits) or 'none'}: choose one with evaluation.splits=[…]"
         )
     return splits, read_tokenized(Path(path), references[0], data.manifest["target_language"])
+
+
+def _check_same_decoding(folder: Path, config: Config) -> None:
+    """Raises `UserError` where an evaluation with other settings lies in the folder."""
+    path = folder / "scores.json"
+    if not path.is_file():
+        return
+    try:
+        earlier: dict[str, object] = json.loads(path.read_text("utf-8"))["decoding"]
+    except (ValueError, KeyError):  # damaged: nothing is lost with it
+        return
+    differing = [
+        f"decoding.{key}: {earlier[key]} → {value}"
+        for key, value in asdict(config.decoding).items()
+        if key in earlier
+        and earlier[key] != value
+        and key != "tokens_per_batch"  # which changes no translation
+    ]
+    if differing:
+        raise UserError(
+            f"{folder} holds an evaluation with other settings ({'; '.join(differing)}): "
+            "give this one a name of its own, decoding.name=…, or delete that folder"
+        )
 
 
 def _title(config: Config, others: Sequence[Path]) -> str:

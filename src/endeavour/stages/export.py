@@ -29,7 +29,7 @@ from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import find_run, write_json
+from endeavour.stages.run_folder import as_decoded, find_run, write_json
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model
 
 PARITY_SENTENCES = 500  # of the validation split
@@ -47,6 +47,7 @@ def export(config: Config) -> Path:
     refuse_ensemble(config, "an export holds one model")
     run, trained = find_run(config)
     trained.data_folder = config.data_folder
+    config = as_decoded(config, trained)
     require("ctranslate2" if config.format == "ctranslate2" else "transformers")
     model, tokenizers = load_model(run / "model", torch.device("cpu"))
     if config.format == "huggingface":

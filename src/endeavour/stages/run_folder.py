@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,28 @@ def find_run(config: Config) -> tuple[Path, Config]:
         # Asked for by its settings, the run should have them.
         print(f"note: {folder} was trained with other settings: {'; '.join(differences)}", file=sys.stderr)
     return folder, trained
+
+
+def as_decoded(config: Config, trained: Config) -> Config:
+    """`config` with the `decoding` and `evaluation` of the run's own config, but for what the command itself names.
+
+    A key (decoding.beam_size=10) replaces itself, a choice (decoding=greedy, experiment=…) the whole section.
+
+    Raises:
+        UserError: the two together describe no decoding.
+    """
+    typed = [argument.lstrip("+") for argument in sys.argv[1:]]
+    for section in ("decoding", "evaluation"):
+        if any(argument.startswith((f"{section}=", "experiment=")) for argument in typed):
+            continue
+        wanted = getattr(config, section)
+        named = [argument for argument in typed if argument.startswith(f"{section}.")]
+        keys = {argument.removeprefix(f"{section}.").partition("=")[0] for argument in named}
+        values = {key: getattr(wanted, key) for key in keys}
+        config = replace(config, **{section: replace(getattr(trained, section), **values)})
+    config.decoding.check()
+    config.evaluation.check()
+    return config
 
 
 def require_model(folder: Path, config: Config, remedy: str) -> None:

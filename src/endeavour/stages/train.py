@@ -30,7 +30,7 @@ from endeavour.training.device import choose_device, choose_precision, keep_memo
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import train as train_model
-from endeavour.training.processes import Processes, launched, processes
+from endeavour.training.processes import Processes, check_local_rank, launched, processes
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.tracking import Tracker
 
@@ -51,6 +51,7 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     refuse_ensemble(config, "each run trains its own model, with a seed=… of its own")
     device = choose_device(config.device)
     if launched():
+        check_local_rank(device)
         # Here the others may wait for the one that builds, however long it takes.
         prepare(config, Console(stderr=True, quiet=os.environ["RANK"] != "0"))
     with processes(device, config.training.communication_timeout) as together, ExitStack() as held:
@@ -203,6 +204,9 @@ def _finish_model(
         "best": checkpoints.best(state),
         "none": checkpoints.best(state)[:1],
     }[config.training.average]
+    if not sources:  # the best was damaged, and deleted
+        sources = checkpoints.last()[-1:]
+        print(f"note: the best checkpoints are gone: the final model is {sources[0]}", file=sys.stderr)
     model.load_state_dict(average_weights(sources))
     with atomic_folder(config.run_folder / "model") as partial:
         write_model(partial, model, tokenizers)

@@ -14,7 +14,7 @@ from endeavour.evaluation.translate import WINDOW, Translator
 from endeavour.stages.engines import open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import progress_bar
-from endeavour.stages.run_folder import find_run
+from endeavour.stages.run_folder import as_decoded, find_run
 from endeavour.training.checkpoint import load_model
 from endeavour.training.device import choose_device
 
@@ -33,7 +33,8 @@ def translate(config: Config) -> None:
     Raises:
         UserError: no such run, or no such file.
     """
-    folder, _ = find_run(config)
+    folder, trained = find_run(config)
+    config = as_decoded(config, trained)
     others = further_runs(config)
     if config.text is not None and config.input is not None:
         raise UserError("text=… and input=… are two inputs: give one of them")

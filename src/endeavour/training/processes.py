@@ -20,7 +20,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from endeavour.errors import RunError
+from endeavour.errors import RunError, UserError
 
 T = TypeVar("T")
 Rows = TypeVar("Rows", bound=Sequence[Any])
@@ -95,6 +95,15 @@ class Processes:
 def launched() -> bool:
     """Whether `torchrun` started this process, as one of possibly many."""
     return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def check_local_rank(device: torch.device) -> None:
+    """Raises `UserError` where `torchrun` started more processes on this host than it has CUDA devices."""
+    if device.type == "cuda" and int(os.environ["LOCAL_RANK"]) >= torch.cuda.device_count():
+        raise UserError(
+            f"torchrun started more processes than the {torch.cuda.device_count()} CUDA devices of this host: "
+            f"set --nproc-per-node={torch.cuda.device_count()}"
+        )
 
 
 @contextmanager

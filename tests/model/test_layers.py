@@ -5,7 +5,22 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from endeavour.model.layers import Dropout, FeedForward, Residual
+from endeavour.model.layers import FEW_ROWS, Dropout, FeedForward, Residual, project
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (2, 1), (1, 5), (4, FEW_ROWS // 4), (FEW_ROWS + 1,), (0, 5)])
+@pytest.mark.parametrize("training", [False, True])
+def test_the_projection_is_a_matrix_product_for_few_and_many_rows(
+    shape: tuple[int, ...], training: bool
+) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(50, 8, requires_grad=True)
+    # Every second element of a larger tensor: states need not be contiguous.
+    states = torch.randn(*shape, 16)[..., ::2]
+    with torch.set_grad_enabled(training):
+        logits = project(states, weight)
+    torch.testing.assert_close(logits, torch.einsum("...w,vw->...v", states, weight))
+    assert logits.requires_grad == training
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5])

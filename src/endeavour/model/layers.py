@@ -1,4 +1,4 @@
-"""The parts of a layer that are not attention: dropout, the feed-forward block, the residual connection.
+"""The parts that are not attention: a large projection, dropout, the feed-forward block, the residual connection.
 
 Knows nothing of tokens, masks, configs or whether it stands in an encoder or a decoder: every part takes and
 returns states (..., width).
@@ -12,6 +12,24 @@ from torch.nn import functional
 
 BYTE_VALUES = 256  # a random byte is dropped when it falls below probability × 256
 LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
+FEW_ROWS = 16  # up to which a CPU multiplies faster with a large matrix on the left
+
+
+def project(states: Tensor, weight: Tensor) -> Tensor:
+    """states · weightᵀ, as torch.nn.functional.linear, but faster for the few rows that decoding one sentence has.
+
+    On a CPU mm(states, weight.T) of 2 to 16 rows takes twice as long as its transpose mm(weight, states.T).
+
+    Args:
+        states: (..., width); weight: (vocabulary, width).
+
+    Returns:
+        (..., vocabulary).
+    """
+    rows = states.numel() // states.shape[-1]
+    if states.device.type != "cpu" or not 1 < rows <= FEW_ROWS or torch.is_grad_enabled():
+        return functional.linear(states, weight)
+    return (weight @ states.reshape(rows, -1).T).T.view(*states.shape[:-1], -1)
 
 
 class Dropout(nn.Module):

@@ -12,7 +12,6 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from endeavour.errors import UserError
 from endeavour.model.attention import (
@@ -23,7 +22,7 @@ from endeavour.model.attention import (
     SelfCache,
     padding_mask,
 )
-from endeavour.model.layers import ACTIVATIONS, Dropout, FeedForward, Residual
+from endeavour.model.layers import ACTIVATIONS, Dropout, FeedForward, Residual, project
 from endeavour.model.positions import LearnedPositions, RotaryPositions, Rotation, SinusoidalPositions
 from endeavour.special import PAD
 
@@ -185,7 +184,7 @@ class Transformer(nn.Module):
 
     def project(self, states: Tensor) -> Tensor:
         """States (..., width) to logits (..., target_vocabulary)."""
-        return functional.linear(states, self.output_weight)
+        return project(states, self.output_weight)
 
     def attention_maps(self, source: Tensor, target_in: Tensor) -> AttentionMaps:
         """All attention weights of one forward pass, for a picture; call it in evaluation mode."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from endeavour.__main__ import quote_literal
+from endeavour.__main__ import main, quote_literal
 from endeavour.config import load_config
 
 
@@ -57,6 +57,8 @@ ERRORS = {
     "cleaning": (["cleaning.min_tokens=500"], ["cleaning.min_tokens"]),
     "files": (["corpus=files"], ["corpus.splits.train"]),
     "decoding": (["decoding.beam_size=0"], ["decoding.beam_size=0"]),
+    "decoding's name": (["decoding.name=../out"], ["decoding.name='../out'"]),
+    "decoding's penalty": (["decoding.length_penalty=1000"], ["decoding.length_penalty=1000", "at most 10"]),
     "no end": (["training.max_updates=null"], ["training.max_updates"]),
     "folder": (["name=../elsewhere"], ["name", "elsewhere"]),
     "override grammar": (["training.max_updates"], ["training.max_updates"]),
@@ -81,6 +83,23 @@ def test_a_traceback_comes_when_it_is_asked_for() -> None:
     result = run("train", "training.learningrate=1", HYDRA_FULL_ERROR="1")
     assert result.returncode != 0
     assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("stage", "then"), [("train", "goes on from what is on disk"), ("translate", "begins anew")]
+)
+def test_what_the_same_command_does_after_ctrl_c(
+    stage: str, then: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("endeavour.__main__.run_stage", interrupted)
+    monkeypatch.setattr(sys, "argv", ["endeavour", stage])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == f"endeavour {stage}: stopped; the same command {then}\n"
 
 
 def test_unknown_stage_and_no_stage() -> None:

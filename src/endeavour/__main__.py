@@ -34,6 +34,11 @@ STAGES = {
     "bench": "bench",
 }
 
+# What they do not say of decoding they take from the trained run.
+OF_A_RUN = {"evaluate", "translate", "export"}
+# What they did before they were stopped is on disk, and need not be done again.
+GO_ON = {"prepare", "train", "sweep"}
+
 USER_ERROR = 2
 FAILURE = 1
 VERBOSE = "-v"
@@ -77,7 +82,8 @@ def main() -> None:
     except Interrupted as stop:
         _fail(command, str(stop), stop.exit_code)
     except KeyboardInterrupt:
-        _fail(command, "stopped; the same command goes on from what is on disk", 130)
+        then = "goes on from what is on disk" if stage in GO_ON else "begins anew"
+        _fail(command, f"stopped; the same command {then}", 130)
     except BrokenPipeError:  # whoever read our output has seen enough, as in `endeavour translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
@@ -93,7 +99,8 @@ def run_stage(stage: str, overrides: list[str]) -> None:
         return
     from endeavour.config import run_hydra, to_config
 
-    run_hydra(stage, lambda composed: function(to_config(composed)), overrides)
+    known = stage not in OF_A_RUN
+    run_hydra(stage, lambda composed: function(to_config(composed, decoding_known=known)), overrides)
 
 
 def quote_literal(override: str) -> str:

@@ -119,8 +119,13 @@ def register_schema() -> None:
     ConfigStore.instance().store(name="schema", node=Config)
 
 
-def to_config(composed: DictConfig) -> Config:
-    """Turns Hydra's result into the typed root. Raises `UserError` for a value that no part accepts."""
+def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
+    """Turns Hydra's result into the typed root. Raises `UserError` for a value that no part accepts.
+
+    Args:
+        decoding_known: false where a run's own decoding and evaluation are still to be joined with what is here;
+            then the caller runs `check_decoding` afterwards.
+    """
     try:
         missing = sorted(OmegaConf.missing_keys(composed))
     except OmegaConfBaseException as error:  # of an interpolation
@@ -146,8 +151,6 @@ def to_config(composed: DictConfig) -> Config:
         config.tokenizer,
         config.model,
         config.training,
-        config.decoding,
-        config.evaluation,
         config.compare,
         config.tracking,
         config.bench,
@@ -164,15 +167,23 @@ def to_config(composed: DictConfig) -> Config:
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
     if config.validation_decoding.utility is not None:
         raise UserError("validation_decoding.utility: a model in training decodes by beam search alone")
-    if config.ensemble is not None and config.decoding.engine != "pytorch":
-        raise UserError(
-            f"ensemble={config.ensemble} needs decoding.engine=pytorch: an export holds one model"
-        )
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
         )
+    if decoding_known:
+        check_decoding(config)
     return config
+
+
+def check_decoding(config: Config) -> None:
+    """Raises `UserError` where `decoding` and `evaluation` describe nothing that can be done."""
+    config.decoding.check()
+    config.evaluation.check()
+    if config.ensemble is not None and config.decoding.engine != "pytorch":
+        raise UserError(
+            f"ensemble={config.ensemble} needs decoding.engine=pytorch: an export holds one model"
+        )
 
 
 def load_config(overrides: list[str]) -> Config:

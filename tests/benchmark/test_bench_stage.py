@@ -129,6 +129,67 @@ def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path
         folders[-1].mkdir(parents=True, exist_ok=True)
         (folders[-1] / "bench.json").write_text(json.dumps({"settings": settings}))
     assert [folder.name for folder in folders] == ["x", "x-2", "x", "x-2", "x-3"]
+    for damage in ("", "[]", "{}"):  # is no reason not to measure, nor to overwrite
+        (folders[0] / "bench.json").write_text(damage)
+        assert result_folder(config, {"bench": {"sizes": ["big"]}}).name == "x-4"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["bench.growth_widths=[200]"], "bench.growth_widths=200: model.width=200 is no multiple"),
+        (
+            [
+                "bench.known_sizes=[{name:odd,encoder_layers:1,decoder_layers:1,width:15,num_heads:2,feed_forward:8}]",
+                "bench.sizes=[odd]",
+            ],
+            "bench.sizes=odd: model.width=15 is no multiple",
+        ),
+        (["bench.decoding_tokens=2100"], "bench.decoding_tokens=2100: at most the model's 2048 positions"),
+        (
+            ["model.positions=learned", "model.max_length=64", "bench.decoding_tokens=70"],
+            "bench.decoding_tokens=70: at most the model's 64 positions",
+        ),
+        (["bench.growth_batches=[4]"], "a batch of 4 tokens is less than the longest pair"),
+    ],
+)
+def test_what_no_part_could_measure_is_refused_before_the_first(
+    overrides: list[str], message: str, parallel_files: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    size = "tokenizer.vocabulary_size=400"
+    with pytest.raises(UserError) as error:
+        bench(load_config([*parallel_files, *folders, "bench=smoke", size, "device=cpu", *overrides]))
+    assert str(error.value).startswith(message)
+    assert not list(tmp_path.glob("**/bench.json"))
+    if overrides == ["bench.growth_batches=[4]"]:  # which no other part reads
+        config = load_config([*parallel_files, *folders, "bench=smoke", size, "device=cpu", *overrides])
+        config.bench.parts = ["decoding"]
+        config.bench.references = []
+        assert bench(config)["decoding"]
+
+
+@pytest.mark.parametrize(
+    "other", ["direction=de-en", "cleaning.max_tokens=40", "decoding.tokens_per_batch=512", "seed=2"]
+)
+def test_a_benchmark_notes_all_that_its_figures_depend_on(
+    other: str, parallel_files: list[str], folders: list[str]
+) -> None:
+    noted: list[dict[str, Any]] = []
+    for overrides in ([], [other]):
+        config = load_config(
+            [
+                *parallel_files,
+                *folders,
+                "bench=smoke",
+                "tokenizer.vocabulary_size=400",
+                "device=cpu",
+                *overrides,
+            ]
+        )
+        config.bench.parts, config.bench.references = ["decoding"], []
+        noted.append(bench(config)["settings"])
+    assert noted[0] != noted[1]
+    assert noted[0]["device"] == "cpu"
 
 
 def test_the_pairs_of_the_scale_part_are_as_many_as_asked_for_and_the_same_each_time() -> None:
@@ -177,6 +238,9 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
         ("warmup_updates=-1", "bench.warmup_updates"),
         ("decoding_tokens=1", "bench.decoding_tokens"),
         ("scale_pairs=0", "bench.scale_pairs=0"),
+        ("warmup_updates=30", "bench.warmup_updates=30: from 0 to bench.updates=20"),
+        ("decoding_batch=1", "bench.decoding_batch=1"),
+        ("parts=[]", "bench.parts is empty"),
     ],
 )
 def test_what_is_no_benchmark_is_refused_by_key(setting: str, message: str) -> None:

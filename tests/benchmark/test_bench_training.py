@@ -81,6 +81,28 @@ def test_torchs_transformer_with_our_weights_has_our_logits(norm: str, make_task
     torch.testing.assert_close(logits[1], logits[0], rtol=1e-4, atol=1e-4)
 
 
+def test_torchs_transformer_drops_where_the_config_says(make_task: MakeTask) -> None:
+    """Its own single dropout would drop attention weights and inner activations as well."""
+    rates = {"dropout": 0.1, "attention_dropout": 0.2, "activation_dropout": 0.3, "embedding_dropout": 0.4}
+    model = TorchTransformer(
+        make_task(*(f"model.{key}={rate}" for key, rate in rates.items())).model, 300, 300
+    )
+    named = {
+        name.rpartition(".")[2]: {
+            module.p
+            for other, module in model.named_modules()
+            if isinstance(module, nn.Dropout) and other.rpartition(".")[2] == name.rpartition(".")[2]
+        }
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Dropout) and name != "dropout"
+    }
+    # dropout1 to dropout3 end the sublayers, dropout stands within the feed-forward block.
+    assert named == {"dropout": {0.3, 0.4}, "dropout1": {0.1}, "dropout2": {0.1}, "dropout3": {0.1}}
+    assert model.dropout.p == 0.4
+    attentions = [module for module in model.modules() if isinstance(module, nn.MultiheadAttention)]
+    assert {module.dropout for module in attentions} == {0.2}
+
+
 def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
     task = make_task()
     rows = measure_growth(

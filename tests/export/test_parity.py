@@ -87,6 +87,15 @@ def test_a_wrong_probability_is_another_model_unless_the_limit_cut_it(
     assert against(wrong, limit=0).same_model
 
 
+def test_what_is_no_number_is_no_agreement_wherever_it_stands(
+    against: Against, ours: list[Hypothesis]
+) -> None:
+    for place in range(len(ours)):
+        wrong = [*ours]
+        wrong[place] = ours[place]._replace(log_probability=float("nan"))
+        assert not against(wrong).same_model
+
+
 def test_a_model_that_scores_the_references_otherwise_is_another_whatever_it_translates(
     against: Against, random_model: Any, ours: list[Hypothesis]
 ) -> None:

@@ -110,10 +110,22 @@ def test_each_ensemble_has_a_folder_of_its_own_whatever_the_order(settings: list
     config = load_config(settings)
     named = [
         evaluation_name(config, "test", [outputs / name for name in names])
-        for names in ("bc", "cb", "bd", "b", "", ["x/" * 60 + "b"], ["x/" * 60 + "c"])
+        for names in (
+            "bc",
+            "cb",
+            "bd",
+            "b",
+            "",
+            ["b+c"],
+            ["x/y"],
+            ["x_y"],
+            ["x/" * 60 + "b"],
+            ["x/" * 60 + "c"],
+        )
     ]
     assert named[:2] == ["test-beam-with-b+c"] * 2
-    assert len(set(named)) == 6
+    assert len(set(named)) == 9
+    assert not any("/" in name for name in named)
     assert max(map(len, named)) < 150
 
 
@@ -153,6 +165,25 @@ def test_an_evaluation_by_least_risk_says_how_it_was_made_is_the_same_again_and_
     assert (folder / "hypotheses.txt").read_bytes() == first
     assert endeavour(*asked, "decoding.utility=chrf", "decoding.name=mbr-chrf") == 0
     assert (folder.parent / "test-mbr-chrf" / "scores.json").is_file()
+
+
+def test_what_is_typed_joins_the_runs_own_decoding_before_it_is_judged(
+    settings: list[str], outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(outputs / "c", outputs / "other")
+    trained = load_config([*settings, *RISK, "evaluation.tokenized_bleu=true", "name=other"])
+    save_config(trained, outputs / "other" / "config.yaml")
+    asked = [*settings, "name=other"]
+    capsys.readouterr()
+    assert endeavour("translate", *asked, "text=the dog", "decoding.utility=chrf") == 0
+    assert capsys.readouterr().out.count("\n") == 1
+    assert endeavour("translate", *asked, "text=the dog", "decoding.utility=null") == 0
+    assert capsys.readouterr().out.count("\n") == 6  # of the n best each, as nothing chooses among them
+    # Alone neither says enough: what is wrong is the file, not that tokenized_bleu was not typed.
+    assert endeavour("eval", *asked, f"evaluation.tokenized_references={tmp_path}/none") == 2
+    assert "there is no file" in capsys.readouterr().err
+    assert endeavour("translate", *asked, "text=the dog", "decoding.beam_size=3") == 2
+    assert "decoding.num_hypotheses=6: must lie from 1 to decoding.beam_size=3" in capsys.readouterr().err
 
 
 def other_direction(run: Path) -> None:

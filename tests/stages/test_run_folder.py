@@ -8,7 +8,7 @@ import pytest
 
 from endeavour.config import differing_keys, load_config, save_config
 from endeavour.errors import UserError
-from endeavour.stages.run_folder import as_decoded, find_earlier
+from endeavour.stages.run_folder import as_decoded, find_earlier, find_run
 
 
 def begun(folders: list[str], parallel_files: list[str]) -> tuple[Path, list[str]]:
@@ -78,6 +78,35 @@ def test_a_run_is_decoded_and_scored_as_it_was_but_for_what_is_typed(
         decoding.length_penalty,
         found.evaluation.tokenized_bleu,
     ) == expected
+
+
+@pytest.mark.parametrize(
+    "typed", ["corpus=multi30k", "direction=de-en", "seed=2", "model.width=64", "+training.max_updates=9"]
+)
+def test_what_a_trained_run_cannot_have_any_more_is_refused_by_name(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = [f"output_folder={tmp_path}", "name=run"]
+    trained = load_config([*common, "model=base"])
+    (trained.run_folder / "model").mkdir(parents=True)
+    save_config(trained, trained.run_folder / "config.yaml")
+    # The model of no name on the command line is the default's, which means nothing; one that is typed is asked for.
+    monkeypatch.setattr(sys, "argv", ["endeavour eval", *common, "model.dropout=0.1", "decoding=greedy"])
+    assert find_run(load_config([*common, "decoding=greedy"]))[1] == trained
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys, "argv", ["endeavour eval", *common, typed])
+    key = typed.lstrip("+").partition("=")[0]
+    with pytest.raises(
+        UserError, match=rf"run was trained with other settings \({key}.*translate input=FILE"
+    ):
+        find_run(load_config([*common, typed.replace("+", "++")]))
+
+
+def test_a_runs_seed_draws_the_intervals_of_its_scores_whenever_it_is_evaluated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["endeavour eval", "name=run"])
+    assert as_decoded(load_config(["name=run"]), load_config(["seed=5"])).seed == 5
 
 
 def test_a_key_and_the_runs_own_have_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:

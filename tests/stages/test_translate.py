@@ -240,3 +240,9 @@ def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(
         with pytest.raises(UserError, match=message):
             stage.translate(replace(CONFIG, output_folder=str(run.parent), **changes))
         assert text.read_text("utf-8") == "Ja!\n"
+    piped = replace(CONFIG, output_folder=str(run.parent), output=str(tmp_path / "link"))
+    with text.open(encoding="utf-8") as opened, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", opened)
+        with pytest.raises(UserError, match="is the input itself"):
+            stage.translate(piped)
+    assert text.read_text("utf-8") == "Ja!\n"

@@ -69,7 +69,13 @@ class BenchConfig:
         for key in ("beam_sizes", "growth_batches", "growth_widths"):
             if min(getattr(self, key)) < 1:
                 raise UserError(f"bench.{key}={getattr(self, key)}: each must be at least 1")
-        if self.warmup_updates < 0:
-            raise UserError(f"bench.warmup_updates={self.warmup_updates}: must not be negative")
+        if not 0 <= self.warmup_updates <= self.updates:
+            raise UserError(
+                f"bench.warmup_updates={self.warmup_updates}: from 0 to bench.updates={self.updates}"
+            )
+        if self.decoding_batch == 1:
+            raise UserError("bench.decoding_batch=1: at least 2, as single sentences are measured besides")
+        if not self.parts and not self.profile:
+            raise UserError("bench.parts is empty: name at least one, or set bench.profile=true")
         if self.decoding_tokens < 2:
             raise UserError(f"bench.decoding_tokens={self.decoding_tokens}: must be at least 2, EOS included")

@@ -18,6 +18,8 @@ from endeavour.model.positions import SinusoidalPositions
 from endeavour.model.transformer import ModelConfig
 from endeavour.special import BOS, EOS, PAD
 
+# Rows of Marian's table of positions: sinusoidal ones have no end with us, whatever model.max_length says.
+POSITIONS = 8192
 PACKAGES = {"torch": "torch", "huggingface": "transformers", "ctranslate2": "ctranslate2"}
 
 
@@ -63,6 +65,12 @@ class TorchTransformer(nn.Module):
                 batch_first=True,
                 norm_first=config.norm == "pre",
             )
+        # Its one dropout stands for four; these two layers drop as the config says, like those of all others here.
+        for layer in self.transformer.modules():
+            if isinstance(layer, nn.MultiheadAttention):
+                layer.dropout = config.attention_dropout
+            elif isinstance(layer, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+                layer.dropout.p = config.activation_dropout
         self.output = nn.Linear(config.width, target_vocabulary, bias=False)
         if config.tie != "none":
             self.output.weight = self.target_embedding.weight
@@ -112,7 +120,7 @@ class MarianTransformer(nn.Module):
                     dropout=config.dropout,
                     attention_dropout=config.attention_dropout,
                     activation_dropout=config.activation_dropout,
-                    max_position_embeddings=config.max_length,
+                    max_position_embeddings=max(config.max_length, POSITIONS),
                     scale_embedding=True,
                     pad_token_id=PAD,
                     bos_token_id=BOS,

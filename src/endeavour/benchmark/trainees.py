@@ -21,7 +21,7 @@ from endeavour.data.batching import Batch
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
 from endeavour.training.device import autocast, choose_precision
-from endeavour.training.loop import TrainingConfig, make_optimizer
+from endeavour.training.loop import TrainingConfig, make_optimizer, simcut
 from endeavour.training.skipping import Skipping
 from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
 
@@ -70,6 +70,7 @@ class Ours:
         self._loss_model = LossModel(
             self.model,
             label_smoothing=training.label_smoothing,
+            simcut=simcut(training),
             compiled=choose_compile(training.compile, task.device),
         )
         self._optimizer = make_optimizer(self.model, training)

@@ -1,7 +1,7 @@
 """Training, ours and as others would write it, measured in turn on the same batches of a prepared corpus.
 
-Reading and padding the batches is part of what is measured: ours are read ahead in a thread, as the loop does,
-those of the references in between. Knows no screen and no files but the prepared ones.
+Reading and padding the batches is part of what is measured: on a GPU ours are read ahead in a thread, as the loop
+does, all others in between. Knows no screen and no files but the prepared ones.
 """
 
 import statistics
@@ -163,7 +163,9 @@ def _row(
     return {
         "size": task.model.name,
         "toolkit": name,
-        "parameters": sum(parameter.numel() for parameter in trainee.model.parameters()),
+        "parameters": sum(
+            parameter.numel() for parameter in trainee.model.parameters() if parameter.requires_grad
+        ),
         "precision": str(choose_precision(task.training.precision, task.device)).removeprefix("torch."),
         "updates": len(task.rows),
         "target_tokens": counts["target_tokens"],

@@ -7,6 +7,9 @@ from endeavour.errors import UserError
 
 ENGINES = ("pytorch", "ctranslate2")
 UTILITIES = ("bleu", "chrf")
+LARGEST_PENALTY = (
+    10  # of length; 2 already takes the longest there is, and some hundreds leave the range of numbers
+)
 
 
 @dataclass(kw_only=True)
@@ -25,6 +28,8 @@ class DecodingConfig:
 
     def check(self) -> None:
         """Raises UserError, naming the key, for values that describe no decoding."""
+        if not self.name or set(self.name) & set("/\\") or self.name in (".", ".."):
+            raise UserError(f"decoding.name={self.name!r} must name a folder, without / or \\")
         _check_choice("engine", self.engine, ENGINES)
         if self.utility is not None:
             _check_choice("utility", self.utility, (*UTILITIES, "null"))
@@ -58,6 +63,8 @@ def check_search(
     for key, value in numbers.items():
         if not 0 <= value < math.inf:  # nor NaN
             raise UserError(f"decoding.{key}={value}: must be a number that is not negative")
+    if length_penalty > LARGEST_PENALTY:
+        raise UserError(f"decoding.length_penalty={length_penalty}: at most {LARGEST_PENALTY}")
 
 
 def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:

@@ -37,6 +37,7 @@ class CTranslate2Engine:
         device: cpu or cuda.
         device_index: which GPU.
         workers: translations at a time, of one thread each (two workers of one thread beat one of two).
+        shortest: tokens that every translation has at least, for measurements.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class CTranslate2Engine:
         device: str = "cpu",
         device_index: int = 0,
         workers: int = 1,
+        shortest: int = 0,
     ) -> None:
         self.decoding = decoding
+        self._shortest = shortest
         self._positions: int = json.loads((folder / DESCRIPTION).read_text("utf-8"))["positions"]
         self._source_pieces = _vocabulary(folder, "source")
         self._target_pieces = _vocabulary(folder, "target")
@@ -120,7 +123,7 @@ class CTranslate2Engine:
             suppress_sequences=[[self._target_pieces[number]] for number in (PAD, BOS)],
             max_input_length=0,
             max_decoding_length=limit + 1,
-            min_decoding_length=0,
+            min_decoding_length=self._shortest,
             return_end_token=True,
             return_scores=True,
         )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.layers import FeedForward
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, UNK
 
@@ -23,8 +23,12 @@ TABULATED_POSITIONS = 2048
 
 def positions_of(model: Transformer) -> int:
     """Positions that an export of `model` has, on either side."""
-    learned = model.config.positions == "learned"
-    return model.config.max_length if learned else TABULATED_POSITIONS
+    return exported_positions(model.config)
+
+
+def exported_positions(config: ModelConfig) -> int:
+    """The same for a model of this config."""
+    return config.max_length if config.positions == "learned" else TABULATED_POSITIONS
 
 
 def write_ctranslate2(

@@ -21,13 +21,12 @@ from endeavour.decoding.engine import batches_of_one_length, rank
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import positions_of
+from endeavour.export.readme import MAX_LENGTH
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 
-# `generate` has one limit for all sentences; this one unless the caller gives another.
-MAX_LENGTH = 512
 IMPOSSIBLE = -1e9  # the logit of a row that only fills up a vocabulary
 
 Tensors = dict[str, Tensor]

@@ -8,6 +8,7 @@ one translates: then every difference is a tie, or one search found what the oth
 which.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -107,7 +108,8 @@ def compare(
         ties=kinds.count("tie"),
         ours_better=kinds.count("ours"),
         theirs_better=kinds.count("theirs"),
-        largest_difference=max(differences),
+        # A NaN on either side is no agreement, and max() would pass over it.
+        largest_difference=max(value if math.isfinite(value) else math.inf for value in differences),
         bleu_pytorch=corpus_bleu(texts[0], references),
         bleu_exported=corpus_bleu(texts[1], references),
     )

@@ -1,5 +1,8 @@
 """The README.md of an exported folder: what it is, and a sample that translates a sentence with it."""
 
+# Tokens after which the samples' output ends, where the model has as many positions.
+MAX_LENGTH = 512
+
 CTRANSLATE2 = """\
 # {run}, for CTranslate2 ({quantization})
 
@@ -17,6 +20,8 @@ results = translator.translate_batch(
     source.encode(sentences, out_type=str),
     beam_size={beam_size},
     length_penalty={length_penalty},
+    max_input_length=0,
+    max_decoding_length={max_length},
     suppress_sequences=[["<pad>"], ["<s>"]],
 )
 for result in results:
@@ -26,7 +31,8 @@ for result in results:
 - One sentence a line, in Unicode normal form C. `</s>` is added by CTranslate2.
 - Its `length_penalty` is another one than endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
   `endeavour translate decoding.engine=ctranslate2` ranks by the latter.
-- At most {positions} tokens a sentence, on either side.
+- At most {positions} tokens a sentence of input. Output ends after {max_length}, unless `max_decoding_length` is
+  another, of at most {positions}. Left to itself CTranslate2 cuts input after 1,024 tokens, and output after 256.
 - `export.json` says which weights this was made from, `parity.json` how it compares with them.
 """
 
@@ -56,6 +62,7 @@ print(target.decode(output[0].tolist()))
   `attention_mask`.
 - `generation_config.json` holds the beam size and length penalty of the export. `length_penalty` is another one than
   endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
-- At most {positions} tokens a sentence, on either side.
+- At most {positions} tokens of input. Output ends after {max_length} tokens, `max_length` of `generation_config.json`,
+  unless `generate` is given another, of at most {positions}.
 - `export.json` says which weights this was made from, `parity.json` how it compares with them.
 """

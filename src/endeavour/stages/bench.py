@@ -20,7 +20,7 @@ from endeavour.__main__ import STAGES
 from endeavour.benchmark.config import OURS
 from endeavour.benchmark.decoders import DecodingTask, decoding_toolkits
 from endeavour.benchmark.decoding import measure_decoding
-from endeavour.benchmark.growth import draw_growth, measure_growth
+from endeavour.benchmark.growth import draw_growth, measure_growth, widened
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.report import as_markdown, screen_table
@@ -31,10 +31,25 @@ from endeavour.benchmark.trainees import TrainingTask, sized
 from endeavour.benchmark.training import check_budget, draw_rows, measure_training
 from endeavour.config import Config, to_dict
 from endeavour.data.prepared import PreparedData
+from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
+from endeavour.export.ctranslate2 import exported_positions
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import describe_start, write_json
 from endeavour.training.device import choose_device, keep_memory
+
+# Of the config: what the figures depend on, besides the device.
+SETTINGS = (
+    "seed",
+    "direction",
+    "corpus",
+    "cleaning",
+    "tokenizer",
+    "model",
+    "training",
+    "decoding",
+    "bench",
+)
 
 Rows = list[dict[str, Any]]
 # Given the number of steps there will be, a function to be called after each.
@@ -52,7 +67,7 @@ def bench(config: Config) -> dict[str, Any]:
     console = Console(stderr=True)
     device = choose_device(config.device)
     data = prepare(config)
-    check_budget(data.folder, min(config.bench.tokens_per_batch, *config.bench.growth_batches))
+    _check(config, data)
     if device.type == "cpu":
         keep_memory()  # as the train stage does; the references gain from it too
     references, notes = _references(config, device)
@@ -61,9 +76,7 @@ def bench(config: Config) -> dict[str, Any]:
         "name": config.name,
         "start": describe_start(device),
         "references": {name: version(PACKAGES[name]) for name in references},
-        "settings": {
-            key: settings[key] for key in ("seed", "corpus", "tokenizer", "model", "training", "bench")
-        },
+        "settings": {key: settings[key] for key in SETTINGS} | {"device": str(device)},
         "notes": notes,
     }
     folder = result_folder(config, results["settings"])
@@ -79,14 +92,43 @@ def bench(config: Config) -> dict[str, Any]:
     for part in config.bench.parts:
         results[part] = _with_bar(console, part, measures[part])
         Console().print(screen_table(part, results[part]))
-        write_json(folder / "bench.json", results)
+        _write(folder, config, results)
     if config.bench.profile:
+        _write(folder, config, results)
         for size in config.bench.sizes:
             write_profile(_training_task(config, data, device, size), folder)
-    write_atomically(folder / "report.md", as_markdown(f"Benchmark {config.name}", results))
     for line in (*(f"left out: {note}" for note in notes), f"benchmark: {folder}"):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     return results
+
+
+def _check(config: Config, data: PreparedData) -> None:
+    """Raises `UserError` for what would otherwise fail after the first parts were measured."""
+    settings = config.bench
+    budgets = [settings.tokens_per_batch] if {"training", "scale", "growth"} & set(settings.parts) else []
+    budgets += settings.growth_batches if "growth" in settings.parts else []
+    budgets += [settings.tokens_per_batch] if settings.profile else []
+    if budgets:
+        check_budget(data.folder, min(budgets))
+    models = {f"bench.sizes={size}": sized(config.model, settings.size(size)) for size in settings.sizes}
+    if "growth" in settings.parts:
+        first = models[f"bench.sizes={settings.sizes[0]}"]
+        models |= {f"bench.growth_widths={width}": widened(first, width) for width in settings.growth_widths}
+    for key, model in models.items():
+        try:
+            model.check()
+        except UserError as error:
+            raise UserError(f"{key}: {error}") from error
+    positions = exported_positions(config.model)
+    if "decoding" in settings.parts and settings.decoding_tokens > positions:
+        raise UserError(
+            f"bench.decoding_tokens={settings.decoding_tokens}: at most the model's {positions} positions"
+        )
+
+
+def _write(folder: Path, config: Config, results: dict[str, Any]) -> None:
+    write_json(folder / "bench.json", results)
+    write_atomically(folder / "report.md", as_markdown(f"Benchmark {config.name}", results))
 
 
 def result_folder(config: Config, settings: dict[str, Any]) -> Path:
@@ -95,9 +137,17 @@ def result_folder(config: Config, settings: dict[str, Any]) -> Path:
     for number in itertools.count(1):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         path = folder / "bench.json"
-        if not path.is_file() or json.loads(path.read_text("utf-8"))["settings"] == settings:
+        if not path.is_file() or _settings_in(path) == settings:
             return folder
     raise AssertionError("numbers do not end")
+
+
+def _settings_in(path: Path) -> object:
+    """None where the file is damaged."""
+    try:
+        return json.loads(path.read_text("utf-8"))["settings"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _with_bar(console: Console, part: str, measure: Callable[[Steps], Rows]) -> Rows:

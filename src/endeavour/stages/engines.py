@@ -5,6 +5,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import torch
 
@@ -36,7 +37,8 @@ def evaluation_name(config: Config, split: str, others: Sequence[Path] = ()) -> 
     suffix = "" if config.decoding.engine == "pytorch" else f"-{engine_name(config)}"
     if others:
         root = Path(config.output_folder)
-        names = "+".join(sorted(str(other.relative_to(root)).replace("/", "_") for other in others))
+        # Quoted, so that x/y and x_y, or b+c and b with c, have folders of their own.
+        names = "+".join(sorted(quote(other.relative_to(root).as_posix(), safe=" ,=") for other in others))
         if len(names.encode()) > LONGEST_NAME:
             names = f"{len(others)}-runs-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
         suffix += f"-with-{names}"

@@ -18,7 +18,7 @@ from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import as_decoded, find_run
+from endeavour.stages.run_folder import as_decoded, find_run, require_same_data
 from endeavour.training.checkpoint import file_digest, load_model
 from endeavour.training.device import choose_device
 
@@ -34,7 +34,10 @@ def evaluate(config: Config) -> Values:
     folder, trained = find_run(config)
     others = further_runs(config)
     trained.data_folder = config.data_folder
-    return evaluate_splits(as_decoded(config, trained), folder, prepare(trained), others)
+    config = as_decoded(config, trained)
+    data = prepare(trained)
+    require_same_data(folder, data)
+    return evaluate_splits(config, folder, data, others)
 
 
 def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Sequence[Path] = ()) -> Values:

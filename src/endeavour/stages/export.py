@@ -1,6 +1,7 @@
 """The export stage: a run's model in the format of another program, and the proof that it is the same model."""
 
 import json
+import math
 import shutil
 from dataclasses import asdict
 from importlib.metadata import version
@@ -23,13 +24,13 @@ from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.export.formats import export_folder
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
 from endeavour.export.parity import TOLERANCE, Parity, compare
-from endeavour.export.readme import CTRANSLATE2, HUGGINGFACE
+from endeavour.export.readme import CTRANSLATE2, HUGGINGFACE, MAX_LENGTH
 from endeavour.model.transformer import Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import as_decoded, find_run, write_json
+from endeavour.stages.run_folder import as_decoded, find_run, require_same_data, write_json
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model
 
 PARITY_SENTENCES = 500  # of the validation split
@@ -53,6 +54,7 @@ def export(config: Config) -> Path:
     if config.format == "huggingface":
         check_huggingface(model.config)
     data = prepare(trained)
+    require_same_data(run, data)
     folder = export_folder(run, config.format, config.quantization)
     with atomic_folder(folder) as partial:
         try:
@@ -96,6 +98,11 @@ def _fill(
     write_json(folder / DESCRIPTION, description)
     (folder / "README.md").write_text(_readme(folder, config, description, data), "utf-8")
     parity = _parity(folder, config, model, tokenizers, data)
+    if not math.isfinite(parity.largest_difference):
+        raise UserError(
+            "the exported model gives probabilities that are no numbers (NaN or infinite); nothing was written\n"
+            f"another quantization=… or release of {package} than {version(package)} may help"
+        )
     write_json(
         folder / "parity.json",
         {
@@ -192,9 +199,10 @@ def _readme(folder: Path, config: Config, description: dict[str, Any], data: Pre
         "pad": PAD,
     }
     if config.format == "ctranslate2":
-        return CTRANSLATE2.format(**values)
+        return CTRANSLATE2.format(**values, max_length=min(MAX_LENGTH, description["positions"]))
     architecture = json.loads((folder / "config.json").read_text("utf-8"))["architectures"][0]
-    return HUGGINGFACE.format(**values, architecture=architecture)
+    max_length = json.loads((folder / "generation_config.json").read_text("utf-8"))["max_length"]
+    return HUGGINGFACE.format(**values, architecture=architecture, max_length=max_length)
 
 
 def _show(folder: Path, parity: Parity) -> None:

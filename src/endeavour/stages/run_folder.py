@@ -23,7 +23,8 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from endeavour.config import Config, differing_keys, read_config, save_config
+from endeavour.config import Config, check_decoding, differing_keys, read_config, save_config
+from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
 
@@ -116,14 +117,40 @@ def find_run(config: Config) -> tuple[Path, Config]:
     require_model(folder, config, "train it with the same settings, or choose another with name=…")
     trained = read_config(folder / "config.yaml", newer=config)
     differences = differing_keys(config, trained)
-    if differences and not any(argument.startswith("name=") for argument in sys.argv):
-        # Asked for by its settings, the run should have them.
+    typed = {argument.lstrip("+").partition("=")[0] for argument in sys.argv[1:]}
+    asked = [line for line in differences if any(_within(line.partition(":")[0], key) for key in typed)]
+    if asked:
+        raise UserError(
+            f"{folder} was trained with other settings ({'; '.join(asked)}), and a trained run keeps its own: "
+            "leave them out, or name another run; other text goes through `endeavour translate input=FILE`"
+        )
+    if differences and "name" not in typed:  # asked for by its settings, the run should have them
         print(f"note: {folder} was trained with other settings: {'; '.join(differences)}", file=sys.stderr)
     return folder, trained
 
 
+def _within(key: str, other: str) -> bool:
+    """Whether a key is the other or below it, as training.seed is below training."""
+    return key == other or key.startswith(other + ".")
+
+
+def require_same_data(folder: Path, data: PreparedData) -> None:
+    """Raises `UserError` where the corpus is no longer what the finished run in `folder` was trained on.
+
+    Prepared anew it would have other test sentences, perhaps some that the run was trained on. Runs of earlier
+    versions did not note their data and are taken on trust.
+    """
+    path = folder / "summary.json"
+    noted = json.loads(path.read_text("utf-8")).get("data_digest") if path.is_file() else None
+    if noted is not None and noted != data.content_digest:
+        raise UserError(
+            f"{folder} was trained on other data: the corpus has changed since; restore its files, or train anew "
+            "under another name=…; other text goes through `endeavour translate input=FILE`"
+        )
+
+
 def as_decoded(config: Config, trained: Config) -> Config:
-    """`config` with the `decoding` and `evaluation` of the run's own config, but for what the command itself names.
+    """`config` with `decoding`, `evaluation` and seed of the run's own config, but for what the command itself names.
 
     A key (decoding.beam_size=10) replaces itself, a choice (decoding=greedy, experiment=…) the whole section.
 
@@ -139,9 +166,8 @@ def as_decoded(config: Config, trained: Config) -> Config:
         keys = {argument.removeprefix(f"{section}.").partition("=")[0] for argument in named}
         values = {key: getattr(wanted, key) for key in keys}
         config = replace(config, **{section: replace(getattr(trained, section), **values)})
-    config.decoding.check()
-    config.evaluation.check()
-    return config
+    check_decoding(config)
+    return replace(config, seed=trained.seed)
 
 
 def require_model(folder: Path, config: Config, remedy: str) -> None:

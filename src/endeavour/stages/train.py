@@ -141,6 +141,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         "status": "finished",
         "updates": state.update,
         "minutes": round(state.seconds / 60, 2),
+        "data_digest": state.data_digest,
         "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
         "test": scores,
     }

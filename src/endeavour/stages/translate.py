@@ -1,5 +1,6 @@
 """The translate stage: a sentence, a file or standard input through a run's model, line by line."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -95,11 +96,23 @@ def _open_output(config: Config, stack: ExitStack) -> TextIO:
         return sys.stdout
     output = Path(config.output)
     try:
-        if config.input is not None and output.exists() and output.samefile(config.input):
+        if output.exists() and _is_input(output, config):
             raise UserError(f"output={output} is the input itself, which would be lost: choose another file")
         return stack.enter_context(output.open("w", encoding="utf-8"))
     except OSError as error:
         raise UserError(f"output={config.output} cannot be written ({error.strerror})") from error
+
+
+def _is_input(output: Path, config: Config) -> bool:
+    """Whether the file that is there is the one to be read, by name or through standard input."""
+    if config.text is not None:
+        return False
+    if config.input is not None:
+        return output.samefile(config.input)
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
+    except (OSError, ValueError):  # a standard input of no file, as in a notebook
+        return False
 
 
 def _lines(file: TextIO) -> Iterator[str]:

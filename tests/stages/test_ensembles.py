@@ -181,7 +181,7 @@ def test_what_is_typed_joins_the_runs_own_decoding_before_it_is_judged(
     assert capsys.readouterr().out.count("\n") == 6  # of the n best each, as nothing chooses among them
     # Alone neither says enough: what is wrong is the file, not that tokenized_bleu was not typed.
     assert endeavour("eval", *asked, f"evaluation.tokenized_references={tmp_path}/none") == 2
-    assert "there is no file" in capsys.readouterr().err
+    assert "no such file" in capsys.readouterr().err
     assert endeavour("translate", *asked, "text=the dog", "decoding.beam_size=3") == 2
     assert "decoding.num_hypotheses=6: must lie from 1 to decoding.beam_size=3" in capsys.readouterr().err
 

@@ -117,6 +117,20 @@ def test_a_sentence_does_not_depend_on_its_company_or_order(
     assert engine.search([]) == []
 
 
+def test_an_engine_leaves_torch_its_threads_and_makes_the_shortest_translation_it_is_told_to(
+    model: Transformer, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
+) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        engine = CTranslate2Engine(exported(tmp_path, model, "int8"), decoding, workers=2, shortest=9)
+        assert torch.get_num_threads() == 3
+        assert all(len(row[0].ids) + 1 >= 9 for row in engine.search(sources))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_no_hypothesis_passes_its_limit(
     model: Transformer, sources: list[list[int]], decoding: DecodingConfig, tmp_path: Path
 ) -> None:

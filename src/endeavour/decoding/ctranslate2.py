@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from endeavour.decoding.beam_search import Hypothesis, length_limit
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import batches_of_one_length, rank
@@ -56,6 +58,7 @@ class CTranslate2Engine:
         self._source_pieces = _vocabulary(folder, "source")
         self._target_pieces = _vocabulary(folder, "target")
         self._target_ids = {piece: number for number, piece in enumerate(self._target_pieces)}
+        threads = torch.get_num_threads()
         self._translator = require("ctranslate2").Translator(
             str(folder),
             device=device,
@@ -63,6 +66,7 @@ class CTranslate2Engine:
             inter_threads=workers,
             intra_threads=1,
         )
+        torch.set_num_threads(threads)  # which it has set to its own one thread, for the whole process
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`. Raises `UserError` for a sentence longer than the positions exported."""

@@ -123,7 +123,8 @@ def test_an_engine_leaves_torch_its_threads_and_makes_the_shortest_translation_i
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        engine = CTranslate2Engine(exported(tmp_path, model, "int8"), decoding, workers=2, shortest=9)
+        settings = replace(decoding, max_length_ratio=0.0, max_length_offset=20)
+        engine = CTranslate2Engine(exported(tmp_path, model, "int8"), settings, workers=2, shortest=9)
         assert torch.get_num_threads() == 3
         assert all(len(row[0].ids) + 1 >= 9 for row in engine.search(sources))
         assert torch.get_num_threads() == 3

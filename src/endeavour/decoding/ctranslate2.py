@@ -127,7 +127,7 @@ class CTranslate2Engine:
             suppress_sequences=[[self._target_pieces[number]] for number in (PAD, BOS)],
             max_input_length=0,
             max_decoding_length=limit + 1,
-            min_decoding_length=self._shortest,
+            min_decoding_length=min(self._shortest, limit + 1),
             return_end_token=True,
             return_scores=True,
         )

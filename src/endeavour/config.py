@@ -37,7 +37,12 @@ from endeavour.training.loop import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
 
 # What the keys that came later mean where a saved config does not have them: what was done then.
-BEFORE = {"training.simcut_weight": 0.0, "training.subword_noise": 0.0}
+BEFORE = {
+    "bidirectional": False,
+    "pretrained": None,
+    "training.simcut_weight": 0.0,
+    "training.subword_noise": 0.0,
+}
 
 # What may differ between two commands that mean the same run: where it runs, what is shown of it, and
 # everything that is chosen after training.
@@ -81,6 +86,8 @@ class Config:
     name: str
     seed: int
     direction: str
+    bidirectional: bool
+    pretrained: str | None
     device: str
     data_folder: str
     output_folder: str
@@ -171,6 +178,8 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
         )
+    if config.bidirectional and config.pretrained is None and not config.tokenizer.joint:
+        raise UserError("bidirectional=true needs one vocabulary for both languages: tokenizer.joint=true")
     if decoding_known:
         check_decoding(config)
     return config
@@ -299,15 +308,15 @@ def _unknown(values: dict[str, Any], section: type, prefix: str = "") -> list[st
 def differing_keys(ours: Config, saved: Config) -> list[str]:
     """The keys, as `key: saved → ours`, in which two configs mean different runs."""
     new, old = _flat(to_dict(ours)), _flat(to_dict(saved))
+    ignored = (*NOT_PART_OF_A_RUN, *UNREAD[ours.training.average])
+    if ours.pretrained is not None:  # which brings its vocabularies
+        ignored += ("tokenizer",)
     return [
         f"{key}: {old.get(key)} → {new.get(key)}"
         for key in sorted(new.keys() | old.keys())
-        if new.get(key) != old.get(key) and not _ignored(key) and key not in UNREAD[ours.training.average]
+        if new.get(key) != old.get(key)
+        and not any(key == name or key.startswith(name + ".") for name in ignored)
     ]
-
-
-def _ignored(key: str) -> bool:
-    return any(key == name or key.startswith(name + ".") for name in NOT_PART_OF_A_RUN)
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

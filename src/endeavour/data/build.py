@@ -23,7 +23,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
 from endeavour.data.tables import BATCH, Table, TableWriter, batches, save_tables
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Vocabularies
 from endeavour.errors import UserError
 from endeavour.special import EOS
 
@@ -37,7 +37,8 @@ def build(
     splits: dict[str, Iterable[Pair]],
     *,
     cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
+    tokenizer: TokenizerConfig | Vocabularies,
+    bidirectional: bool = False,
     progress: Progress,
 ) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """Writes everything but the manifest and the reports into `folder`.
@@ -46,6 +47,8 @@ def build(
         scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
             splits and settings left there is taken up.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
+        tokenizer: how vocabularies are learnt, or vocabularies that are there.
+        bidirectional: whether each clean training pair is followed by itself turned round.
 
     Returns:
         The counts of each split, and the account of the training split: `read`, `kept`, `steps`.
@@ -62,25 +65,31 @@ def build(
         clean = _clean_train(splits[TRAIN], cleaner, journal, progress)
         rows = sum(len(Table(path)) for path in clean)
         _require_pairs(rows, cleaner.read, cleaner.steps)
-        progress("train the tokenizer", 0, None)
-        tokenizers = _train_tokenizers(clean, rows, tokenizer, journal)
+        if isinstance(tokenizer, TokenizerConfig):
+            progress("train the tokenizer", 0, None)
+            tokenizers = _train_tokenizers(clean, rows, tokenizer, journal)
+        else:
+            tokenizers = tokenizer
+        if bidirectional:
+            _require_joint(tokenizers)
         for side, trained in zip(SIDES, tokenizers, strict=True):
             trained.save(folder / f"{side}.model")
 
         lengths = LengthFilter(cleaning)
-        encoded = _encode_train(clean, rows, tokenizers, lengths, journal, progress)
+        encoded = _encode_train(clean, rows, tokenizers, lengths, bidirectional, journal, progress)
         counts = {TRAIN: _join(TRAIN, encoded, tokenizers, folder)}
         steps = [*cleaner.steps, *lengths.steps]
         _require_pairs(counts[TRAIN]["pairs"], cleaner.read, steps)
         for name, table in tables.items():
             total = len(Table(table))
-            for done in _encode(table, scratch / name, tokenizers, None):
+            for done in _encode(table, scratch / name, tokenizers):
                 progress(f"encode {name}", done, total)
             counts[name] = _join(name, [scratch / name], tokenizers, folder)
         save_tables([_text_of(prefix) for prefix in encoded], folder / "text" / TRAIN)
         for name, table in tables.items():
             save_tables([table], folder / "text" / name)
-    return counts, {"read": cleaner.read, "kept": counts[TRAIN]["pairs"], "steps": steps}
+    kept = counts[TRAIN]["pairs"] // (2 if bidirectional else 1)
+    return counts, {"read": cleaner.read, "kept": kept, "steps": steps}
 
 
 def _read_held_out(
@@ -157,9 +166,14 @@ def _require_pairs(kept: int, read: int, steps: list[Step]) -> None:
         )
 
 
+def _require_joint(tokenizers: Vocabularies) -> None:
+    if tokenizers[0].digest != tokenizers[1].digest:
+        raise UserError("bidirectional=true needs one vocabulary for both languages: tokenizer.joint=true")
+
+
 def _train_tokenizers(
     tables: Sequence[Path], rows: int, config: TokenizerConfig, journal: Journal
-) -> tuple[Tokenizer, Tokenizer]:
+) -> Vocabularies:
     """The source's and the target's tokenizer, the same one twice if joint."""
     paths = [journal.path("tokenizers", f"{side}.model") for side in SIDES]
     if journal.read("tokenizers") is None:
@@ -186,8 +200,9 @@ def _train_tokenizers(
 def _encode_train(
     tables: Sequence[Path],
     rows: int,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    tokenizers: Vocabularies,
     lengths: LengthFilter,
+    bidirectional: bool,
     journal: Journal,
     progress: Progress,
 ) -> list[Path]:
@@ -199,7 +214,7 @@ def _encode_train(
         prefixes.append(journal.folder / part)
         done = journal.read(part)
         if done is None:
-            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths):
+            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths, bidirectional):
                 progress(f"encode {TRAIN}", met + done_pairs, rows)
             journal.write(part, {"steps": [asdict(step) for step in lengths.steps]})
         else:
@@ -212,11 +227,13 @@ def _encode_train(
 def _encode(
     table: Path,
     prefix: Path,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    lengths: LengthFilter | None,
+    tokenizers: Vocabularies,
+    lengths: LengthFilter | None = None,
+    bidirectional: bool = False,
 ) -> Iterator[int]:
     """Writes the ids of a table as ragged arrays; with `lengths`, of the pairs it keeps, and their text too.
 
+    With `bidirectional`, which needs one vocabulary for both sides, each pair is followed by itself turned round.
     Yields the number of pairs met so far.
     """
     with ExitStack() as stack:
@@ -234,6 +251,12 @@ def _encode(
             )
             if lengths is not None and kept is not None:
                 rows = [row for row in rows if lengths.keep(row[0], len(row[1]), len(row[2]))]
+                if bidirectional:
+                    rows = [
+                        both
+                        for (source, target), first, second in rows
+                        for both in (((source, target), first, second), ((target, source), second, first))
+                    ]
                 kept.append([pair for pair, _, _ in rows])
             writers[0].append([ids for _, ids, _ in rows], end=EOS)
             writers[1].append([ids for _, _, ids in rows], end=EOS)
@@ -241,9 +264,7 @@ def _encode(
             yield met
 
 
-def _join(
-    name: str, prefixes: Sequence[Path], tokenizers: tuple[Tokenizer, Tokenizer], folder: Path
-) -> dict[str, int]:
+def _join(name: str, prefixes: Sequence[Path], tokenizers: Vocabularies, folder: Path) -> dict[str, int]:
     """Joins the shards of a split to its arrays in `folder`, and counts it."""
     with ExitStack() as stack:
         writers = _writers(folder / name, tokenizers, stack)
@@ -257,7 +278,7 @@ def _join(
     }
 
 
-def _writers(prefix: Path, tokenizers: tuple[Tokenizer, Tokenizer], stack: ExitStack) -> list[RaggedWriter]:
+def _writers(prefix: Path, tokenizers: Vocabularies, stack: ExitStack) -> list[RaggedWriter]:
     return [
         stack.enter_context(
             RaggedWriter(prefix.with_name(f"{prefix.name}.{side}"), vocabulary_size=tokenizer.vocabulary_size)

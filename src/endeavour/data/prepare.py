@@ -25,7 +25,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.prepared import FORMAT, MANIFEST, SEAL, PreparedData, seal
 from endeavour.data.report import as_markdown, cleaning_report
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Vocabularies
 from endeavour.errors import UserError
 
 LIBRARIES = ("datasets", "numpy", "sentencepiece")
@@ -38,6 +38,8 @@ def prepare(
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
     direction: str,
+    bidirectional: bool = False,
+    vocabularies: Vocabularies | None = None,
     folder: Path,
     progress: Progress = lambda what, done, total: None,
     hub_cache: Path | None = None,
@@ -46,6 +48,8 @@ def prepare(
 
     Args:
         direction: "en-de" or "de-en".
+        bidirectional: whether each training pair stands there both ways.
+        vocabularies: for source and target, instead of those that `tokenizer` would learn.
         folder: the data root; the result lies in its `prepared/<corpus>-<digest>/`.
         progress: called as (what, done, total or None).
         hub_cache: the hub client's cache folder; None is its own default.
@@ -70,6 +74,10 @@ def prepare(
         "cleaning": asdict(cleaning),
         "tokenizer": asdict(tokenizer),
     }
+    if bidirectional:
+        recipe["bidirectional"] = True
+    if vocabularies is not None:
+        recipe["tokenizer"] = {"digests": [one.digest for one in vocabularies]}
     hashes.save()
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
@@ -84,7 +92,16 @@ def prepare(
                 def unchanged() -> bool:
                     return corpora.fingerprint(corpus, hashes) == recipe["inputs"]
 
-                _build(final, splits, recipe | {"digest": digest}, cleaning, tokenizer, progress, unchanged)
+                _build(
+                    final,
+                    splits,
+                    recipe | {"digest": digest},
+                    cleaning,
+                    vocabularies or tokenizer,
+                    bidirectional,
+                    progress,
+                    unchanged,
+                )
     shutil.rmtree(_scratch(final), ignore_errors=True)  # of a process that was stopped in its last moment
     return PreparedData.open(final)
 
@@ -126,7 +143,8 @@ def _build(
     splits: dict[str, Iterable[Pair]],
     recipe: dict[str, Any],
     cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
+    tokenizer: TokenizerConfig | Vocabularies,
+    bidirectional: bool,
     progress: Progress,
     unchanged: Callable[[], bool],
 ) -> None:
@@ -150,6 +168,7 @@ def _build(
             splits,
             cleaning=cleaning,
             tokenizer=tokenizer,
+            bidirectional=bidirectional,
             progress=progress,
         )
         report = cleaning_report(**account, splits=counts)

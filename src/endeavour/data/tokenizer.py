@@ -158,6 +158,9 @@ class Tokenizer:
         path.write_bytes(self._model)
 
 
+Vocabularies = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
+
+
 def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
     """SentencePiece names what fits only inside its message; other failures are passed on as they are."""
     asked = f"tokenizer.vocabulary_size={config.vocabulary_size}"

@@ -35,7 +35,7 @@ def evaluate(config: Config) -> Values:
     others = further_runs(config)
     trained.data_folder = config.data_folder
     config = as_decoded(config, trained)
-    data = prepare(trained)
+    data = prepare(trained, run=folder)
     require_same_data(folder, data)
     return evaluate_splits(config, folder, data, others)
 

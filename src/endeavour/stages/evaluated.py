@@ -16,7 +16,7 @@ from endeavour.data.disk import file_digest
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.errors import UserError
 from endeavour.stages.engines import evaluation_name
-from endeavour.stages.run_folder import named_folders
+from endeavour.stages.run_folder import data_digest, named_folders
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,10 @@ def read_lines(path: Path) -> list[str]:
 
 
 def prepared_of(one: Evaluated, config: Config) -> PreparedData | None:
-    """The prepared data that a run was trained on, where they are at hand: those with its vocabularies.
+    """The prepared data that a run was trained on, where they are at hand; nothing is built.
 
-    Found by content, so that neither the corpus nor the settings of then are needed; nothing is built.
+    Found by content, so that neither the corpus nor the settings of then are needed: by the digest that the run noted,
+    or, of a run of an earlier version, by its vocabularies.
     """
     saved = one.run / "config.yaml"
     ours = {f"{side}.model": one.run / "model" / f"{side}.model" for side in ("source", "target")}
@@ -134,13 +135,17 @@ def prepared_of(one: Evaluated, config: Config) -> PreparedData | None:
     # A joint vocabulary is the same in both directions, the sides are not.
     direction = OmegaConf.select(OmegaConf.load(saved), "direction")
     digests = {name: file_digest(path) for name, path in ours.items()}
+    noted = data_digest(one.run)
     for path in sorted(Path(config.data_folder).glob(f"prepared/[!.]*/{MANIFEST}")):
         try:
             data = PreparedData.open(path.parent)
         except UserError:  # damaged, or of another version: not at hand
             continue
         files = data.manifest["files"]
-        if data.manifest["direction"] == direction and all(
+        if noted is not None:
+            if data.content_digest == noted:
+                return data
+        elif data.manifest["direction"] == direction and all(
             files[name]["sha256"] == digest for name, digest in digests.items()
         ):
             return data

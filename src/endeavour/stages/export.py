@@ -53,7 +53,7 @@ def export(config: Config) -> Path:
     model, tokenizers = load_model(run / "model", torch.device("cpu"))
     if config.format == "huggingface":
         check_huggingface(model.config)
-    data = prepare(trained)
+    data = prepare(trained, run=run)
     require_same_data(run, data)
     folder = export_folder(run, config.format, config.quantization)
     with atomic_folder(folder) as partial:

@@ -8,15 +8,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from endeavour.config import Config
 from endeavour.data.prepare import prepare as prepare_data
 from endeavour.data.prepared import PreparedData
+from endeavour.stages.pretrained import vocabularies
 
 
-def prepare(config: Config, console: Console | None = None) -> PreparedData:
+def prepare(config: Config, console: Console | None = None, *, run: Path | None = None) -> PreparedData:
     """Builds the prepared data of `config`, unless it is there, verifies it, and says where it lies.
+
+    Args:
+        run: the folder of the run that was trained on them, if there is one.
 
     Raises:
         UserError: the corpus or a setting is wrong, or the data was altered since it was prepared.
     """
     console = console or Console(stderr=True)
+    given = vocabularies(config, run)
     with progress_bar(console) as progress:
         tasks: dict[str, TaskID] = {}
 
@@ -34,6 +39,8 @@ def prepare(config: Config, console: Console | None = None) -> PreparedData:
             cleaning=config.cleaning,
             tokenizer=config.tokenizer,
             direction=config.direction,
+            bidirectional=config.bidirectional,
+            vocabularies=given,
             folder=Path(config.data_folder),
             progress=show,
         )

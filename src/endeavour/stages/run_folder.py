@@ -134,14 +134,19 @@ def _within(key: str, other: str) -> bool:
     return key == other or key.startswith(other + ".")
 
 
+def data_digest(folder: Path) -> str | None:
+    """The digest of the prepared data that the finished run in `folder` noted; None of runs of earlier versions."""
+    path = folder / "summary.json"
+    return json.loads(path.read_text("utf-8")).get("data_digest") if path.is_file() else None
+
+
 def require_same_data(folder: Path, data: PreparedData) -> None:
     """Raises `UserError` where the corpus is no longer what the finished run in `folder` was trained on.
 
     Prepared anew it would have other test sentences, perhaps some that the run was trained on. Runs of earlier
     versions did not note their data and are taken on trust.
     """
-    path = folder / "summary.json"
-    noted = json.loads(path.read_text("utf-8")).get("data_digest") if path.is_file() else None
+    noted = data_digest(folder)
     if noted is not None and noted != data.content_digest:
         raise UserError(
             f"{folder} was trained on other data: the corpus has changed since; restore its files, or train anew "

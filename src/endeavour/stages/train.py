@@ -22,6 +22,7 @@ from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
+from endeavour.stages.pretrained import begin_with_its_weights, with_its_vocabulary
 from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
@@ -49,6 +50,7 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
             f"decoding.engine={config.decoding.engine} needs an export, and so a trained run: train without it first"
         )
     refuse_ensemble(config, "each run trains its own model, with a seed=… of its own")
+    config = with_its_vocabulary(config)
     device = choose_device(config.device)
     if launched():
         check_local_rank(device)
@@ -86,6 +88,8 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     model, optimizer = fresh_model(config, data, device)
     checkpoints = open_checkpoints(config, folder, data)
     state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
+    if (pretrained := begin_with_its_weights(config, model, state)) is not None:
+        notes.append(f"begins with the weights of {pretrained}")
     _check_data(state, data, folder)
     _check_start(state, together, folder)
     log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
@@ -142,6 +146,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         "updates": state.update,
         "minutes": round(state.seconds / 60, 2),
         "data_digest": state.data_digest,
+        "pretrained_digest": state.pretrained_digest,
         "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
         "test": scores,
     }

@@ -43,6 +43,7 @@ class TrainState:
         validations_without_gain: since the metric last improved.
         tracking_id: of the W&B run.
         data_digest: of the prepared data that the run is trained on.
+        pretrained_digest: of the weights that the run began with; empty if it began from nothing.
         skipped_in_a_row: updates since the last one that was made, left out for gradients that were not finite.
         window: metrics that are summed up and not yet logged.
     """
@@ -56,6 +57,7 @@ class TrainState:
     validations_without_gain: int = 0
     tracking_id: str | None = None
     data_digest: str = ""
+    pretrained_digest: str = ""
     skipped_in_a_row: int = 0
     window: dict[str, Any] = field(default_factory=lambda: {})
 

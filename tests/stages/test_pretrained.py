@@ -1,0 +1,148 @@
+"""Runs that begin with the weights and vocabularies of another: what they take over, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from commands import endeavour, write_splits
+from endeavour.config import load_config
+from endeavour.data.prepared import PreparedData
+from endeavour.stages.evaluated import Evaluated, prepared_of
+
+BASE = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40"]
+BASE += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
+MODEL = ["model.width=16", "model.positions=rotary"]
+OTHER = [
+    (f"the {noun} is {adjective} number {k}", f"die {noun} ist {adjective} Nummer {k}")
+    for noun in ("shop", "lamp", "street", "song")
+    for adjective in ("new", "long", "loud")
+    for k in range(12)
+]
+
+
+@pytest.fixture(scope="module")
+def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runs `base` and `apart` (a vocabulary a side), and a corpus of other text."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    settings = [*parallel_files, *BASE, *MODEL, *places(folder)]
+    assert endeavour("train", *settings, "name=base", "tokenizer.vocabulary_size=310") == 0
+    apart = ["name=apart", "tokenizer.joint=false", "model.tie=none"]
+    assert endeavour("train", *settings, *apart) == 0
+    return folder
+
+
+def places(folder: Path) -> list[str]:
+    return [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
+
+
+@pytest.fixture
+def other(trained: Path, tmp_path: Path) -> list[str]:
+    """Overrides of a run on other text that begins with `base`; its folders are a copy, for this test alone."""
+    shutil.copytree(trained, tmp_path / "copy")
+    splits = {"train": OTHER[:-24], "validation": OTHER[-24:-12], "test": OTHER[-12:]}
+    corpus = write_splits(tmp_path, splits)
+    return [*corpus, *BASE, *places(tmp_path / "copy"), "name=new", "pretrained=base"]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model" / "weights.safetensors")
+
+
+def test_a_run_begins_with_the_weights_and_vocabulary_of_another_and_stands_on_its_own_afterwards(
+    other: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    still = ["training.learning_rate=1e-30", "training.average=none"]  # updates that change nothing
+    assert endeavour("train", *other, *MODEL, "model.dropout=0.3", *still) == 0
+    assert "begins with the weights of" in capsys.readouterr().err
+    base, new = weights(outputs / "base"), weights(outputs / "new")
+    assert all(torch.equal(base[key], new[key]) for key in base)
+    for name in ("source.model", "target.model"):
+        assert (outputs / "new" / "model" / name).read_bytes() == (
+            outputs / "base" / "model" / name
+        ).read_bytes()
+    digests = json.loads((outputs / "base" / "model" / "digests.json").read_text())
+    summary = json.loads((outputs / "new" / "summary.json").read_text())
+    assert summary["pretrained_digest"] == digests["weights.safetensors"]
+    assert "vocabulary_size: 310" in (outputs / "new" / "config.yaml").read_text()  # how base learnt it
+
+    # Found by the same command; and with its origin gone, whatever it was, it is evaluated by name.
+    assert endeavour("train", *other, *MODEL, "model.dropout=0.3", *still) == 0
+    assert "finished" in capsys.readouterr().err
+    shutil.rmtree(outputs / "base")
+    assert endeavour("eval", *places(tmp_path / "copy"), "name=new", "decoding=greedy") == 0
+    assert "note:" not in capsys.readouterr().err
+
+    # Of the data folders with this vocabulary its own one is found.
+    config = load_config(places(tmp_path / "copy"))
+    data = prepared_of(Evaluated("new", outputs / "new", outputs / "new"), config)
+    assert isinstance(data, PreparedData)
+    assert data.lines("test", "source") == [source for source, _ in OTHER[-12:]]
+
+
+def test_training_changes_the_weights_and_a_stopped_run_goes_on_from_its_own(
+    other: list[str], tmp_path: Path
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    settings = [*other, *MODEL, "training.max_epochs=100", "training.schedule=inverse_sqrt"]
+    assert endeavour("train", *settings, "training.max_updates=6", "name=whole") == 0
+    assert endeavour("train", *settings, "training.max_updates=3") == 0
+    # A run that was stopped after update 3 is one that has a checkpoint of it and no end.
+    saved = outputs / "new" / "config.yaml"
+    saved.write_text(saved.read_text().replace("max_updates: 3", "max_updates: 6"))
+    (outputs / "new" / "summary.json").unlink()
+    shutil.rmtree(outputs / "new" / "model")
+    assert endeavour("train", *settings, "training.max_updates=6") == 0
+    base, new, whole = (weights(outputs / name) for name in ("base", "new", "whole"))
+    assert any(not torch.equal(base[key], new[key]) for key in base)
+    assert all(torch.equal(whole[key], new[key]) for key in whole)
+    summaries = [json.loads((outputs / name / "summary.json").read_text()) for name in ("new", "whole")]
+    assert summaries[0]["pretrained_digest"] == summaries[1]["pretrained_digest"] != ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["model.width=32", "model.positions=rotary"], "add model.width=16"),
+        (["model.width=16"], "add model.positions=rotary"),
+        ([*MODEL, "tokenizer=bpe8k"], "brings its own vocabulary (bpe2k): leave out tokenizer=bpe8k"),
+        ([*MODEL, "pretrained=new"], "is the run itself"),
+        ([*MODEL, "pretrained=none"], "finished runs: apart, base"),
+        ([*MODEL, "pretrained='base apart'"], "name one finished run"),
+        (
+            [*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"],
+            "translates en-de and has a vocabulary for each side",
+        ),
+        (
+            [*MODEL, "model.tie=none", "pretrained=apart", "bidirectional=true"],
+            "one vocabulary for both languages",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(
+    other: list[str], tmp_path: Path, asked: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour("train", *other, *asked) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "copy" / "outputs" / "new").exists()
+
+
+def test_an_altered_vocabulary_is_refused(
+    other: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "copy" / "outputs" / "base" / "model" / "source.model"
+    model.write_bytes(model.read_bytes()[:-1] + b"?")
+    assert endeavour("train", *other, *MODEL) == 2
+    assert "source.model: missing or altered" in capsys.readouterr().err
+
+
+def test_a_joint_vocabulary_serves_both_directions_and_both_at_once(other: list[str], tmp_path: Path) -> None:
+    """Pre-training both ways, then training one way: Ding et al. 2021."""
+    assert endeavour("train", *other, *MODEL, "name=both", "bidirectional=true") == 0
+    assert endeavour("train", *other, *MODEL, "pretrained=both", "direction=de-en") == 0
+    outputs = tmp_path / "copy" / "outputs"
+    assert (outputs / "new" / "summary.json").is_file()

@@ -39,6 +39,7 @@ from endeavour.training.tracking import TrackingConfig
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE = {
     "bidirectional": False,
+    "evaluation.files": {},
     "pretrained": None,
     "training.simcut_weight": 0.0,
     "training.subword_noise": 0.0,

@@ -3,6 +3,7 @@
 Knows sentences, scores and the report; not how the model was found or trained.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +24,7 @@ class EvaluationConfig:
     """Values and their meaning: conf/evaluation/default.yaml."""
 
     splits: list[str] | None
+    files: dict[str, list[str]]
     bootstrap_samples: int
     num_pictures: int
     tokenized_bleu: bool
@@ -34,6 +36,9 @@ class EvaluationConfig:
                 f"evaluation.bootstrap_samples={self.bootstrap_samples}: "
                 f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
             )
+        for name in self.files:
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+                raise UserError(f"evaluation.files.{name}: a name consists of letters, digits, '_' and '-'")
         if self.num_pictures < 0:
             raise UserError(f"evaluation.num_pictures={self.num_pictures}: must not be negative")
         if self.tokenized_references is not None and not self.tokenized_bleu:

@@ -42,6 +42,8 @@ from endeavour.training.device import choose_device, keep_memory
 SETTINGS = (
     "seed",
     "direction",
+    "bidirectional",
+    "pretrained",
     "corpus",
     "cleaning",
     "tokenizer",

@@ -1,14 +1,15 @@
-"""The evaluation stage: a run's model on the test splits of its corpus."""
+"""The evaluation stage: a run's model on the test splits of its corpus, or on other files."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from endeavour.config import Config
+from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.evaluate import evaluate_split
@@ -23,10 +24,11 @@ from endeavour.training.checkpoint import file_digest, load_model
 from endeavour.training.device import choose_device
 
 Values = dict[str, dict[str, float]]
+TestSets = dict[str, tuple[list[str], list[str]]]  # name → sources, references
 
 
 def evaluate(config: Config) -> Values:
-    """Translates and scores the test splits of the run that `config` names; see `evaluate_splits`.
+    """Translates and scores the test sets of the run that `config` names; see `evaluate_splits`.
 
     Corpus, tokenizer and direction are those the run was trained with; how it is decoded and scored too, but for
     what the command names.
@@ -34,28 +36,35 @@ def evaluate(config: Config) -> Values:
     folder, trained = find_run(config)
     others = further_runs(config)
     trained.data_folder = config.data_folder
-    config = as_decoded(config, trained)
-    data = prepare(trained, run=folder)
-    require_same_data(folder, data)
+    config = replace(as_decoded(config, trained), direction=trained.direction)
+    data = None
+    if config.evaluation.splits or not config.evaluation.files:  # without them the corpus may be gone
+        data = prepare(trained, run=folder)
+        require_same_data(folder, data)
     return evaluate_splits(config, folder, data, others)
 
 
-def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Sequence[Path] = ()) -> Values:
+def evaluate_splits(
+    config: Config, folder: Path, data: PreparedData | None, others: Sequence[Path] = ()
+) -> Values:
     """Writes `<run>/evaluation/<split>-<decoding>[-<engine>][-with-<runs>]/` for each split; prints the scores.
 
     Args:
         folder: the run's.
+        data: with the splits of its corpus; None where only `evaluation.files` are evaluated.
         others: run folders of models that decode together with the run's own.
 
     Returns:
         Split → metric → value.
     Raises:
-        UserError: an evaluation with other settings of the same `decoding.name` would be lost.
+        UserError: an evaluation with other settings of the same `decoding.name`, or of other text by the same name,
+            would be lost.
     """
-    splits, published = check_splits(config, data)
-    folders = {split: folder / "evaluation" / evaluation_name(config, split, others) for split in splits}
-    for there in folders.values():
+    sets, published = check_splits(config, data)
+    folders = {split: folder / "evaluation" / evaluation_name(config, split, others) for split in sets}
+    for split, there in folders.items():
         _check_same_decoding(there, config)
+        _check_same_references(there, split, sets[split][1])
     console = Console(stderr=True)
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
@@ -64,15 +73,15 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Se
     title = _title(config, others)
     results: dict[str, dict[str, Score]] = {}
     with progress_bar(console) as progress:
-        for split in splits:
+        for split, (sources, references) in sets.items():
             results[split] = evaluate_split(
                 translator,
                 tokenizers,
                 model=model,
                 title=f"{split}, {title}",
-                sources=data.lines(split, "source"),
-                references=data.lines(split, "target"),
-                language=data.manifest["target_language"],
+                sources=sources,
+                references=references,
+                language=_target_language(config),
                 tokenized_references=published,
                 config=config.evaluation,
                 decoding=asdict(config.decoding),
@@ -94,23 +103,60 @@ def evaluate_splits(config: Config, folder: Path, data: PreparedData, others: Se
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 
 
-def check_splits(config: Config, data: PreparedData) -> tuple[list[str], list[str] | None]:
-    """The splits to evaluate, and the lines of `evaluation.tokenized_references`, which are one split's.
+def check_splits(config: Config, data: PreparedData | None) -> tuple[TestSets, list[str] | None]:
+    """What is to be evaluated, and the lines of `evaluation.tokenized_references`, which are one split's.
 
     Raises:
-        UserError: a split is not there, or the file does not belong to it; better known before training than after.
+        UserError: a split or a file is not there, or references do not belong to it; better known before training
+            than after.
     """
-    splits = config.evaluation.splits or data.test_splits
-    references = [data.lines(split, "target") for split in splits]
+    files = config.evaluation.files
+    splits = config.evaluation.splits
+    sets: TestSets = {}
+    if data is not None:
+        if not splits:
+            splits = [] if files else data.test_splits
+        sets = {split: (data.lines(split, "source"), data.lines(split, "target")) for split in splits}
+    for name, paths in files.items():
+        if name in sets:
+            raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
+        sets[name] = _read_files(config, name, paths)
     path = config.evaluation.tokenized_references
     if path is None:
-        return splits, None
-    if len(splits) != 1:
+        return sets, None
+    if len(sets) != 1:
         raise UserError(
             f"evaluation.tokenized_references={path} are the references of one split, and evaluated are "
-            f"{', '.join(splits) or 'none'}: choose one with evaluation.splits=[…]"
+            f"{', '.join(sets) or 'none'}: choose one with evaluation.splits=[…]"
         )
-    return splits, read_tokenized(Path(path), references[0], data.manifest["target_language"])
+    [(_, references)] = sets.values()
+    return sets, read_tokenized(Path(path), references, _target_language(config))
+
+
+def _read_files(config: Config, name: str, paths: list[str]) -> tuple[list[str], list[str]]:
+    """The sources and references of one of `evaluation.files`."""
+    pairs = list(
+        read_pairs([Path(path).expanduser() for path in paths], english_column="en", german_column="de")
+    )
+    if not pairs:
+        raise UserError(f"evaluation.files.{name}: {', '.join(paths) or 'no file'}, and no sentence in it")
+    if any("\n" in text for pair in pairs for text in pair):
+        raise UserError(f"evaluation.files.{name}: a line break inside a sentence; put each on one line")
+    english, german = ([pair[side] for pair in pairs] for side in (0, 1))
+    return (english, german) if config.direction == "en-de" else (german, english)
+
+
+def _target_language(config: Config) -> str:
+    return config.direction.partition("-")[2]
+
+
+def _check_same_references(folder: Path, name: str, references: list[str]) -> None:
+    """Raises `UserError` where an evaluation of other text lies in the folder."""
+    path = folder / "references.txt"
+    if path.is_file() and path.read_bytes() != "".join(f"{line}\n" for line in references).encode():
+        raise UserError(
+            f"{folder} holds an evaluation of other text: choose another name than {name}, or delete that folder"
+        )
 
 
 def _check_same_decoding(folder: Path, config: Config) -> None:

@@ -10,6 +10,7 @@ export/          the model for other programs
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -168,7 +169,7 @@ def as_decoded(config: Config, trained: Config) -> Config:
             continue
         wanted = getattr(config, section)
         named = [argument for argument in typed if argument.startswith(f"{section}.")]
-        keys = {argument.removeprefix(f"{section}.").partition("=")[0] for argument in named}
+        keys = {re.split(r"[.=]", argument.removeprefix(f"{section}."))[0] for argument in named}
         values = {key: getattr(wanted, key) for key in keys}
         config = replace(config, **{section: replace(getattr(trained, section), **values)})
     check_decoding(config)

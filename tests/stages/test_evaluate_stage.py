@@ -1,0 +1,125 @@
+"""A trained run on test sets that are not of its corpus: what is read and written, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from commands import endeavour
+
+FAST = ["decoding=greedy", "decoding.max_length_ratio=1"]
+ENGLISH = ["the old dog", "  A Man, a tree! ", "", "and today"]
+GERMAN = ["der alte Hund", "Ein Mann, ein  Baum!", "leer", "und heute"]
+
+
+@pytest.fixture(scope="module")
+def outputs(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output folder of the runs `forth` and `back`, whose prepared data are gone."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    settings = [
+        *parallel_files,
+        "training=smoke",
+        "tracking=none",
+        "device=cpu",
+        "evaluation.bootstrap_samples=40",
+    ]
+    settings += ["model.width=16", "model.num_heads=2", "model.encoder_layers=1", "model.decoder_layers=1"]
+    settings += [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}", *FAST]
+    assert endeavour("train", *settings, "name=forth") == 0
+    assert endeavour("train", *settings, "name=back", "direction=de-en") == 0
+    shutil.rmtree(folder / "data")
+    return folder / "outputs"
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> list[str]:
+    for language, lines in (("en", ENGLISH), ("de", GERMAN)):
+        (tmp_path / f"news.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return [f"data_folder={tmp_path}", f"+evaluation.files.news=[{tmp_path}/news.en,{tmp_path}/news.de]"]
+
+
+@pytest.mark.parametrize(("run", "source", "target"), [("forth", ENGLISH, GERMAN), ("back", GERMAN, ENGLISH)])
+def test_other_files_are_translated_and_scored_untouched_without_the_corpus(
+    outputs: Path, news: list[str], run: str, source: list[str], target: list[str], tmp_path: Path
+) -> None:
+    asked = [f"output_folder={outputs}", f"name={run}"]
+    assert endeavour("eval", *asked, *news) == 0
+    assert not list(tmp_path.glob("prepared/*"))
+    folder = outputs / run / "evaluation" / "news-greedy"
+    for name, lines in (("sources", source), ("references", target)):
+        assert (folder / f"{name}.txt").read_text("utf-8").split("\n") == [*lines, ""]
+    file, output = tmp_path / "input", tmp_path / "output"
+    file.write_text("\n".join(source) + "\n", "utf-8")
+    assert endeavour("translate", *asked, f"input={file}", f"output={output}") == 0
+    assert (folder / "hypotheses.txt").read_bytes() == output.read_bytes()
+    assert json.loads((folder / "scores.json").read_text("utf-8"))["sentences"] == len(source)
+
+
+def test_one_file_of_records_and_splits_of_the_corpus_beside_it(
+    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "set.tsv").write_text("de\ten\nHund\tdog\nBaum\ttree\n", "utf-8")
+    asked = [f"output_folder={outputs}", f"data_folder={tmp_path}", "name=forth", "decoding.name=beside"]
+    asked += [f"+evaluation.files.set=[{tmp_path}/set.tsv]", "evaluation.splits=[validation]"]
+    assert endeavour("eval", *asked) == 0
+    written = sorted(path.name for path in (outputs / "forth" / "evaluation").glob("*-beside"))
+    assert written == ["set-beside", "validation-beside"]
+    assert (outputs / "forth" / "evaluation" / "set-beside" / "sources.txt").read_text() == "dog\ntree\n"
+    capsys.readouterr()
+    clash = [
+        f"+evaluation.files.validation=[{tmp_path}/set.tsv]",
+        *asked[:4],
+        "evaluation.splits=[validation]",
+    ]
+    assert endeavour("eval", *clash) == 2
+    assert "the corpus has a split of this name" in capsys.readouterr().err
+
+
+def test_other_text_by_the_same_name_does_not_replace_an_evaluation(
+    outputs: Path, news: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["eval", f"output_folder={outputs}", "name=forth", "decoding.name=kept", *news]
+    assert endeavour(*asked) == 0
+    scores = outputs / "forth" / "evaluation" / "news-kept" / "scores.json"
+    before = scores.read_bytes()
+    assert endeavour(*asked) == 0  # the same again is no loss
+    (tmp_path / "news.de").write_text("\n".join(GERMAN).upper() + "\n", "utf-8")
+    capsys.readouterr()
+    assert endeavour(*asked) == 2
+    assert "other text: choose another name than news" in capsys.readouterr().err
+    assert scores.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ("+evaluation.files.news=[missing.en,missing.de]", "missing.en: no such file"),
+        ("+evaluation.files.news=[]", "no file"),
+        ("evaluation.files={a/b:[x.tsv]}", "a name consists of letters"),
+        ("+evaluation.files.news=[empty.tsv]", "no sentence in it"),
+        ("+evaluation.files.news=[broken.jsonl]", "a line break inside a sentence"),
+    ],
+)
+def test_what_is_no_test_set(
+    outputs: Path,
+    files: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty.tsv").write_text("en\tde\n", "utf-8")
+    (tmp_path / "broken.jsonl").write_text(json.dumps({"en": "a\nb", "de": "c"}) + "\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert endeavour("eval", f"output_folder={outputs}", "name=forth", files) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_training_knows_beforehand_that_a_file_is_missing(
+    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*parallel_files, *folders, "+evaluation.files.news=[missing.en,missing.de]"]
+    assert endeavour("train", *asked) == 2
+    assert "missing.en: no such file" in capsys.readouterr().err
+    assert not (tmp_path / "outputs" / "files-tiny-1").exists()

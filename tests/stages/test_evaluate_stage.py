@@ -96,7 +96,7 @@ def test_other_text_by_the_same_name_does_not_replace_an_evaluation(
     [
         ("+evaluation.files.news=[missing.en,missing.de]", "missing.en: no such file"),
         ("+evaluation.files.news=[]", "no file"),
-        ("evaluation.files={a/b:[x.tsv]}", "a name consists of letters"),
+        ("++evaluation.files={a/b:[x.tsv]}", "a name consists of letters"),
         ("+evaluation.files.news=[empty.tsv]", "no sentence in it"),
         ("+evaluation.files.news=[broken.jsonl]", "a line break inside a sentence"),
     ],

@@ -39,10 +39,12 @@ from endeavour.training.tracking import TrackingConfig
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE = {
     "bidirectional": False,
+    "decoding.sampling": None,
     "evaluation.files": {},
     "pretrained": None,
     "training.simcut_weight": 0.0,
     "training.subword_noise": 0.0,
+    "validation_decoding.sampling": None,
 }
 
 # What may differ between two commands that mean the same run: where it runs, what is shown of it, and
@@ -175,6 +177,8 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
     if config.validation_decoding.utility is not None:
         raise UserError("validation_decoding.utility: a model in training decodes by beam search alone")
+    if config.validation_decoding.sampling is not None:
+        raise UserError("validation_decoding.sampling: a model in training decodes by beam search alone")
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"

@@ -78,6 +78,7 @@ def decoding() -> DecodingConfig:
         max_length_ratio=1.5,
         max_length_offset=6,
         num_hypotheses=3,
+        sampling=None,
         utility=None,
         tokens_per_batch=64,
     )

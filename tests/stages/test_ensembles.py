@@ -148,6 +148,23 @@ def test_translate_with_an_ensemble_and_a_utility(
         assert capsys.readouterr().out == "".join(f"{line}\n" for line in direct)
 
 
+def test_translations_are_drawn_by_seed(settings: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["translate", *settings, "name=a", "ensemble=b", "text=the dog sees a tree"]
+    asked += ["decoding=sample", "decoding.num_hypotheses=5", *QUICK[1:]]
+
+    def drawn(*more: str) -> list[str]:
+        capsys.readouterr()
+        assert endeavour(*asked, *more) == 0
+        return capsys.readouterr().out.splitlines()
+
+    first = drawn()
+    assert len({line.split("\t")[2] for line in first}) > 1
+    assert drawn() == first
+    assert drawn("decoding.sampling.seed=2") != first
+    assert drawn("decoding.sampling.top_k=1") == [drawn("decoding.sampling.top_k=1")[0]] * 5
+    assert len(drawn("decoding.utility=chrf")) == 1
+
+
 def test_an_evaluation_by_least_risk_says_how_it_was_made_is_the_same_again_and_is_not_lost_to_another(
     settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

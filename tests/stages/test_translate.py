@@ -134,6 +134,14 @@ def test_candidates_count_by_their_scores() -> None:
         assert all(0 < translation.score <= 100 for translation in ranked)
 
 
+def test_what_was_drawn_counts_as_often_as_it_was_drawn_whatever_its_score() -> None:
+    found = {**FOUND, PROBABLE: -0.01, LIKE: -9.0}  # searched for, the probable one wins
+    decoding = load_config(["decoding=sample", "decoding.num_hypotheses=4", "decoding.utility=chrf"]).decoding
+    chooser = Translator(Repeating(found), (TOKENIZER, TOKENIZER), decoding=decoding)
+    (ranked,) = chooser.translate_n_best(["Ja!"])
+    assert ranked[0].text == LIKE
+
+
 def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

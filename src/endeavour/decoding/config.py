@@ -13,6 +13,27 @@ LARGEST_PENALTY = (
 
 
 @dataclass(kw_only=True)
+class SamplingConfig:
+    """Values and their meaning: conf/decoding/sample.yaml."""
+
+    temperature: float
+    top_k: int | None
+    epsilon: float
+    seed: int
+
+    def check(self) -> None:
+        """Raises UserError, naming the key, for values that describe no distribution."""
+        if not 0 < self.temperature < math.inf:
+            raise UserError(f"decoding.sampling.temperature={self.temperature}: must be above 0")
+        if self.top_k is not None and self.top_k < 1:
+            raise UserError(f"decoding.sampling.top_k={self.top_k}: must be at least 1, or null")
+        if not 0 <= self.epsilon < 1:
+            raise UserError(f"decoding.sampling.epsilon={self.epsilon}: must be from 0 to below 1")
+        if not 0 <= self.seed < 2**63:
+            raise UserError(f"decoding.sampling.seed={self.seed}: must not be negative")
+
+
+@dataclass(kw_only=True)
 class DecodingConfig:
     """Values and their meaning: conf/decoding/*.yaml."""
 
@@ -23,6 +44,7 @@ class DecodingConfig:
     max_length_ratio: float
     max_length_offset: int
     num_hypotheses: int
+    sampling: SamplingConfig | None
     utility: str | None
     tokens_per_batch: int
 
@@ -40,6 +62,8 @@ class DecodingConfig:
             self.max_length_offset,
             self.num_hypotheses,
         )
+        if self.sampling is not None:
+            self._check_sampling(self.sampling)
         if self.utility is not None and self.num_hypotheses < 2:
             raise UserError(
                 f"decoding.utility={self.utility} chooses among decoding.num_hypotheses={self.num_hypotheses}: "
@@ -47,6 +71,16 @@ class DecodingConfig:
             )
         if self.tokens_per_batch < 1:
             raise UserError(f"decoding.tokens_per_batch={self.tokens_per_batch}: must be at least 1")
+
+    def _check_sampling(self, sampling: SamplingConfig) -> None:
+        sampling.check()
+        if self.engine != "pytorch":
+            raise UserError(f"decoding.sampling needs decoding.engine=pytorch: {self.engine} searches")
+        if self.beam_size != self.num_hypotheses:
+            raise UserError(
+                f"decoding.beam_size={self.beam_size}: sampling searches nothing, "
+                f"ask for decoding.num_hypotheses={self.beam_size} instead"
+            )
 
 
 def check_search(

@@ -19,6 +19,7 @@ from endeavour.decoding.beam_search import Hypothesis, beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.sampling import sample
 from endeavour.evaluation.minimum_bayes_risk import most_useful
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
@@ -46,7 +47,7 @@ class Translation(NamedTuple):
 
 
 class PyTorchEngine:
-    """A `decoding.engine.Engine` over our own model, or several of them, by beam search.
+    """A `decoding.engine.Engine` over our own model, or several of them, by beam search or by sampling.
 
     Args:
         model: in evaluation mode or not; it is switched during a call and back after it.
@@ -56,6 +57,9 @@ class PyTorchEngine:
     def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig) -> None:
         self.model = model
         self.decoding = decoding
+        self._generator = torch.Generator(next(model.parameters()).device)
+        if decoding.sampling is not None:
+            self._generator.manual_seed(decoding.sampling.seed)
 
     @property
     def longest(self) -> int | None:
@@ -80,6 +84,17 @@ class PyTorchEngine:
     def _found(self, source: Tensor) -> list[list[Hypothesis]]:
         """Of one batch, ids (batch, source)."""
         settings = self.decoding
+        if settings.sampling is not None:
+            return sample(
+                self.model,
+                source,
+                num_hypotheses=settings.num_hypotheses,
+                sampling=settings.sampling,
+                generator=self._generator,
+                length_penalty=settings.length_penalty,
+                max_length_ratio=settings.max_length_ratio,
+                max_length_offset=settings.max_length_offset,
+            )
         return beam_search(
             self.model,
             source,
@@ -119,6 +134,8 @@ class Translator:
         self.in_parts = 0
         self._engine = engine
         self._utility = None if decoding is None else decoding.utility
+        # What was drawn by its probability counts once each time; what was searched for counts by its score.
+        self._sharpness = SHARPNESS if decoding is None or decoding.sampling is None else 0.0
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
@@ -176,7 +193,7 @@ class Translator:
         texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
         if self._utility is not None:
             best = max(hypothesis.score for hypothesis in hypotheses)
-            weights = [math.exp(SHARPNESS * (hypothesis.score - best)) for hypothesis in hypotheses]
+            weights = [math.exp(self._sharpness * (hypothesis.score - best)) for hypothesis in hypotheses]
             return [Translation(*row) for row in most_useful(texts, weights, self._utility)]
         return [
             Translation(text, hypothesis.score) for text, hypothesis in zip(texts, hypotheses, strict=True)

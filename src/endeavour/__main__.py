@@ -12,7 +12,7 @@ endeavour STAGE [key=value …]
 
   prepare    obtain a corpus, clean it, learn the vocabulary, encode it
   train      prepare, train and evaluate a model; goes on where it was stopped
-  evaluate   score a trained model on the test splits (also: eval)
+  evaluate   score a trained model on the test splits, or on other files (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
   compare    runs="a b": which run is better, tested for significance, and where; sick outputs
   export     write a trained model for CTranslate2 or Hugging Face: format=…, quantization=…

@@ -36,11 +36,16 @@ from endeavour.redaction import secret_in
 from endeavour.training.loop import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
 
+# Keys with names of the user's own below them.
+OPEN_ENDED = ("corpus.splits.", "evaluation.files.")
+
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE = {
     "bidirectional": False,
     "decoding.sampling": None,
+    "evaluation.english_column": "en",
     "evaluation.files": {},
+    "evaluation.german_column": "de",
     "pretrained": None,
     "training.simcut_weight": 0.0,
     "training.subword_noise": 0.0,
@@ -151,8 +156,7 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
     _check_choice("direction", config.direction, DIRECTIONS)
     _check_choice("format", config.format, FORMATS)
     _check_choice("quantization", config.quantization, QUANTIZATIONS)
-    if not config.name or Path(config.name).is_absolute() or ".." in Path(config.name).parts:
-        raise UserError(f"name={config.name!r} must name a folder below output_folder")
+    _run_name("name", config.name, "")
     if config.seed < 0:
         raise UserError(f"seed={config.seed}: must not be negative")
     corpus.check(config.corpus)
@@ -183,11 +187,23 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
         )
+    if config.pretrained is not None:
+        config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
     if config.bidirectional and config.pretrained is None and not config.tokenizer.joint:
         raise UserError("bidirectional=true needs one vocabulary for both languages: tokenizer.joint=true")
     if decoding_known:
         check_decoding(config)
     return config
+
+
+def _run_name(key: str, name: str, output_folder: str) -> str:
+    """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
+    path = Path(name)
+    if output_folder and path.is_relative_to(output_folder):
+        path = path.relative_to(output_folder)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise UserError(f"{key}={name!r} must name a folder below output_folder")
+    return str(path)
 
 
 def check_decoding(config: Config) -> None:
@@ -249,6 +265,8 @@ def _one_line(error: Exception) -> str:
     key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
     noise = ("full_key:", "object_type", "reference_type", "To append", "Config search path", "provider=")
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
+    if key and key.startswith(OPEN_ENDED) and "not in struct" in str(error) + str(cause):
+        kept = [f"a new name needs a + before it: +{key}=[…]"]
     text = "; ".join(dict.fromkeys(kept))
     return text if not key or key in text else f"{key}: {text}"
 
@@ -314,8 +332,6 @@ def differing_keys(ours: Config, saved: Config) -> list[str]:
     """The keys, as `key: saved → ours`, in which two configs mean different runs."""
     new, old = _flat(to_dict(ours)), _flat(to_dict(saved))
     ignored = (*NOT_PART_OF_A_RUN, *UNREAD[ours.training.average])
-    if ours.pretrained is not None:  # which brings its vocabularies
-        ignored += ("tokenizer",)
     return [
         f"{key}: {old.get(key)} → {new.get(key)}"
         for key in sorted(new.keys() | old.keys())

@@ -84,10 +84,15 @@ def test_other_text_by_the_same_name_does_not_replace_an_evaluation(
     scores = outputs / "forth" / "evaluation" / "news-kept" / "scores.json"
     before = scores.read_bytes()
     assert endeavour(*asked) == 0  # the same again is no loss
-    (tmp_path / "news.de").write_text("\n".join(GERMAN).upper() + "\n", "utf-8")
-    capsys.readouterr()
-    assert endeavour(*asked) == 2
-    assert "other text: choose another name than news" in capsys.readouterr().err
+    for language, column in (("de", "references"), ("en", "sources")):
+        file = tmp_path / f"news.{language}"
+        lines = file.read_bytes()
+        file.write_bytes(lines.upper())
+        capsys.readouterr()
+        assert endeavour(*asked) == 2
+        refusal = f"an evaluation of other {column}: delete it, or choose another name than news"
+        assert refusal in capsys.readouterr().err
+        file.write_bytes(lines)
     assert scores.read_bytes() == before
 
 
@@ -96,6 +101,7 @@ def test_other_text_by_the_same_name_does_not_replace_an_evaluation(
     [
         ("+evaluation.files.news=[missing.en,missing.de]", "missing.en: no such file"),
         ("+evaluation.files.news=[]", "no file"),
+        ("evaluation.files.news=[a.en,a.de]", "a new name needs a + before it: +evaluation.files.news=[…]"),
         ("++evaluation.files={a/b:[x.tsv]}", "a name consists of letters"),
         ("+evaluation.files.news=[empty.tsv]", "no sentence in it"),
         ("+evaluation.files.news=[broken.jsonl]", "a line break inside a sentence"),
@@ -114,6 +120,42 @@ def test_what_is_no_test_set(
     monkeypatch.chdir(tmp_path)
     assert endeavour("eval", f"output_folder={outputs}", "name=forth", files) == 2
     assert message in capsys.readouterr().err
+
+
+def test_files_given_to_a_training_are_scored_after_its_own_test_set_and_not_for_ever(
+    parallel_files: list[str],
+    folders: list[str],
+    news: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = tmp_path / "outputs" / "files-tiny-1"
+    assert endeavour("train", *parallel_files, *folders, *FAST, news[1], "evaluation.splits=[test]") == 0
+    assert list(json.loads((run / "summary.json").read_text())["test"]) == ["test", "news"]
+    (tmp_path / "news.en").unlink()
+    assert endeavour("eval", *folders[:2], "name=files-tiny-1", "decoding=beam", "decoding.beam_size=2") == 0
+    assert sorted(path.name for path in (run / "evaluation").iterdir()) == [
+        "news-greedy",
+        "test-beam",
+        "test-greedy",
+    ]
+
+    # The splits that it was trained to evaluate are not asked for with other files, which need no corpus.
+    shutil.rmtree(tmp_path / "data")
+    (tmp_path / "set.tsv").write_text("en\tde\ndog\tHund\n", "utf-8")
+    other = f"+evaluation.files.set=[{tmp_path}/set.tsv]"
+    assert endeavour("eval", *folders[:2], "name=files-tiny-1", other) == 0
+    assert not (tmp_path / "data").exists()
+
+    # A comparison takes the test set of the corpus first, and says how a run is scored on another.
+    shutil.copytree(run, tmp_path / "outputs" / "copy")
+    shutil.rmtree(tmp_path / "outputs" / "copy" / "evaluation" / "set-greedy")
+    capsys.readouterr()
+    compare = ["compare", *folders[:2], "runs=files-tiny-1 copy", "decoding=greedy"]
+    assert endeavour(*compare, "compare.randomization_trials=9") == 0
+    assert [path.name for path in (tmp_path / "outputs" / "comparisons").glob("*/*")] == ["test-greedy"]
+    assert endeavour(*compare, "split=set") == 2
+    assert "'+evaluation.files.set=[FILE,FILE]'" in capsys.readouterr().err
 
 
 def test_a_training_knows_beforehand_that_a_file_is_missing(

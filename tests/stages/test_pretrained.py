@@ -70,11 +70,18 @@ def test_a_run_begins_with_the_weights_and_vocabulary_of_another_and_stands_on_i
     assert summary["pretrained_digest"] == digests["weights.safetensors"]
     assert "vocabulary_size: 310" in (outputs / "new" / "config.yaml").read_text()  # how base learnt it
 
-    # Found by the same command; and with its origin gone, whatever it was, it is evaluated by name.
+    # What it began with is measured, and nothing changed since.
+    log = [json.loads(line) for line in (outputs / "new" / "log.jsonl").read_text().splitlines()]
+    losses = {line["update"]: line["loss"] for line in log if line["kind"] == "validation"}
+    assert next(iter(losses)) == 0
+    assert len(losses) > 1
+    assert set(losses.values()) == {losses[0]}
+
+    # With its origin gone the same command finds it, and it is evaluated.
+    shutil.rmtree(outputs / "base")
     assert endeavour("train", *other, *MODEL, "model.dropout=0.3", *still) == 0
     assert "finished" in capsys.readouterr().err
-    shutil.rmtree(outputs / "base")
-    assert endeavour("eval", *places(tmp_path / "copy"), "name=new", "decoding=greedy") == 0
+    assert endeavour("eval", *other, *MODEL, "model.dropout=0.3", *still, "decoding=greedy") == 0
     assert "note:" not in capsys.readouterr().err
 
     # Of the data folders with this vocabulary its own one is found.
@@ -84,8 +91,9 @@ def test_a_run_begins_with_the_weights_and_vocabulary_of_another_and_stands_on_i
     assert data.lines("test", "source") == [source for source, _ in OTHER[-12:]]
 
 
-def test_training_changes_the_weights_and_a_stopped_run_goes_on_from_its_own(
-    other: list[str], tmp_path: Path
+@pytest.mark.parametrize("base", ["gone", "another model", "another vocabulary"])
+def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
+    other: list[str], parallel_files: list[str], base: str, tmp_path: Path
 ) -> None:
     outputs = tmp_path / "copy" / "outputs"
     settings = [*other, *MODEL, "training.max_epochs=100", "training.schedule=inverse_sqrt"]
@@ -96,9 +104,15 @@ def test_training_changes_the_weights_and_a_stopped_run_goes_on_from_its_own(
     saved.write_text(saved.read_text().replace("max_updates: 3", "max_updates: 6"))
     (outputs / "new" / "summary.json").unlink()
     shutil.rmtree(outputs / "new" / "model")
+    began = weights(outputs / "base")
+    shutil.rmtree(outputs / "base")
+    if base != "gone":
+        changes = ["model.width=32"] if base == "another model" else ["tokenizer.vocabulary_size=305"]
+        again = [*parallel_files, *BASE, *MODEL, *places(tmp_path / "copy"), "name=base"]
+        assert endeavour("train", *again, *changes) == 0
     assert endeavour("train", *settings, "training.max_updates=6") == 0
-    base, new, whole = (weights(outputs / name) for name in ("base", "new", "whole"))
-    assert any(not torch.equal(base[key], new[key]) for key in base)
+    new, whole = (weights(outputs / name) for name in ("new", "whole"))
+    assert any(not torch.equal(began[key], new[key]) for key in new)
     assert all(torch.equal(whole[key], new[key]) for key in whole)
     summaries = [json.loads((outputs / name / "summary.json").read_text()) for name in ("new", "whole")]
     assert summaries[0]["pretrained_digest"] == summaries[1]["pretrained_digest"] != ""
@@ -112,7 +126,8 @@ def test_training_changes_the_weights_and_a_stopped_run_goes_on_from_its_own(
         ([*MODEL, "tokenizer=bpe8k"], "brings its own vocabulary (bpe2k): leave out tokenizer=bpe8k"),
         ([*MODEL, "pretrained=new"], "is the run itself"),
         ([*MODEL, "pretrained=none"], "finished runs: apart, base"),
-        ([*MODEL, "pretrained='base apart'"], "name one finished run"),
+        ([*MODEL, "pretrained=base apart"], "base apart holds no trained model"),
+        ([*MODEL, "pretrained=../base"], "must name a folder below output_folder"),
         (
             [*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"],
             "translates en-de and has a vocabulary for each side",
@@ -131,6 +146,46 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(
     assert not (tmp_path / "copy" / "outputs" / "new").exists()
 
 
+def test_a_run_inside_the_new_one_would_go_with_it(
+    other: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = tmp_path / "copy" / "outputs" / "apart" / "base"
+    shutil.copytree(tmp_path / "copy" / "outputs" / "base", inner)
+    asked = ["name=apart", "pretrained=apart/base", "training.restart=true"]
+    assert endeavour("train", *other, *MODEL, *asked) == 2
+    assert "is the run itself, or in it" in capsys.readouterr().err
+    assert inner.is_dir()
+
+
+def test_a_name_is_one_however_it_is_written(other: list[str], tmp_path: Path) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    (outputs / "my runs").mkdir()
+    (outputs / "base").rename(outputs / "my runs" / "a base")
+    settings = [*other, *MODEL]
+    assert endeavour("train", *settings, "pretrained=my runs/a base") == 0
+    written = (outputs / "new" / "run.json").read_text()
+    assert (
+        endeavour("train", *settings, f"pretrained={outputs}/my runs/a base") == 0
+    )  # the same run, so nothing to do
+    assert (outputs / "new" / "run.json").read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["prepare", "pretrained=base", "tokenizer=bpe8k"], "brings its own vocabulary"),
+        (["prepare", "pretrained=apart", "direction=de-en"], "has a vocabulary for each side"),
+        (["bench"], "leave out pretrained"),
+    ],
+)
+def test_other_stages_are_as_strict(
+    other: list[str], asked: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage, *more = asked
+    assert endeavour(stage, *other, *more) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_an_altered_vocabulary_is_refused(
     other: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,4 +200,14 @@ def test_a_joint_vocabulary_serves_both_directions_and_both_at_once(other: list[
     assert endeavour("train", *other, *MODEL, "name=both", "bidirectional=true") == 0
     assert endeavour("train", *other, *MODEL, "pretrained=both", "direction=de-en") == 0
     outputs = tmp_path / "copy" / "outputs"
-    assert (outputs / "new" / "summary.json").is_file()
+    summary = json.loads((outputs / "new" / "summary.json").read_text())
+    digests = json.loads((outputs / "both" / "model" / "digests.json").read_text())
+    assert summary["pretrained_digest"] == digests["weights.safetensors"]
+    pairs = {}
+    for name in ("both", "new"):
+        data = prepared_of(
+            Evaluated(name, outputs / name, outputs / name), load_config(places(tmp_path / "copy"))
+        )
+        assert data is not None
+        pairs[name] = data.splits["train"]["pairs"]
+    assert pairs["both"] == 2 * pairs["new"]

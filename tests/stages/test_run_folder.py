@@ -96,9 +96,7 @@ def test_what_a_trained_run_cannot_have_any_more_is_refused_by_name(
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys, "argv", ["endeavour eval", *common, typed])
     key = typed.lstrip("+").partition("=")[0]
-    with pytest.raises(
-        UserError, match=rf"run was trained with other settings \({key}.*translate input=FILE"
-    ):
+    with pytest.raises(UserError, match=rf"run was trained with other settings \({key}.*evaluation\.files"):
         find_run(load_config([*common, typed.replace("+", "++")]))
 
 

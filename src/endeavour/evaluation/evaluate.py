@@ -25,6 +25,8 @@ class EvaluationConfig:
 
     splits: list[str] | None
     files: dict[str, list[str]]
+    english_column: str
+    german_column: str
     bootstrap_samples: int
     num_pictures: int
     tokenized_bleu: bool

@@ -42,8 +42,6 @@ from endeavour.training.device import choose_device, keep_memory
 SETTINGS = (
     "seed",
     "direction",
-    "bidirectional",
-    "pretrained",
     "corpus",
     "cleaning",
     "tokenizer",
@@ -66,6 +64,10 @@ def bench(config: Config) -> dict[str, Any]:
     Raises:
         UserError: a batch is too small for the corpus, or a size or width describes no model.
     """
+    if config.pretrained is not None or config.bidirectional:
+        raise UserError(
+            "bench measures models that begin from nothing: leave out pretrained and bidirectional"
+        )
     console = Console(stderr=True)
     device = choose_device(config.device)
     data = prepare(config)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import sys
 from dataclasses import asdict
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,11 @@ def _training_text(one: Evaluated, config: Config) -> TrainingText | None:
     from endeavour.data.tables import read_tables
 
     training = TrainingText()
-    for pairs in read_tables(data.folder / "text" / "train"):
-        training.add(pairs)
+    every = (
+        2 if data.manifest.get("bidirectional") else 1
+    )  # there each pair is followed by itself turned round
+    pairs = chain.from_iterable(read_tables(data.folder / "text" / "train"))
+    training.add(islice(pairs, 0, None, every))
     return training
 
 
@@ -115,7 +119,7 @@ def _training_note(one: Evaluated, training: TrainingText | None) -> str:
     if training is None:
         return (
             f"The prepared data of {one.name} are not at hand, so there are no figures by word frequency and "
-            "none of unseen characters; `endeavour prepare` with the run's settings makes them."
+            "none of unseen characters; `endeavour eval name={one.name}` makes them."
         )
     return f"Word frequencies are those in the training text of {one.name}, cased."
 

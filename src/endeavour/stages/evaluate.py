@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from endeavour.config import Config
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -19,7 +20,7 @@ from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import as_decoded, find_run, require_same_data
+from endeavour.stages.run_folder import as_decoded, find_run, require_same_data, summary_of
 from endeavour.training.checkpoint import file_digest, load_model
 from endeavour.training.device import choose_device
 
@@ -38,14 +39,18 @@ def evaluate(config: Config) -> Values:
     trained.data_folder = config.data_folder
     config = replace(as_decoded(config, trained), direction=trained.direction)
     data = None
-    if config.evaluation.splits or not config.evaluation.files:  # without them the corpus may be gone
+    if config.evaluation.splits != []:  # for other files alone the corpus may be gone
         data = prepare(trained, run=folder)
         require_same_data(folder, data)
-    return evaluate_splits(config, folder, data, others)
+    return evaluate_splits(config, folder, data, others, splits_of(folder, trained))
 
 
 def evaluate_splits(
-    config: Config, folder: Path, data: PreparedData | None, others: Sequence[Path] = ()
+    config: Config,
+    folder: Path,
+    data: PreparedData | None,
+    others: Sequence[Path] = (),
+    reserved: Sequence[str] = (),
 ) -> Values:
     """Writes `<run>/evaluation/<split>-<decoding>[-<engine>][-with-<runs>]/` for each split; prints the scores.
 
@@ -53,6 +58,7 @@ def evaluate_splits(
         folder: the run's.
         data: with the splits of its corpus; None where only `evaluation.files` are evaluated.
         others: run folders of models that decode together with the run's own.
+        reserved: see `check_splits`.
 
     Returns:
         Split → metric → value.
@@ -60,11 +66,11 @@ def evaluate_splits(
         UserError: an evaluation with other settings of the same `decoding.name`, or of other text by the same name,
             would be lost.
     """
-    sets, published = check_splits(config, data)
+    sets, published = check_splits(config, data, reserved)
     folders = {split: folder / "evaluation" / evaluation_name(config, split, others) for split in sets}
     for split, there in folders.items():
         _check_same_decoding(there, config)
-        _check_same_references(there, split, sets[split][1])
+        _check_same_text(there, split, sets[split])
     console = Console(stderr=True)
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
@@ -103,22 +109,25 @@ def evaluate_splits(
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 
 
-def check_splits(config: Config, data: PreparedData | None) -> tuple[TestSets, list[str] | None]:
+def check_splits(
+    config: Config, data: PreparedData | None, reserved: Sequence[str]
+) -> tuple[TestSets, list[str] | None]:
     """What is to be evaluated, and the lines of `evaluation.tokenized_references`, which are one split's.
+
+    Args:
+        data: None where only `evaluation.files` are wanted.
+        reserved: names that these must not have, for they are those of the corpus' splits.
 
     Raises:
         UserError: a split or a file is not there, or references do not belong to it; better known before training
             than after.
     """
-    files = config.evaluation.files
-    splits = config.evaluation.splits
     sets: TestSets = {}
     if data is not None:
-        if not splits:
-            splits = [] if files else data.test_splits
+        splits = data.test_splits if config.evaluation.splits is None else config.evaluation.splits
         sets = {split: (data.lines(split, "source"), data.lines(split, "target")) for split in splits}
-    for name, paths in files.items():
-        if name in sets:
+    for name, paths in config.evaluation.files.items():
+        if name in reserved:
             raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
         sets[name] = _read_files(config, name, paths)
     path = config.evaluation.tokenized_references
@@ -127,7 +136,7 @@ def check_splits(config: Config, data: PreparedData | None) -> tuple[TestSets, l
     if len(sets) != 1:
         raise UserError(
             f"evaluation.tokenized_references={path} are the references of one split, and evaluated are "
-            f"{', '.join(sets) or 'none'}: choose one with evaluation.splits=[…]"
+            f"{', '.join(sets) or 'none'}: choose one with evaluation.splits=[…], or one of evaluation.files"
         )
     [(_, references)] = sets.values()
     return sets, read_tokenized(Path(path), references, _target_language(config))
@@ -135,9 +144,12 @@ def check_splits(config: Config, data: PreparedData | None) -> tuple[TestSets, l
 
 def _read_files(config: Config, name: str, paths: list[str]) -> tuple[list[str], list[str]]:
     """The sources and references of one of `evaluation.files`."""
-    pairs = list(
-        read_pairs([Path(path).expanduser() for path in paths], english_column="en", german_column="de")
-    )
+    settings = config.evaluation
+    columns = {"english_column": settings.english_column, "german_column": settings.german_column}
+    try:
+        pairs = list(read_pairs([Path(path).expanduser() for path in paths], **columns))
+    except UserError as error:
+        raise UserError(str(error).replace("corpus.", "evaluation.")) from error
     if not pairs:
         raise UserError(f"evaluation.files.{name}: {', '.join(paths) or 'no file'}, and no sentence in it")
     if any("\n" in text for pair in pairs for text in pair):
@@ -146,17 +158,29 @@ def _read_files(config: Config, name: str, paths: list[str]) -> tuple[list[str],
     return (english, german) if config.direction == "en-de" else (german, english)
 
 
+def splits_of(folder: Path, trained: Config) -> list[str]:
+    """The names of the splits of a run's corpus, as far as can be told without it."""
+    own = [name for name in summary_of(folder).get("test", {}) if name not in trained.evaluation.files]
+    return [
+        TRAIN,
+        VALIDATION,
+        *(name for name in trained.corpus.splits if name not in (TRAIN, VALIDATION)),
+        *own,
+    ]
+
+
 def _target_language(config: Config) -> str:
     return config.direction.partition("-")[2]
 
 
-def _check_same_references(folder: Path, name: str, references: list[str]) -> None:
-    """Raises `UserError` where an evaluation of other text lies in the folder."""
-    path = folder / "references.txt"
-    if path.is_file() and path.read_bytes() != "".join(f"{line}\n" for line in references).encode():
-        raise UserError(
-            f"{folder} holds an evaluation of other text: choose another name than {name}, or delete that folder"
-        )
+def _check_same_text(folder: Path, name: str, text: tuple[list[str], list[str]]) -> None:
+    """Raises `UserError` where an evaluation of other sources or references lies in the folder."""
+    for column, lines in zip(("sources", "references"), text, strict=True):
+        path = folder / f"{column}.txt"
+        if path.is_file() and path.read_bytes() != "".join(f"{line}\n" for line in lines).encode():
+            raise UserError(
+                f"{folder} holds an evaluation of other {column}: delete it, or choose another name than {name}"
+            )
 
 
 def _check_same_decoding(folder: Path, config: Config) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from endeavour.config import Config
+from endeavour.data.corpus import VALIDATION
 from endeavour.data.disk import file_digest
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.errors import UserError
 from endeavour.stages.engines import evaluation_name
-from endeavour.stages.run_folder import data_digest, named_folders
+from endeavour.stages.run_folder import data_digest, named_folders, summary_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ def find_evaluations(config: Config) -> list[Evaluated]:
 
 
 def _first_split(config: Config, runs: list[Path]) -> str:
-    """The first split, by name, that all runs were evaluated on with this decoding; validation if no other."""
+    """The first split, by name, that all runs were evaluated on with this decoding: a test split of the baseline's
+    corpus before other files, and validation if there is no other."""
+    own = _test_splits(runs[0])
     suffix = evaluation_name(config, "")
     splits = [
         {
@@ -66,7 +69,9 @@ def _first_split(config: Config, runs: list[Path]) -> str:
         }
         for run in runs
     ]
-    common = sorted(set[str].intersection(*splits), key=lambda split: (split == "validation", split))
+    common = sorted(
+        set[str].intersection(*splits), key=lambda split: (split == "validation", split not in own, split)
+    )
     if common:
         return common[0]
     for run, there in zip(runs, splits, strict=True):
@@ -76,6 +81,13 @@ def _first_split(config: Config, runs: list[Path]) -> str:
         f"{run.name}: {', '.join(sorted(there))}" for run, there in zip(runs, splits, strict=True)
     )
     raise UserError(f"the runs were evaluated on no split in common ({listing}): choose one with split=…")
+
+
+def _test_splits(run: Path) -> list[str]:
+    """Those of a finished run's corpus; empty where they are not known."""
+    tested = summary_of(run).get("test", {})
+    files = OmegaConf.select(OmegaConf.load(run / "config.yaml"), "evaluation.files") if tested else None
+    return [split for split in tested if split not in (files or {})]
 
 
 def _require(run: Path, name: str, config: Config) -> None:
@@ -96,7 +108,13 @@ def eval_command(run: Path, config: Config) -> str:
     arguments = [f"name={run.relative_to(config.output_folder)}"]
     arguments += [argument for argument in sys.argv[1:] if argument.startswith(kept)]
     if config.split is not None:
-        arguments.append(f"evaluation.splits=[{config.split}]")
+        own = _test_splits(run)
+        corpus = not own or config.split in (*own, VALIDATION)
+        arguments.append(
+            f"evaluation.splits=[{config.split}]"
+            if corpus
+            else f"+evaluation.files.{config.split}=[FILE,FILE]"
+        )
     return shlex.join(["endeavour", "eval", *arguments])
 
 

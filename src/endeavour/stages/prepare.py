@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from endeavour.config import Config
 from endeavour.data.prepare import prepare as prepare_data
 from endeavour.data.prepared import PreparedData
-from endeavour.stages.pretrained import vocabularies
+from endeavour.stages.pretrained import vocabularies, with_its_vocabulary
 
 
 def prepare(config: Config, console: Console | None = None, *, run: Path | None = None) -> PreparedData:
@@ -21,6 +21,8 @@ def prepare(config: Config, console: Console | None = None, *, run: Path | None 
         UserError: the corpus or a setting is wrong, or the data was altered since it was prepared.
     """
     console = console or Console(stderr=True)
+    if run is None:
+        config = with_its_vocabulary(config)
     given = vocabularies(config, run)
     with progress_bar(console) as progress:
         tasks: dict[str, TaskID] = {}

@@ -1,7 +1,8 @@
 """The run that `pretrained` names: its weights are what a new run begins with, its vocabularies those of the new text.
 
 So a model is fine-tuned to text of another kind, or after training on pairs both ways (Ding et al. 2021). The new
-run's optimizer and schedule begin afresh; once it is finished it needs the other no more.
+run's optimizer and schedule begin afresh. Once it has a checkpoint it needs the other no more: whatever became of that
+one, it goes on, and is evaluated, with what it holds itself.
 """
 
 import json
@@ -14,74 +15,64 @@ from endeavour.config import Config, read_config
 from endeavour.data.tokenizer import Tokenizer, Vocabularies
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.stages.run_folder import named_folders, require_model
-from endeavour.training.checkpoint import file_digest, load_weights, verify
+from endeavour.stages.run_folder import is_begun, require_model
+from endeavour.training.checkpoint import checkpoints_in, file_digest, load_weights, verify
 from endeavour.training.state import TrainState
 
 # What of a model may be another: neither the shape of a weight nor what is computed with it depends on it.
 FREE = ("name", "dropout", "attention_dropout", "activation_dropout", "embedding_dropout")
 
 
-def pretrained_folder(config: Config) -> Path | None:
-    """The folder of the run that `config` begins with; None where it begins from nothing.
-
-    Raises:
-        UserError: there is no such run, it is not finished, or it is the run itself.
-    """
-    if config.pretrained is None:
-        return None
-    folders = named_folders("pretrained", config.pretrained, Path(config.output_folder))
-    if len(folders) != 1:
-        raise UserError(
-            f"pretrained={config.pretrained}: name one finished run, or null to begin from nothing"
-        )
-    if folders[0] == config.run_folder:
-        raise UserError(f"pretrained={config.pretrained} is the run itself: give the new one another name=…")
-    require_model(folders[0], config, "pretrained=… needs a finished run")
-    return folders[0]
-
-
 def vocabularies(config: Config, run: Path | None = None) -> Vocabularies | None:
     """The (source, target) vocabularies that come with pretrained weights; None where the run learns its own.
 
     Args:
-        run: the folder of the new run once it is finished: it has them too.
+        run: the folder of the new run, once it is finished.
     """
-    folder = run if run is not None and config.pretrained is not None else pretrained_folder(config)
-    if folder is None:
+    if config.pretrained is None:
         return None
-    model = folder / "model"
-    verify(model)
-    return Tokenizer.load(model / "source.model"), Tokenizer.load(model / "target.model")
+    folder = _own_model(run or config.run_folder) if run or is_begun(config) else None
+    folder = folder or _pretrained(config) / "model"
+    verify(folder)
+    return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
 
 
 def with_its_vocabulary(config: Config) -> Config:
     """`config` as its run notes it: with the `tokenizer` section by which the pretrained run got its vocabularies.
 
     Raises:
-        UserError: the pretrained run has another model, or its vocabularies are for the other direction.
+        UserError: there is no such run, or its vocabularies cannot be the new one's.
     """
-    folder = pretrained_folder(config)
-    if folder is None:
+    if config.pretrained is None:
         return config
+    if is_begun(config) and _own_model(config.run_folder) is not None:
+        saved = read_config(config.run_folder / "config.yaml", newer=config)
+        return replace(config, tokenizer=saved.tokenizer)
+    folder = _pretrained(config)
     theirs = read_config(folder / "config.yaml", newer=config)
     typed = [argument for argument in sys.argv[1:] if argument.lstrip("+").startswith("tokenizer")]
     if typed and theirs.tokenizer != config.tokenizer:
         raise UserError(
             f"{folder} brings its own vocabulary ({theirs.tokenizer.name}): leave out {' '.join(typed)}"
         )
-    description: dict[str, Any] = json.loads((folder / "model" / "model.json").read_text("utf-8"))
-    tokenizers = description["tokenizers"]
-    if theirs.direction != config.direction and tokenizers["source"] != tokenizers["target"]:
-        raise UserError(
-            f"{folder} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
-            f"direction={config.direction}"
-        )
-    _require_same_model(description["model"], asdict(config.model), folder)
+    tokenizers = _description(folder)["tokenizers"]
+    if tokenizers["source"] != tokenizers["target"]:
+        apart = f"{folder} translates {theirs.direction} and has a vocabulary for each side"
+        if theirs.direction != config.direction:
+            raise UserError(f"{apart}: it cannot begin direction={config.direction}")
+        if config.bidirectional:
+            raise UserError(
+                f"{apart}: bidirectional=true needs one for both, so train it with tokenizer.joint=true"
+            )
     return replace(config, tokenizer=theirs.tokenizer)
 
 
-def _require_same_model(theirs: dict[str, Any], ours: dict[str, Any], folder: Path) -> None:
+def require_same_model(config: Config) -> None:
+    """Raises `UserError`, with what to add to the command, where the pretrained run has another model."""
+    if config.pretrained is None or (is_begun(config) and _own_model(config.run_folder) is not None):
+        return
+    folder = _pretrained(config)
+    theirs, ours = _description(folder)["model"], asdict(config.model)
     free = FREE if theirs["positions"] == "learned" else (*FREE, "max_length")
     wanted = [f"model.{key}={theirs[key]}" for key in ours if key not in free and theirs[key] != ours[key]]
     if wanted:
@@ -94,9 +85,37 @@ def begin_with_its_weights(config: Config, model: Transformer, state: TrainState
     Returns:
         The folder they are from; None where nothing was copied.
     """
-    folder = pretrained_folder(config) if state.update == 0 else None
-    if folder is None:
+    if config.pretrained is None or state.update:
         return None
+    folder = _pretrained(config)
     load_weights(model, folder / "model")
     state.pretrained_digest = file_digest(folder / "model" / "weights.safetensors")
     return folder
+
+
+def _pretrained(config: Config) -> Path:
+    """The folder of the run that `config` begins with.
+
+    Raises:
+        UserError: there is no such run, it is not finished, or it is the run itself or lies in it.
+    """
+    assert config.pretrained is not None
+    folder = Path(config.output_folder) / config.pretrained
+    if folder.is_relative_to(config.run_folder):
+        raise UserError(
+            f"pretrained={config.pretrained} is the run itself, or in it: give the new one another name=…"
+        )
+    require_model(folder, config, "pretrained=… needs a finished run")
+    return folder
+
+
+def _own_model(run: Path) -> Path | None:
+    """A model folder of the run itself, with its vocabularies; None where it has none yet."""
+    found = [
+        path for path in (run / "model", *reversed(checkpoints_in(run / "checkpoints"))) if path.is_dir()
+    ]
+    return next(iter(found), None)
+
+
+def _description(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "model" / "model.json").read_text("utf-8"))

@@ -53,11 +53,12 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
     saved = folder / "config.yaml"
     discarded = folder.with_name(f".{folder.name}.discarded")
     shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
-    if not saved.is_file() or not any((folder / name).exists() for name in ("checkpoints", "summary.json")):
-        return None  # nothing was trained here yet
-    if config.training.restart and not _started_again():
-        folder.rename(discarded)  # in one step, so that no half of the old run is ever taken for a new one
-        shutil.rmtree(discarded)
+    if not is_begun(config):
+        if _holds_a_run(folder):
+            folder.rename(
+                discarded
+            )  # in one step, so that no half of the old run is ever taken for a new one
+            shutil.rmtree(discarded)
         return None
     differences = differing_keys(config, read_config(saved, newer=config))
     if differences:
@@ -67,6 +68,17 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
         )
     path = folder / "summary.json"
     return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def is_begun(config: Config) -> bool:
+    """Whether there is something of the run of `config` to go on from, or its end."""
+    return _holds_a_run(config.run_folder) and not (config.training.restart and not _started_again())
+
+
+def _holds_a_run(folder: Path) -> bool:
+    """Whether anything was trained there."""
+    parts = (folder / name for name in ("checkpoints", "summary.json"))
+    return (folder / "config.yaml").is_file() and any(part.exists() for part in parts)
 
 
 def _started_again() -> bool:
@@ -117,13 +129,15 @@ def find_run(config: Config) -> tuple[Path, Config]:
     folder = config.run_folder
     require_model(folder, config, "train it with the same settings, or choose another with name=…")
     trained = read_config(folder / "config.yaml", newer=config)
-    differences = differing_keys(config, trained)
     typed = {argument.lstrip("+").partition("=")[0] for argument in sys.argv[1:]}
+    if config.pretrained is not None and not any(_within(key, "tokenizer") for key in typed):
+        config = replace(config, tokenizer=trained.tokenizer)  # which came from the pretrained run
+    differences = differing_keys(config, trained)
     asked = [line for line in differences if any(_within(line.partition(":")[0], key) for key in typed)]
     if asked:
         raise UserError(
             f"{folder} was trained with other settings ({'; '.join(asked)}), and a trained run keeps its own: "
-            "leave them out, or name another run; other text goes through `endeavour translate input=FILE`"
+            "leave them out, or name another run; other text is scored by +evaluation.files.NAME=[FILE,FILE]"
         )
     if differences and "name" not in typed:  # asked for by its settings, the run should have them
         print(f"note: {folder} was trained with other settings: {'; '.join(differences)}", file=sys.stderr)
@@ -135,10 +149,15 @@ def _within(key: str, other: str) -> bool:
     return key == other or key.startswith(other + ".")
 
 
+def summary_of(folder: Path) -> dict[str, Any]:
+    """What summary.json holds; empty where the run is not finished."""
+    path = folder / "summary.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
 def data_digest(folder: Path) -> str | None:
     """The digest of the prepared data that the finished run in `folder` noted; None of runs of earlier versions."""
-    path = folder / "summary.json"
-    return json.loads(path.read_text("utf-8")).get("data_digest") if path.is_file() else None
+    return summary_of(folder).get("data_digest")
 
 
 def require_same_data(folder: Path, data: PreparedData) -> None:
@@ -151,19 +170,25 @@ def require_same_data(folder: Path, data: PreparedData) -> None:
     if noted is not None and noted != data.content_digest:
         raise UserError(
             f"{folder} was trained on other data: the corpus has changed since; restore its files, or train anew "
-            "under another name=…; other text goes through `endeavour translate input=FILE`"
+            "under another name=…; other text is scored by +evaluation.files.NAME=[FILE,FILE]"
         )
 
 
 def as_decoded(config: Config, trained: Config) -> Config:
     """`config` with `decoding`, `evaluation` and seed of the run's own config, but for what the command itself names.
 
-    A key (decoding.beam_size=10) replaces itself, a choice (decoding=greedy, experiment=…) the whole section.
+    A key (decoding.beam_size=10) replaces itself, a choice (decoding=greedy, experiment=…) the whole section. Other
+    files are named for one command, and then they alone are evaluated, unless it names splits too.
 
     Raises:
         UserError: the two together describe no decoding.
     """
     typed = [argument.lstrip("+") for argument in sys.argv[1:]]
+    files = config.evaluation.files
+    theirs = replace(trained.evaluation, files={})
+    if files:
+        theirs = replace(theirs, splits=[], tokenized_references=None)
+    trained = replace(trained, evaluation=theirs)
     for section in ("decoding", "evaluation"):
         if any(argument.startswith((f"{section}=", "experiment=")) for argument in typed):
             continue

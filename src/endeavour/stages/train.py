@@ -22,7 +22,7 @@ from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
-from endeavour.stages.pretrained import begin_with_its_weights, with_its_vocabulary
+from endeavour.stages.pretrained import begin_with_its_weights, require_same_model, with_its_vocabulary
 from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
@@ -30,6 +30,7 @@ from endeavour.training.curves import draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
+from endeavour.training.loop import Validation
 from endeavour.training.loop import train as train_model
 from endeavour.training.processes import Processes, check_local_rank, launched, processes
 from endeavour.training.state import Checkpoints, TrainState
@@ -51,6 +52,7 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
         )
     refuse_ensemble(config, "each run trains its own model, with a seed=… of its own")
     config = with_its_vocabulary(config)
+    require_same_model(config)
     device = choose_device(config.device)
     if launched():
         check_local_rank(device)
@@ -76,8 +78,10 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
     data = prepare(config, Console(stderr=True, quiet=launched()))
-    check_splits(config, data)  # what is not there should be known now, not after training
     if main:
+        check_splits(
+            config, data, list(data.splits)
+        )  # what is not there should be known now, not after training
         begin(config, device)
     if device.type == "cpu":
         keep_memory()
@@ -88,12 +92,13 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     model, optimizer = fresh_model(config, data, device)
     checkpoints = open_checkpoints(config, folder, data)
     state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
-    if (pretrained := begin_with_its_weights(config, model, state)) is not None:
+    pretrained = begin_with_its_weights(config, model, state)
+    if pretrained is not None:
         notes.append(f"begins with the weights of {pretrained}")
     _check_data(state, data, folder)
     _check_start(state, together, folder)
     log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
-    log.cut_after(state.update)
+    log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
     validator = Validator(data, tokenizers, config)
     train_data = ParallelDataset.open(data.folder, "train")
     noise = config.training.subword_noise
@@ -111,6 +116,8 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     try:
         with display:
             _announce(display, config, model, together, state, notes)
+            if pretrained is not None and main:
+                _note_beginning(validator(model.eval()), log, tracker, display)
             state = train_model(
                 model,
                 train_data,
@@ -132,7 +139,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         _finish_model(model, config, checkpoints, state, tokenizers)
         console.print(validation_table(log.read()))
         final = validator(model.eval())
-        scores = evaluate_splits(config, folder, data)
+        scores = evaluate_splits(config, folder, data, reserved=list(data.splits))
         for split, row in scores.items():
             tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
     finally:
@@ -146,13 +153,21 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         "updates": state.update,
         "minutes": round(state.seconds / 60, 2),
         "data_digest": state.data_digest,
-        "pretrained_digest": state.pretrained_digest,
+        "pretrained_digest": state.pretrained_digest or None,
         "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
         "test": scores,
     }
     write_json(folder / "summary.json", summary)
     console.print(f"curves: {folder / 'curves.png'}", markup=False, highlight=False, soft_wrap=True)
     return summary
+
+
+def _note_beginning(found: Validation, log: MetricLog, tracker: Tracker, display: TrainingDisplay) -> None:
+    """Shows and logs, as of update 0, what the pretrained weights make of the new text."""
+    metrics = {"loss": found.loss, "perplexity": found.perplexity, "bleu": found.bleu}
+    log.write("validation", 0, metrics)
+    tracker.log({f"validation/{key}": value for key, value in metrics.items()}, 0)
+    display.validated(0, metrics, found.samples)
 
 
 def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:

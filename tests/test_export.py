@@ -205,6 +205,7 @@ def test_a_missing_package_is_asked_for(
         ("quantization=int4", "int8, float32"),
         ("decoding.engine=marian", "pytorch, ctranslate2"),
         ("validation_decoding.engine=ctranslate2", "pytorch alone"),
+        ("decoding=sample", "add decoding=beam"),
     ],
 )
 def test_values_that_are_none_are_refused_by_name(
@@ -225,9 +226,17 @@ def test_training_with_an_engine_that_needs_a_trained_run_is_refused_at_once(
     assert not (trained / "outputs" / "new").exists()
 
 
-def test_a_config_from_before_exports_is_read(workplace: Path) -> None:
+def test_a_config_from_before_newer_keys_is_read(workplace: Path) -> None:
     saved = workplace / "outputs" / "run" / "config.yaml"
     lines = saved.read_text("utf-8").splitlines(keepends=True)
-    newer = ("format:", "quantization:", "  engine:")
+    newer = (
+        "format:",
+        "quantization:",
+        "  engine:",
+        "bidirectional:",
+        "pretrained:",
+        "  files:",
+        "  sampling:",
+    )
     saved.write_text("".join(line for line in lines if not line.startswith(newer)), "utf-8")
     assert endeavour("translate", *settings(workplace), "text=a man") == 0

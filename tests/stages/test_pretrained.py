@@ -168,6 +168,7 @@ def test_a_name_is_one_however_it_is_written(other: list[str], tmp_path: Path) -
         endeavour("train", *settings, f"pretrained={outputs}/my runs/a base") == 0
     )  # the same run, so nothing to do
     assert (outputs / "new" / "run.json").read_text() == written
+    assert endeavour("train", *settings, "pretrained=my runs/a base", "tokenizer=bpe8k") == 2
 
 
 @pytest.mark.parametrize(

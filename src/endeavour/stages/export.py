@@ -49,6 +49,10 @@ def export(config: Config) -> Path:
     run, trained = find_run(config)
     trained.data_folder = config.data_folder
     config = as_decoded(config, trained)
+    if config.decoding.sampling is not None:
+        raise UserError(
+            "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
+        )
     require("ctranslate2" if config.format == "ctranslate2" else "transformers")
     model, tokenizers = load_model(run / "model", torch.device("cpu"))
     if config.format == "huggingface":

@@ -45,12 +45,12 @@ def with_its_vocabulary(config: Config) -> Config:
     """
     if config.pretrained is None:
         return config
+    typed = [argument for argument in sys.argv[1:] if argument.lstrip("+").startswith("tokenizer")]
     if is_begun(config) and _own_model(config.run_folder) is not None:
         saved = read_config(config.run_folder / "config.yaml", newer=config)
-        return replace(config, tokenizer=saved.tokenizer)
+        return config if typed else replace(config, tokenizer=saved.tokenizer)
     folder = _pretrained(config)
     theirs = read_config(folder / "config.yaml", newer=config)
-    typed = [argument for argument in sys.argv[1:] if argument.lstrip("+").startswith("tokenizer")]
     if typed and theirs.tokenizer != config.tokenizer:
         raise UserError(
             f"{folder} brings its own vocabulary ({theirs.tokenizer.name}): leave out {' '.join(typed)}"

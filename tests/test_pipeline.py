@@ -31,7 +31,16 @@ def test_train_evaluate_translate(
 ) -> None:
     settings = [*parallel_files, *folders]
     assert endeavour("train", *settings) == 0
-    expected = ["config.yaml", "run.json", "log.jsonl", "curves.png", "summary.json", "model", "checkpoints"]
+    expected = [
+        "config.yaml",
+        "run.json",
+        "log.jsonl",
+        "curves.png",
+        "attention.png",
+        "summary.json",
+        "model",
+        "checkpoints",
+    ]
     assert all((run_folder / name).exists() for name in expected)
     start = json.loads((run_folder / "run.json").read_text())[0]
     assert start["command"][1:] == settings
@@ -41,7 +50,7 @@ def test_train_evaluate_translate(
     assert set(scores["scores"]) == {"bleu", "bleu_lowercased", "chrf", "ter"}
     assert len((run_folder / "evaluation" / "test-beam" / "hypotheses.txt").read_text().splitlines()) == 30
     lines = [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
-    assert {line["kind"] for line in lines} == {"train", "validation"}
+    assert {line["kind"] for line in lines} == {"train", "validation", "attention"}
     capsys.readouterr()
 
     # Again: nothing to do. With another setting: refused, by name. Evaluated by the same settings.

@@ -26,11 +26,11 @@ from endeavour.stages.pretrained import begin_with_its_weights, require_same_mod
 from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
-from endeavour.training.curves import draw_curves, validation_table
+from endeavour.training.curves import draw_attention, draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import Validation
+from endeavour.training.loop import show_validation
 from endeavour.training.loop import train as train_model
 from endeavour.training.processes import Processes, check_local_rank, launched, processes
 from endeavour.training.state import Checkpoints, TrainState
@@ -117,7 +117,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         with display:
             _announce(display, config, model, together, state, notes)
             if pretrained is not None and main:
-                _note_beginning(validator(model.eval()), log, tracker, display)
+                show_validation(validator(model.eval()), 0, log, tracker, display)
             state = train_model(
                 model,
                 train_data,
@@ -146,6 +146,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         with suppress(OSError):  # a picture less is no reason to hide why the run ended
             if main:
                 draw_curves(log.read(), folder / "curves.png", title=config.name)
+                draw_attention(log.read(), folder / "attention.png", title=config.name)
         tracker.finish()
     summary = {
         "name": config.name,
@@ -158,16 +159,10 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         "test": scores,
     }
     write_json(folder / "summary.json", summary)
-    console.print(f"curves: {folder / 'curves.png'}", markup=False, highlight=False, soft_wrap=True)
+    for name in ("curves", "attention"):
+        if (folder / f"{name}.png").is_file():
+            console.print(f"{name}: {folder / name}.png", markup=False, highlight=False, soft_wrap=True)
     return summary
-
-
-def _note_beginning(found: Validation, log: MetricLog, tracker: Tracker, display: TrainingDisplay) -> None:
-    """Shows and logs, as of update 0, what the pretrained weights make of the new text."""
-    metrics = {"loss": found.loss, "perplexity": found.perplexity, "bleu": found.bleu}
-    log.write("validation", 0, metrics)
-    tracker.log({f"validation/{key}": value for key, value in metrics.items()}, 0)
-    display.validated(0, metrics, found.samples)
 
 
 def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:

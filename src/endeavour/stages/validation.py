@@ -11,7 +11,7 @@ from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import corpus_bleu
-from endeavour.evaluation.translate import PyTorchEngine, Translator
+from endeavour.evaluation.translate import PyTorchEngine, Translator, attention_picture
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast, choose_precision
 from endeavour.training.loop import Validation
@@ -19,6 +19,8 @@ from endeavour.training.loss import projected_loss
 
 # Translations that are shown and tracked at every validation.
 SAMPLES = 8
+# Pieces, EOS included, that either side of the pair has whose attention is watched.
+WATCHED = range(8, 21)
 
 
 class Validator:
@@ -45,6 +47,7 @@ class Validator:
         self._sources = data.lines(split, "source")[shown]
         self._references = data.lines(split, "target")[shown]
         self._tokenizers = tokenizers
+        self._watched = self._choose_watched()
         self._training = config.training
         self._decoding = config.validation_decoding
 
@@ -58,7 +61,27 @@ class Validator:
             perplexity=math.exp(min(likelihood, 700.0)),
             bleu=corpus_bleu(hypotheses, self._references),
             samples=samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES],
+            attention=self._attention(model),
         )
+
+    def _choose_watched(self) -> tuple[str, str] | None:
+        """The first pair that is neither too short to show anything nor too long to be read."""
+        lengths = [
+            [len(ids) + 1 for ids in tokenizer.encode(lines)]
+            for tokenizer, lines in zip(self._tokenizers, (self._sources, self._references), strict=True)
+        ]
+        fitting = (
+            row for row, sides in enumerate(zip(*lengths, strict=True)) if all(n in WATCHED for n in sides)
+        )
+        row = next(fitting, None)
+        return None if row is None else (self._sources[row], self._references[row])
+
+    def _attention(self, model: Transformer) -> tuple[list[str], list[str], list[list[float]]] | None:
+        """Of the pair that is watched, given its reference, so that the pieces stay the same."""
+        if self._watched is None:
+            return None
+        source, target, weights = attention_picture(model, self._tokenizers, *self._watched)
+        return source, target, [[round(weight, 4) for weight in row] for row in weights]
 
     @torch.no_grad()
     def _loss(self, model: Transformer) -> tuple[float, float]:

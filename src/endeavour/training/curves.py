@@ -1,5 +1,6 @@
-"""The course of a run as a picture and a table, from its metric log alone."""
+"""The course of a run as pictures and a table, from its metric log alone."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from rich.table import Table
 
 # Rows of the table on the screen; the log has them all.
 TABLE_ROWS = 12
+# Pictures of the attention, from the first validation to the last.
+PICTURES = 6
 
 
 def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> None:
@@ -37,6 +40,48 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> N
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=120)
+
+
+def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> None:
+    """Draws the attention of one pair, as it was learnt, into a PNG; nothing if nothing is logged.
+
+    Rows are target pieces, columns the source pieces that they look at, the darker the more.
+    """
+    pictures = _spread([line for line in lines if line["kind"] == "attention"])
+    if not pictures:
+        return
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    scores = {line["update"]: line["bleu"] for line in lines if line["kind"] == "validation"}
+    source, target = (
+        [piece.replace("\u2581", " ") for piece in pictures[0][side]] for side in ("source", "target")
+    )
+    columns = min(3, len(pictures))
+    rows = -(-len(pictures) // columns)
+    size = (1.5 + columns * (0.6 + 0.17 * len(source)), 1.6 + rows * (0.5 + 0.17 * len(target)))
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle(f"{title}: where each target piece looks", parse_math=False)
+    for place, picture in enumerate(pictures):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        axes.imshow(picture["weights"], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        update = picture["update"]
+        axes.set_title(f"update {update:,}, BLEU {scores.get(update, 0.0):.1f}", fontsize=9)
+        lowest, leftmost = place + columns >= len(pictures), place % columns == 0
+        text: dict[str, Any] = {"fontsize": 7, "parse_math": False}
+        axes.set_xticks(range(len(source)), source if lowest else [""] * len(source), rotation=90, **text)
+        axes.set_yticks(range(len(target)), target if leftmost else [""] * len(target), **text)
+        axes.tick_params(length=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # of scripts that the font does not have
+        figure.savefig(path, dpi=120)
+
+
+def _spread(pictures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first, the last, and some between, closer together at first, when most is learnt."""
+    chosen = {round(len(pictures) ** (step / (PICTURES - 1))) - 1 for step in range(PICTURES)}
+    return [pictures[place] for place in sorted(chosen)] if pictures else []
 
 
 def validation_table(lines: Sequence[dict[str, Any]]) -> Table:

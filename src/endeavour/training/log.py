@@ -19,7 +19,7 @@ COLUMNS = 5  # loss, likelihood, norm, target tokens, 1 if the update was made
 
 
 class MetricLog:
-    """`log.jsonl`: one JSON object a line, each with its `kind` ("train" or "validation") and `update`."""
+    """`log.jsonl`: one JSON object a line, each with its `kind` ("train", "validation" or "attention") and `update`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class MetricLog:
         flush_entry(partial)
         partial.replace(self._path)
 
-    def write(self, kind: str, update: int, metrics: Mapping[str, float]) -> None:
+    def write(self, kind: str, update: int, metrics: Mapping[str, object]) -> None:
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"kind": kind, "update": update, **metrics}) + "\n")

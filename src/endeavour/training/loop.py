@@ -117,13 +117,15 @@ class GivenUp(Exception):
 class Validation:
     """One validation: loss (label-smoothed) and perplexity per target token, BLEU, and some translations.
 
-    `samples` are (source, hypothesis, reference).
+    `samples` are (source, hypothesis, reference). `attention` is that of one pair, the same every time: its source
+    pieces, its target pieces, and of each of these the weights over those.
     """
 
     loss: float
     perplexity: float
     bleu: float
     samples: list[tuple[str, str, str]]
+    attention: tuple[list[str], list[str], list[list[float]]] | None = None
 
 
 def make_optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -320,8 +322,19 @@ def _note(
         higher_is_better=higher_is_better,
         keep=config.keep_best,
     )
+    show_validation(result, state.update, log, tracker, display)
+
+
+def show_validation(
+    result: Validation, update: int, log: MetricLog, tracker: Tracker, display: TrainingDisplay
+) -> None:
+    """Shows a validation everywhere that it is to be seen."""
     metrics = {"loss": result.loss, "perplexity": result.perplexity, "bleu": result.bleu}
-    log.write("validation", state.update, metrics)
-    tracker.log({f"validation/{key}": value for key, value in metrics.items()}, state.update)
-    tracker.log_samples(result.samples, state.update)
-    display.validated(state.update, metrics, result.samples)
+    log.write("validation", update, metrics)
+    if result.attention is not None:
+        log.write(
+            "attention", update, dict(zip(("source", "target", "weights"), result.attention, strict=True))
+        )
+    tracker.log({f"validation/{key}": value for key, value in metrics.items()}, update)
+    tracker.log_samples(result.samples, update)
+    display.validated(update, metrics, result.samples)

@@ -1,0 +1,51 @@
+"""The pictures of a run: which of its validations are drawn, and that any text can be."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.image import imread
+
+from endeavour.training.curves import PICTURES, _spread, draw_attention, draw_curves
+
+
+def lines(count: int, pieces: list[str]) -> list[dict[str, Any]]:
+    weights = [[1.0 / len(pieces)] * len(pieces) for _ in pieces]
+    shared = {"source": pieces, "target": pieces, "weights": weights}
+    found: list[dict[str, Any]] = []
+    for update in range(0, 10 * count, 10):
+        found.append({"kind": "validation", "update": update, "loss": 1.0, "perplexity": 2.0, "bleu": 3.0})
+        found.append({"kind": "attention", "update": update, **shared})
+    return found
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 6, 7, 30, 1000])
+def test_the_first_and_the_last_are_drawn_and_more_of_the_early_ones(count: int) -> None:
+    chosen = [picture["update"] for picture in _spread([{"update": number} for number in range(count)])]
+    assert len(chosen) == min(count, len(set(chosen)), PICTURES)
+    if count:
+        assert (chosen[0], chosen[-1]) == (0, count - 1)
+    gaps = [later - earlier for earlier, later in pairwise(chosen)]
+    assert gaps == sorted(gaps)
+    if count >= 30:
+        assert len(chosen) == PICTURES
+
+
+@pytest.mark.parametrize(
+    "pieces", [["\u2581a", "b"], ["$x^2$", "\u2581$", "_{", "\\frac"], ["猫", "<0xE7>", "\u2581ß"] * 6]
+)
+def test_any_piece_can_be_drawn(pieces: list[str], tmp_path: Path) -> None:
+    draw_attention(lines(9, pieces), tmp_path / "attention.png", title="a $run$")
+    height, width, _ = imread(tmp_path / "attention.png").shape
+    assert min(height, width) > 100
+
+
+def test_without_anything_logged_there_is_no_picture(tmp_path: Path) -> None:
+    for draw in (draw_attention, draw_curves):
+        draw(
+            [line for line in lines(3, ["a"]) if line["kind"] == "validation"],
+            tmp_path / "none.png",
+            title="run",
+        )
+        assert not list(tmp_path.iterdir())

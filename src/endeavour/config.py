@@ -26,7 +26,7 @@ from endeavour.data.corpus import CorpusConfig
 from endeavour.data.disk import flush_entry
 from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
-from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.config import UNSAMPLED, DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.compare import CompareConfig
 from endeavour.evaluation.evaluate import EvaluationConfig
@@ -40,16 +40,18 @@ from endeavour.training.tracking import TrackingConfig
 OPEN_ENDED = ("corpus.splits.", "evaluation.files.")
 
 # What the keys that came later mean where a saved config does not have them: what was done then.
-BEFORE = {
+BEFORE: dict[str, object] = {
     "bidirectional": False,
-    "decoding.sampling": None,
+    **{f"decoding.{key}": value for key, value in UNSAMPLED.items()},
+    "decoding.sampling": False,
     "evaluation.english_column": "en",
     "evaluation.files": {},
     "evaluation.german_column": "de",
     "pretrained": None,
     "training.simcut_weight": 0.0,
     "training.subword_noise": 0.0,
-    "validation_decoding.sampling": None,
+    **{f"validation_decoding.{key}": value for key, value in UNSAMPLED.items()},
+    "validation_decoding.sampling": False,
 }
 
 # What may differ between two commands that mean the same run: where it runs, what is shown of it, and
@@ -181,7 +183,7 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
     if config.validation_decoding.utility is not None:
         raise UserError("validation_decoding.utility: a model in training decodes by beam search alone")
-    if config.validation_decoding.sampling is not None:
+    if config.validation_decoding.sampling:
         raise UserError("validation_decoding.sampling: a model in training decodes by beam search alone")
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(

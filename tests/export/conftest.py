@@ -78,7 +78,11 @@ def decoding() -> DecodingConfig:
         max_length_ratio=1.5,
         max_length_offset=6,
         num_hypotheses=3,
-        sampling=None,
+        sampling=False,
+        temperature=1.0,
+        top_k=None,
+        epsilon=0.0,
+        seed=1,
         utility=None,
         tokens_per_batch=64,
     )

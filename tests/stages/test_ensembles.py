@@ -160,9 +160,30 @@ def test_translations_are_drawn_by_seed(settings: list[str], capsys: pytest.Capt
     first = drawn()
     assert len({line.split("\t")[2] for line in first}) > 1
     assert drawn() == first
-    assert drawn("decoding.sampling.seed=2") != first
-    assert drawn("decoding.sampling.top_k=1") == [drawn("decoding.sampling.top_k=1")[0]] * 5
+    assert drawn("decoding.seed=2") != first
+    assert drawn("decoding.top_k=1") == [drawn("decoding.top_k=1")[0]] * 5
     assert len(drawn("decoding.utility=chrf")) == 1
+
+
+def test_a_run_trained_to_be_decoded_by_sampling_is_but_for_what_is_typed(
+    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(outputs / "c", outputs / "other")
+    trained = load_config([*settings, "decoding=sample", *QUICK[1:], "name=other"])
+    save_config(trained, outputs / "other" / "config.yaml")
+    asked = [*settings, "name=other", "text=the dog sees a tree"]
+    lines: list[list[str]] = []
+    for typed in (["num_hypotheses=4"], ["num_hypotheses=4", "temperature=3"], ["seed=2"]):
+        capsys.readouterr()
+        assert endeavour("translate", *asked, *(f"decoding.{key}" for key in typed)) == 0
+        lines.append(capsys.readouterr().out.splitlines())
+    assert [len(each) for each in lines] == [4, 4, 1]
+    assert lines[0] != lines[1]
+    # As many tokens a batch make other draws, so an evaluation of others is another one.
+    evaluation = ["eval", *settings, "name=other", *QUICK[1:]]
+    assert endeavour(*evaluation) == 0
+    assert endeavour(*evaluation, "decoding.tokens_per_batch=60") == 2
+    assert "decoding.tokens_per_batch: 8192 → 60" in capsys.readouterr().err
 
 
 def test_an_evaluation_by_least_risk_says_how_it_was_made_is_the_same_again_and_is_not_lost_to_another(

@@ -144,8 +144,18 @@ def test_files_given_to_a_training_are_scored_after_its_own_test_set_and_not_for
     shutil.rmtree(tmp_path / "data")
     (tmp_path / "set.tsv").write_text("en\tde\ndog\tHund\n", "utf-8")
     other = f"+evaluation.files.set=[{tmp_path}/set.tsv]"
+    for number, section in enumerate(([], ["evaluation=default"])):
+        asked = [*section, f"decoding.name=alone-{number}", "evaluation.bootstrap_samples=40"]
+        assert endeavour("eval", *folders[:2], "name=files-tiny-1", other, *asked) == 0
     assert endeavour("eval", *folders[:2], "name=files-tiny-1", other) == 0
     assert not (tmp_path / "data").exists()
+    assert (
+        endeavour(
+            "eval", *folders[:2], "name=files-tiny-1", "+evaluation.files.x=[my.corpus.en,my.corpus.de]"
+        )
+        == 2
+    )
+    assert "my.corpus.en: no such file" in capsys.readouterr().err
 
     # A comparison takes the test set of the corpus first, and says how a run is scored on another.
     shutil.copytree(run, tmp_path / "outputs" / "copy")

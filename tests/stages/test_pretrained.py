@@ -91,7 +91,7 @@ def test_a_run_begins_with_the_weights_and_vocabulary_of_another_and_stands_on_i
     assert data.lines("test", "source") == [source for source, _ in OTHER[-12:]]
 
 
-@pytest.mark.parametrize("base", ["gone", "another model", "another vocabulary"])
+@pytest.mark.parametrize("base", ["gone", "another model", "another vocabulary", "as it was"])
 def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
     other: list[str], parallel_files: list[str], base: str, tmp_path: Path
 ) -> None:
@@ -105,8 +105,12 @@ def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
     (outputs / "new" / "summary.json").unlink()
     shutil.rmtree(outputs / "new" / "model")
     began = weights(outputs / "base")
-    shutil.rmtree(outputs / "base")
-    if base != "gone":
+    if base == "as it was":  # and the newest checkpoint is damaged, so that it begins again
+        optimizer = next((outputs / "new" / "checkpoints").glob("*3")) / "optimizer.safetensors"
+        optimizer.write_bytes(optimizer.read_bytes()[:-1] + b"?")
+    else:
+        shutil.rmtree(outputs / "base")
+    if base.startswith("another"):
         changes = ["model.width=32"] if base == "another model" else ["tokenizer.vocabulary_size=305"]
         again = [*parallel_files, *BASE, *MODEL, *places(tmp_path / "copy"), "name=base"]
         assert endeavour("train", *again, *changes) == 0
@@ -134,7 +138,7 @@ def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
         ),
         (
             [*MODEL, "model.tie=none", "pretrained=apart", "bidirectional=true"],
-            "one vocabulary for both languages",
+            "bidirectional=true needs one for both",
         ),
     ],
 )
@@ -177,6 +181,7 @@ def test_a_name_is_one_however_it_is_written(other: list[str], tmp_path: Path) -
         (["prepare", "pretrained=base", "tokenizer=bpe8k"], "brings its own vocabulary"),
         (["prepare", "pretrained=apart", "direction=de-en"], "has a vocabulary for each side"),
         (["bench"], "leave out pretrained"),
+        (["bench", "pretrained=null", "decoding=sample"], "leave out decoding=sample"),
     ],
 )
 def test_other_stages_are_as_strict(

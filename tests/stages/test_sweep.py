@@ -369,6 +369,12 @@ def test_the_median_rule(tmp_path: Path) -> None:
     assert not hopeless(noted(11, 5.5, 0.0), "validation.bleu", 3)
     assert not hopeless(noted(12, 0.0, 0.0), "validation.bleu", 9)
 
+    # What a trial began with is not its own.
+    worse = noted(13, 4.9, 4.5)
+    log = Path(json.loads((worse / NOTE).read_text())["run"]) / "log.jsonl"
+    log.write_text(json.dumps({"kind": "validation", "update": 0, "bleu": 99.0}) + "\n" + log.read_text())
+    assert hopeless(worse, "validation.bleu", 3)
+
 
 def test_a_run_that_was_given_up_is_saved_and_can_go_on(
     parallel_files: list[str], folders: list[str], tmp_path: Path

@@ -7,30 +7,11 @@ from endeavour.errors import UserError
 
 ENGINES = ("pytorch", "ctranslate2")
 UTILITIES = ("bleu", "chrf")
+# What the keys of sampling are where nothing is drawn.
+UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
 LARGEST_PENALTY = (
     10  # of length; 2 already takes the longest there is, and some hundreds leave the range of numbers
 )
-
-
-@dataclass(kw_only=True)
-class SamplingConfig:
-    """Values and their meaning: conf/decoding/sample.yaml."""
-
-    temperature: float
-    top_k: int | None
-    epsilon: float
-    seed: int
-
-    def check(self) -> None:
-        """Raises UserError, naming the key, for values that describe no distribution."""
-        if not 0 < self.temperature < math.inf:
-            raise UserError(f"decoding.sampling.temperature={self.temperature}: must be above 0")
-        if self.top_k is not None and self.top_k < 1:
-            raise UserError(f"decoding.sampling.top_k={self.top_k}: must be at least 1, or null")
-        if not 0 <= self.epsilon < 1:
-            raise UserError(f"decoding.sampling.epsilon={self.epsilon}: must be from 0 to below 1")
-        if not 0 <= self.seed < 2**63:
-            raise UserError(f"decoding.sampling.seed={self.seed}: must not be negative")
 
 
 @dataclass(kw_only=True)
@@ -44,7 +25,11 @@ class DecodingConfig:
     max_length_ratio: float
     max_length_offset: int
     num_hypotheses: int
-    sampling: SamplingConfig | None
+    sampling: bool
+    temperature: float
+    top_k: int | None
+    epsilon: float
+    seed: int
     utility: str | None
     tokens_per_batch: int
 
@@ -55,15 +40,17 @@ class DecodingConfig:
         _check_choice("engine", self.engine, ENGINES)
         if self.utility is not None:
             _check_choice("utility", self.utility, (*UTILITIES, "null"))
+        if self.sampling:
+            self._check_sampling()
+        else:
+            self._refuse_of_sampling()
         check_search(
-            self.beam_size,
+            self.num_hypotheses if self.sampling else self.beam_size,
             self.length_penalty,
             self.max_length_ratio,
             self.max_length_offset,
             self.num_hypotheses,
         )
-        if self.sampling is not None:
-            self._check_sampling(self.sampling)
         if self.utility is not None and self.num_hypotheses < 2:
             raise UserError(
                 f"decoding.utility={self.utility} chooses among decoding.num_hypotheses={self.num_hypotheses}: "
@@ -72,15 +59,30 @@ class DecodingConfig:
         if self.tokens_per_batch < 1:
             raise UserError(f"decoding.tokens_per_batch={self.tokens_per_batch}: must be at least 1")
 
-    def _check_sampling(self, sampling: SamplingConfig) -> None:
-        sampling.check()
+    def _check_sampling(self) -> None:
         if self.engine != "pytorch":
-            raise UserError(f"decoding.sampling needs decoding.engine=pytorch: {self.engine} searches")
-        if self.beam_size != self.num_hypotheses:
+            raise UserError(f"decoding.sampling=true needs decoding.engine=pytorch: {self.engine} searches")
+        if self.beam_size != 1:
             raise UserError(
-                f"decoding.beam_size={self.beam_size}: sampling searches nothing, "
-                f"ask for decoding.num_hypotheses={self.beam_size} instead"
+                f"decoding.beam_size={self.beam_size}: sampling searches nothing; how many translations are drawn is "
+                "decoding.num_hypotheses"
             )
+        if self.num_hypotheses < 1:
+            raise UserError(f"decoding.num_hypotheses={self.num_hypotheses}: must be at least 1")
+        if not 1e-6 <= self.temperature <= 1e6:  # what lies beyond, float32 cannot divide by
+            raise UserError(f"decoding.temperature={self.temperature}: must be from 0.000001 to 1000000")
+        if self.top_k is not None and self.top_k < 1:
+            raise UserError(f"decoding.top_k={self.top_k}: must be at least 1, or null")
+        if not 0 <= self.epsilon < 1:
+            raise UserError(f"decoding.epsilon={self.epsilon}: must be from 0 to below 1")
+        if not 0 <= self.seed < 2**63:
+            raise UserError(f"decoding.seed={self.seed}: must be from 0 to below 2^63")
+
+    def _refuse_of_sampling(self) -> None:
+        """Raises UserError for what a search does not read."""
+        for key, value in UNSAMPLED.items():
+            if getattr(self, key) != value:
+                raise UserError(f"decoding.{key}={getattr(self, key)} is for sampling: add decoding=sample")
 
 
 def check_search(

@@ -4,14 +4,13 @@ What beam search finds is the most probable, and the same each time; what is dra
 thinks translations are. That is wanted for synthetic sources (back-translation: Edunov et al. 2018) and for candidates
 of minimum Bayes risk (Eikema & Aziz 2020). Knows the same of a model as `beam_search`.
 
-Shapes: batch = sentences in work; draws = translations of one sentence.
+Shapes: batch = sentences; draws = translations of all of them that are in work.
 """
 
 import torch
 from torch import Tensor
 
 from endeavour.decoding.beam_search import DONE_SHARE, Hypothesis, length_limits
-from endeavour.decoding.config import SamplingConfig
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
 
@@ -22,7 +21,9 @@ def sample(
     source: Tensor,
     *,
     num_hypotheses: int,
-    sampling: SamplingConfig,
+    temperature: float,
+    top_k: int | None,
+    epsilon: float,
     generator: torch.Generator,
     length_penalty: float,
     max_length_ratio: float,
@@ -36,6 +37,7 @@ def sample(
     Args:
         model: in evaluation mode.
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
+        temperature, top_k, epsilon: see `truncated`.
         generator: on the same device; what is drawn is a matter of its state and of the batch.
         length_penalty, max_length_ratio, max_length_offset: as of `beam_search`.
     """
@@ -43,68 +45,58 @@ def sample(
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
         return results
-    device, shape = source.device, (len(source), num_hypotheses)
+    device = source.device
+    # Each draw is a row of its own, as if it were a beam of one: draws have no past in common.
+    sentences = torch.arange(len(source), device=device).repeat_interleave(num_hypotheses)
     limits = torch.tensor(length_limits(model, source, max_length_ratio, max_length_offset), device=device)
-    rows = torch.arange(len(source), device=device)
-    drawn = torch.full((*shape, 1), BOS, device=device)
-    log_probabilities = torch.zeros(shape, device=device)
-    ended = torch.zeros(shape, dtype=torch.bool, device=device)
-    cache = model.start(model.encode(source), beam_size=num_hypotheses)
-    while len(rows):
-        logits = model.project(model.step(drawn[:, :, -1], cache)).float()
-        tokens = _draw(logits, sampling, generator)
-        at_limit = (limits == drawn.shape[2] - 1)[:, None]
-        tokens = tokens.masked_fill(at_limit, EOS).masked_fill(ended, PAD)
-        price = logits.log_softmax(dim=-1).gather(2, tokens[:, :, None]).squeeze(2)
-        log_probabilities += price.masked_fill(ended, 0.0)
-        drawn = torch.cat([drawn, tokens[:, :, None]], dim=2)
+    limits = limits[sentences]
+    drawn = torch.full((len(sentences), 1), BOS, device=device)
+    log_probabilities = torch.zeros(len(sentences), device=device)
+    ended = torch.zeros(len(sentences), dtype=torch.bool, device=device)
+    cache = model.start(model.encode(source), beam_size=1)
+    cache.select(sentences)
+    while len(sentences):
+        logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
+        probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
+        tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
+        tokens = tokens.masked_fill(limits == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
+        prices = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)
+        log_probabilities += prices.masked_fill(ended, 0.0)
+        drawn = torch.cat([drawn, tokens[:, None]], dim=1)
         ended |= tokens == EOS
-        done = ended.all(dim=1)
-        if done.sum() >= DONE_SHARE * len(done):
-            finished = (column[done].tolist() for column in (rows, drawn, log_probabilities))
-            for row, ids, prices in zip(*finished, strict=True):
-                results[row] = _ranked(ids, prices, length_penalty)
-            remaining = (~done).nonzero().squeeze(1)
-            rows, limits, drawn, log_probabilities, ended = (
-                column.index_select(0, remaining)
-                for column in (rows, limits, drawn, log_probabilities, ended)
+        if ended.sum() >= DONE_SHARE * len(ended):
+            columns = (sentences, drawn, log_probabilities)
+            for sentence, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
+                results[sentence].append(_hypothesis(ids, log_probability, length_penalty))
+            remaining = (~ended).nonzero().squeeze(1)
+            sentences, limits, drawn, log_probabilities, ended = (
+                column[remaining] for column in (sentences, limits, drawn, log_probabilities, ended)
             )
             cache.select(remaining)
-    return results
+    return [sorted(found, key=lambda one: (-one.score, one.ids)) for found in results]
 
 
-def truncated(logits: Tensor, sampling: SamplingConfig) -> Tensor:
+def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon: float) -> Tensor:
     """Probabilities (..., vocabulary) of the tokens that may be drawn: they add up to 1, the others are 0.
 
-    First the logits are divided by the temperature; then the `top_k` most probable stay (Fan et al. 2018), and of
-    these what has a probability of `epsilon` or more (Hewitt et al. 2022), or the most probable one.
+    Of what is not PAD or BOS the `top_k` most probable stay (Fan et al. 2018), and of these what then has a
+    probability of `epsilon` or more, or the most probable one (Hewitt et al. 2022). The logits of what stayed are
+    divided by the temperature.
     """
-    logits = logits / sampling.temperature
+    logits = logits.clone()
     logits[..., PAD] = logits[..., BOS] = -torch.inf
-    if sampling.top_k is not None:
-        least = logits.topk(min(sampling.top_k, logits.shape[-1])).values[..., -1:]
-        logits = logits.masked_fill(logits < least, -torch.inf)
-    probabilities = logits.softmax(dim=-1)
-    if sampling.epsilon:
-        least = probabilities.amax(dim=-1, keepdim=True).clamp(max=sampling.epsilon)
-        probabilities = probabilities.masked_fill(probabilities < least, 0.0)
-        probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)
-    return probabilities
+    if top_k is not None:
+        least = logits.topk(min(top_k, logits.shape[-1])).values[..., -1:]
+        logits.masked_fill_(logits < least, -torch.inf)
+    if epsilon:
+        probabilities = logits.softmax(dim=-1)
+        least = probabilities.amax(dim=-1, keepdim=True).clamp(max=epsilon)
+        logits.masked_fill_(probabilities < least, -torch.inf)
+    logits -= logits.amax(dim=-1, keepdim=True)  # so that nothing overflows, however low the temperature
+    return (logits / temperature).softmax(dim=-1)
 
 
-def _draw(logits: Tensor, sampling: SamplingConfig, generator: torch.Generator) -> Tensor:
-    """One token each: (batch, draws, vocabulary) → (batch, draws)."""
-    probabilities = truncated(logits, sampling)
-    return torch.multinomial(probabilities.flatten(0, 1), 1, generator=generator).view(
-        probabilities.shape[:2]
-    )
-
-
-def _ranked(drawn: list[list[int]], log_probabilities: list[float], alpha: float) -> list[Hypothesis]:
-    """The draws of one sentence, with BOS and all that follows EOS, as hypotheses."""
-    found: list[Hypothesis] = []
-    for ids, log_probability in zip(drawn, log_probabilities, strict=True):
-        end = ids.index(EOS)
-        score = log_probability / ((5.0 + end) / 6.0) ** alpha  # end is the length, EOS counted and BOS not
-        found.append(Hypothesis(ids[1:end], score, log_probability))
-    return sorted(found, key=lambda hypothesis: -hypothesis.score)
+def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
+    """Of one draw, with BOS and all that follows EOS."""
+    end = drawn.index(EOS)  # the length, EOS counted and BOS not
+    return Hypothesis(drawn[1:end], log_probability / ((5.0 + end) / 6.0) ** alpha, log_probability)

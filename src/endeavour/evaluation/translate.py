@@ -4,6 +4,7 @@ Knows text and ids; not files, references or scores. Lines are read, translated 
 time, and a line longer than any sentence in parts, so memory grows neither with their number nor their length.
 """
 
+import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -58,8 +59,6 @@ class PyTorchEngine:
         self.model = model
         self.decoding = decoding
         self._generator = torch.Generator(next(model.parameters()).device)
-        if decoding.sampling is not None:
-            self._generator.manual_seed(decoding.sampling.seed)
 
     @property
     def longest(self) -> int | None:
@@ -70,7 +69,13 @@ class PyTorchEngine:
         """See `decoding.engine.Engine`; sentences of similar length share a batch."""
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
-        budget = max(1, self.decoding.tokens_per_batch // self.decoding.beam_size)
+        each = self.decoding.num_hypotheses if self.decoding.sampling else self.decoding.beam_size
+        budget = max(1, self.decoding.tokens_per_batch // each)
+        if self.decoding.sampling:  # so that it does not matter what was translated before
+            content = hashlib.sha256(
+                repr((self.decoding.seed, [list(source) for source in sources])).encode()
+            )
+            self._generator.manual_seed(int.from_bytes(content.digest()[:8], "little") >> 1)
         device = next(self.model.parameters()).device
         was_training = self.model.training
         self.model.eval()
@@ -84,12 +89,14 @@ class PyTorchEngine:
     def _found(self, source: Tensor) -> list[list[Hypothesis]]:
         """Of one batch, ids (batch, source)."""
         settings = self.decoding
-        if settings.sampling is not None:
+        if settings.sampling:
             return sample(
                 self.model,
                 source,
                 num_hypotheses=settings.num_hypotheses,
-                sampling=settings.sampling,
+                temperature=settings.temperature,
+                top_k=settings.top_k,
+                epsilon=settings.epsilon,
                 generator=self._generator,
                 length_penalty=settings.length_penalty,
                 max_length_ratio=settings.max_length_ratio,
@@ -135,7 +142,7 @@ class Translator:
         self._engine = engine
         self._utility = None if decoding is None else decoding.utility
         # What was drawn by its probability counts once each time; what was searched for counts by its score.
-        self._sharpness = SHARPNESS if decoding is None or decoding.sampling is None else 0.0
+        self._sharpness = SHARPNESS if decoding is None or not decoding.sampling else 0.0
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers

@@ -64,6 +64,8 @@ def bench(config: Config) -> dict[str, Any]:
     Raises:
         UserError: a batch is too small for the corpus, or a size or width describes no model.
     """
+    if config.decoding.sampling:
+        raise UserError("bench measures searches: leave out decoding=sample")
     if config.pretrained is not None or config.bidirectional:
         raise UserError(
             "bench measures models that begin from nothing: leave out pretrained and bidirectional"

@@ -119,7 +119,7 @@ def _training_note(one: Evaluated, training: TrainingText | None) -> str:
     if training is None:
         return (
             f"The prepared data of {one.name} are not at hand, so there are no figures by word frequency and "
-            "none of unseen characters; `endeavour eval name={one.name}` makes them."
+            f"none of unseen characters; `endeavour eval name={one.name}` makes them."
         )
     return f"Word frequencies are those in the training text of {one.name}, cased."
 

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from endeavour.config import Config
-from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -20,7 +19,7 @@ from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import as_decoded, find_run, require_same_data, summary_of
+from endeavour.stages.run_folder import as_decoded, find_run, require_same_data, splits_of
 from endeavour.training.checkpoint import file_digest, load_model
 from endeavour.training.device import choose_device
 
@@ -97,7 +96,12 @@ def evaluate_splits(
                 progress=progress,
             )
     if not results:
-        console.print("the corpus has no test split, so there are no test scores")
+        asked = (
+            "evaluation.splits=[] asks for none"
+            if config.evaluation.splits == []
+            else "the corpus has no test split"
+        )
+        console.print(f"{asked}, so there are no test scores", markup=False)
         return {}
     output = Console(soft_wrap=True)
     output.print(_table(results, f"{config.name}, {title}"))
@@ -149,24 +153,16 @@ def _read_files(config: Config, name: str, paths: list[str]) -> tuple[list[str],
     try:
         pairs = list(read_pairs([Path(path).expanduser() for path in paths], **columns))
     except UserError as error:
-        raise UserError(str(error).replace("corpus.", "evaluation.")) from error
+        text = str(error)
+        for key in columns:
+            text = text.replace(f"corpus.{key}", f"evaluation.{key}")
+        raise UserError(text) from error
     if not pairs:
         raise UserError(f"evaluation.files.{name}: {', '.join(paths) or 'no file'}, and no sentence in it")
     if any("\n" in text for pair in pairs for text in pair):
         raise UserError(f"evaluation.files.{name}: a line break inside a sentence; put each on one line")
     english, german = ([pair[side] for pair in pairs] for side in (0, 1))
     return (english, german) if config.direction == "en-de" else (german, english)
-
-
-def splits_of(folder: Path, trained: Config) -> list[str]:
-    """The names of the splits of a run's corpus, as far as can be told without it."""
-    own = [name for name in summary_of(folder).get("test", {}) if name not in trained.evaluation.files]
-    return [
-        TRAIN,
-        VALIDATION,
-        *(name for name in trained.corpus.splits if name not in (TRAIN, VALIDATION)),
-        *own,
-    ]
 
 
 def _target_language(config: Config) -> str:
@@ -197,7 +193,7 @@ def _check_same_decoding(folder: Path, config: Config) -> None:
         for key, value in asdict(config.decoding).items()
         if key in earlier
         and earlier[key] != value
-        and key != "tokens_per_batch"  # which changes no translation
+        and (key != "tokens_per_batch" or config.decoding.sampling)  # otherwise it changes no translation
     ]
     if differing:
         raise UserError(

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from endeavour.config import Config
-from endeavour.data.corpus import VALIDATION
+from endeavour.config import Config, read_config
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.disk import file_digest
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.errors import UserError
 from endeavour.stages.engines import evaluation_name
-from endeavour.stages.run_folder import data_digest, named_folders, summary_of
+from endeavour.stages.run_folder import data_digest, named_folders, splits_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def find_evaluations(config: Config) -> list[Evaluated]:
 def _first_split(config: Config, runs: list[Path]) -> str:
     """The first split, by name, that all runs were evaluated on with this decoding: a test split of the baseline's
     corpus before other files, and validation if there is no other."""
-    own = _test_splits(runs[0])
+    own = _test_splits(runs[0], config)
     suffix = evaluation_name(config, "")
     splits = [
         {
@@ -83,11 +83,13 @@ def _first_split(config: Config, runs: list[Path]) -> str:
     raise UserError(f"the runs were evaluated on no split in common ({listing}): choose one with split=…")
 
 
-def _test_splits(run: Path) -> list[str]:
-    """Those of a finished run's corpus; empty where they are not known."""
-    tested = summary_of(run).get("test", {})
-    files = OmegaConf.select(OmegaConf.load(run / "config.yaml"), "evaluation.files") if tested else None
-    return [split for split in tested if split not in (files or {})]
+def _test_splits(run: Path, config: Config) -> list[str]:
+    """Those of the run's corpus, as far as they are known."""
+    saved = run / "config.yaml"
+    if not saved.is_file():
+        return []
+    splits = splits_of(run, read_config(saved, newer=config))
+    return [split for split in splits if split not in (TRAIN, VALIDATION)]
 
 
 def _require(run: Path, name: str, config: Config) -> None:
@@ -108,7 +110,7 @@ def eval_command(run: Path, config: Config) -> str:
     arguments = [f"name={run.relative_to(config.output_folder)}"]
     arguments += [argument for argument in sys.argv[1:] if argument.startswith(kept)]
     if config.split is not None:
-        own = _test_splits(run)
+        own = _test_splits(run, config)
         corpus = not own or config.split in (*own, VALIDATION)
         arguments.append(
             f"evaluation.splits=[{config.split}]"

@@ -49,7 +49,7 @@ def export(config: Config) -> Path:
     run, trained = find_run(config)
     trained.data_folder = config.data_folder
     config = as_decoded(config, trained)
-    if config.decoding.sampling is not None:
+    if config.decoding.sampling:
         raise UserError(
             "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
         )

@@ -16,7 +16,7 @@ from endeavour.data.tokenizer import Tokenizer, Vocabularies
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.run_folder import is_begun, require_model
-from endeavour.training.checkpoint import checkpoints_in, file_digest, load_weights, verify
+from endeavour.training.checkpoint import DIGESTS, checkpoints_in, file_digest, load_weights, verify
 from endeavour.training.state import TrainState
 
 # What of a model may be another: neither the shape of a weight nor what is computed with it depends on it.
@@ -31,9 +31,10 @@ def vocabularies(config: Config, run: Path | None = None) -> Vocabularies | None
     """
     if config.pretrained is None:
         return None
-    folder = _own_model(run or config.run_folder) if run or is_begun(config) else None
-    folder = folder or _pretrained(config) / "model"
-    verify(folder)
+    folder = _own_model(run) if run else _begun_model(config)
+    if folder is None:
+        folder = _pretrained(config) / "model"
+        verify(folder)
     return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
 
 
@@ -46,15 +47,15 @@ def with_its_vocabulary(config: Config) -> Config:
     if config.pretrained is None:
         return config
     typed = [argument for argument in sys.argv[1:] if argument.lstrip("+").startswith("tokenizer")]
-    if is_begun(config) and _own_model(config.run_folder) is not None:
-        saved = read_config(config.run_folder / "config.yaml", newer=config)
-        return config if typed else replace(config, tokenizer=saved.tokenizer)
-    folder = _pretrained(config)
+    begun = _begun_model(config)
+    folder = _pretrained(config) if begun is None else config.run_folder
     theirs = read_config(folder / "config.yaml", newer=config)
     if typed and theirs.tokenizer != config.tokenizer:
         raise UserError(
             f"{folder} brings its own vocabulary ({theirs.tokenizer.name}): leave out {' '.join(typed)}"
         )
+    if begun is not None:
+        return replace(config, tokenizer=theirs.tokenizer)
     tokenizers = _description(folder)["tokenizers"]
     if tokenizers["source"] != tokenizers["target"]:
         apart = f"{folder} translates {theirs.direction} and has a vocabulary for each side"
@@ -69,7 +70,7 @@ def with_its_vocabulary(config: Config) -> Config:
 
 def require_same_model(config: Config) -> None:
     """Raises `UserError`, with what to add to the command, where the pretrained run has another model."""
-    if config.pretrained is None or (is_begun(config) and _own_model(config.run_folder) is not None):
+    if config.pretrained is None or _begun_model(config) is not None:
         return
     folder = _pretrained(config)
     theirs, ours = _description(folder)["model"], asdict(config.model)
@@ -109,12 +110,24 @@ def _pretrained(config: Config) -> Path:
     return folder
 
 
+def _begun_model(config: Config) -> Path | None:
+    """The newest model of the run itself, if it was begun, and with the same pretrained run; None otherwise."""
+    if not is_begun(config):
+        return None
+    saved = read_config(config.run_folder / "config.yaml", newer=config)
+    return _own_model(config.run_folder) if saved.pretrained == config.pretrained else None
+
+
 def _own_model(run: Path) -> Path | None:
-    """A model folder of the run itself, with its vocabularies; None where it has none yet."""
-    found = [
-        path for path in (run / "model", *reversed(checkpoints_in(run / "checkpoints"))) if path.is_dir()
-    ]
-    return next(iter(found), None)
+    """The newest model folder in a run's whose vocabularies are whole; None where there is none."""
+    for folder in (run / "model", *reversed(checkpoints_in(run / "checkpoints"))):
+        try:
+            digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
+            if all(file_digest(folder / name) == digests[name] for name in ("source.model", "target.model")):
+                return folder
+        except (OSError, ValueError, KeyError):  # damaged, which is for those to say who need all of it
+            continue
+    return None
 
 
 def _description(folder: Path) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 config.yaml      the resolved config          run.json        one entry a start: command, versions, device
 checkpoints/     see training.state           log.jsonl       metrics
 model/           the final weights            curves.png      loss and BLEU over the updates
-evaluation/      one folder a test split      summary.json    the results; stands only in a finished run
-export/          the model for other programs
+evaluation/      one folder a test split      attention.png   what one sentence's pieces look at, over the updates
+export/          the model for other programs summary.json    the results; stands only in a finished run
 """
 
 import json
@@ -25,6 +25,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from endeavour.config import Config, check_decoding, differing_keys, read_config, save_config
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
@@ -155,6 +156,17 @@ def summary_of(folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
+def splits_of(folder: Path, trained: Config) -> list[str]:
+    """The names of the splits of a run's corpus, as far as can be told without it."""
+    own = [name for name in summary_of(folder).get("test", {}) if name not in trained.evaluation.files]
+    return [
+        TRAIN,
+        VALIDATION,
+        *(name for name in trained.corpus.splits if name not in (TRAIN, VALIDATION)),
+        *own,
+    ]
+
+
 def data_digest(folder: Path) -> str | None:
     """The digest of the prepared data that the finished run in `folder` noted; None of runs of earlier versions."""
     return summary_of(folder).get("data_digest")
@@ -184,11 +196,7 @@ def as_decoded(config: Config, trained: Config) -> Config:
         UserError: the two together describe no decoding.
     """
     typed = [argument.lstrip("+") for argument in sys.argv[1:]]
-    files = config.evaluation.files
-    theirs = replace(trained.evaluation, files={})
-    if files:
-        theirs = replace(theirs, splits=[], tokenized_references=None)
-    trained = replace(trained, evaluation=theirs)
+    trained = replace(trained, evaluation=replace(trained.evaluation, files={}))
     for section in ("decoding", "evaluation"):
         if any(argument.startswith((f"{section}=", "experiment=")) for argument in typed):
             continue
@@ -197,6 +205,10 @@ def as_decoded(config: Config, trained: Config) -> Config:
         keys = {re.split(r"[.=]", argument.removeprefix(f"{section}."))[0] for argument in named}
         values = {key: getattr(wanted, key) for key in keys}
         config = replace(config, **{section: replace(getattr(trained, section), **values)})
+    if config.evaluation.files:
+        for key, nothing in (("splits", []), ("tokenized_references", None)):
+            if not any(argument.startswith(f"evaluation.{key}=") for argument in typed):
+                config = replace(config, evaluation=replace(config.evaluation, **{key: nothing}))
     check_decoding(config)
     return replace(config, seed=trained.seed)
 

@@ -68,7 +68,10 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
             return _train(config, together, give_up)
         if not together.main:
             return summary
-    done = f"{config.run_folder} is finished: nothing to do (training.restart=true trains it anew)"
+    done = (
+        f"{config.run_folder} is finished: nothing to do "
+        "(training.restart=true trains it anew, `endeavour eval` scores it otherwise)"
+    )
     print(done, file=sys.stderr)
     return summary
 

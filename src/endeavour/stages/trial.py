@@ -95,7 +95,8 @@ def course(run: Path, metric: str) -> dict[int, float]:
     """The values of `metric`, such as `validation.bleu`, by update, as the run in `run` has logged them."""
     kind, _, name = metric.partition(".")
     lines = MetricLog(run / "log.jsonl").read()
-    return {line["update"]: line[name] for line in lines if line["kind"] == kind}
+    # What a pretrained run begins with, as of update 0, is no merit of the trial's.
+    return {line["update"]: line[name] for line in lines if line["kind"] == kind and line["update"]}
 
 
 def read_note(folder: Path) -> Note:

@@ -7,6 +7,7 @@ import torch
 from endeavour.config import Config
 from endeavour.data.batching import collate, length_batches
 from endeavour.data.dataset import ParallelDataset
+from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
@@ -67,7 +68,7 @@ class Validator:
     def _choose_watched(self) -> tuple[str, str] | None:
         """The first pair that is neither too short to show anything nor too long to be read."""
         lengths = [
-            [len(ids) + 1 for ids in tokenizer.encode(lines)]
+            [len(ids) + 1 for ids in tokenizer.encode([normalize(line) for line in lines])]
             for tokenizer, lines in zip(self._tokenizers, (self._sources, self._references), strict=True)
         ]
         fitting = (

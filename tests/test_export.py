@@ -233,7 +233,6 @@ def test_a_config_from_before_newer_keys_is_read(workplace: Path) -> None:
         "format:",
         "quantization:",
         "  engine:",
-        "bidirectional:",
         "pretrained:",
         "  files:",
         "  sampling:",

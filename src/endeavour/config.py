@@ -41,7 +41,6 @@ OPEN_ENDED = ("corpus.splits.", "evaluation.files.")
 
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE: dict[str, object] = {
-    "bidirectional": False,
     **{f"decoding.{key}": value for key, value in UNSAMPLED.items()},
     "decoding.sampling": False,
     "evaluation.english_column": "en",
@@ -96,7 +95,6 @@ class Config:
     name: str
     seed: int
     direction: str
-    bidirectional: bool
     pretrained: str | None
     device: str
     data_folder: str
@@ -191,8 +189,6 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         )
     if config.pretrained is not None:
         config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
-    if config.bidirectional and config.pretrained is None and not config.tokenizer.joint:
-        raise UserError("bidirectional=true needs one vocabulary for both languages: tokenizer.joint=true")
     if decoding_known:
         check_decoding(config)
     return config

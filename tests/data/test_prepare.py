@@ -140,33 +140,6 @@ def test_the_direction_swaps_the_sides(settings):
         prepare(**(settings | {"direction": "de-fr"}))
 
 
-def test_bidirectional_text_holds_each_clean_pair_both_ways_and_nothing_of_the_test(
-    settings, tmp_path, monkeypatch
-):
-    dirty = [*TRAIN, TRAIN[0], ("A test.", "neu"), ("neu", TEST[0][1])]
-    settings["corpus"] = write(tmp_path / "raw", train=dirty, validation=VALIDATION, test=TEST)
-    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
-    once, both = prepare(**settings), prepare(**settings, bidirectional=True)
-    for side, other in (("source", "target"), ("target", "source")):
-        mixed = rows(both, "train", side)
-        assert mixed[0::2] == rows(once, "train", side)
-        assert mixed[1::2] == rows(once, "train", other)
-    pairs = [pair for batch in tables.read_tables(both.folder / "text" / "train") for pair in batch]
-    assert pairs == [turned for pair in TRAIN for turned in (pair, pair[::-1])]
-    for name in (f"{split}.{side}.txt" for split in ("validation", "test") for side in ("source", "target")):
-        assert (both.folder / name).read_bytes() == (once.folder / name).read_bytes()
-    assert both.manifest["vocabularies"] == once.manifest["vocabularies"]
-    report = json.loads((both.folder / "report.json").read_text())
-    assert (report["read"], report["kept"]) == (len(dirty), len(TRAIN))
-    assert "once turned round" in (both.folder / "report.md").read_text()
-    assert "once turned round" not in (once.folder / "report.md").read_text()
-    with pytest.raises(UserError, match=r"tokenizer\.joint=true"):
-        prepare(
-            **(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}),
-            bidirectional=True,
-        )
-
-
 def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path):
     first = prepare(**settings)
     given = first.load_source_tokenizer(), first.load_target_tokenizer()

@@ -16,8 +16,8 @@ from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import score
 from endeavour.evaluation.report import write_report
-from endeavour.stages.compare import _training_text, compare
-from endeavour.stages.evaluated import Evaluated, find_evaluations
+from endeavour.stages.compare import compare
+from endeavour.stages.evaluated import find_evaluations
 from endeavour.stages.prepare import prepare
 from endeavour.stages.run_folder import named_folders
 
@@ -173,21 +173,6 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     assert {part["label"] for part in record["bleu_by_rarest_source_word"]} == {"0"}  # the numbers
     assert sum(part["count"] for part in record["word_f1_by_frequency"]) == 8 * 30
     assert record["rates"]["b"]["unseen_characters"] == 1  # the numbers again
-
-
-def test_words_of_text_that_stands_there_both_ways_are_counted_once(
-    parallel_files: list[str], folders: list[str], outputs: Path
-) -> None:
-    counts: list[object] = []
-    for more in ([], ["bidirectional=true"]):
-        config = load_config([*parallel_files, *folders, *more])
-        data = prepare(config)
-        as_trained(outputs / "a", config, data)
-        (outputs / "a" / "summary.json").write_text(json.dumps({"data_digest": data.content_digest}))
-        text = _training_text(Evaluated("a", outputs / "a", outputs / "a"), config)
-        assert text is not None
-        counts.append((text.source, text.target, text.target_characters))
-    assert counts[0] == counts[1]
 
 
 def test_an_evaluation_from_before_it_kept_its_references_is_read_beside_the_prepared_data(

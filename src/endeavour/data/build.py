@@ -38,7 +38,6 @@ def build(
     *,
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig | Vocabularies,
-    bidirectional: bool = False,
     progress: Progress,
 ) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """Writes everything but the manifest and the reports into `folder`.
@@ -48,7 +47,6 @@ def build(
             splits and settings left there is taken up.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
         tokenizer: how vocabularies are learnt, or vocabularies that are there.
-        bidirectional: whether each clean training pair is followed by itself turned round.
 
     Returns:
         The counts of each split, and the account of the training split: `read`, `kept`, `steps`.
@@ -70,13 +68,11 @@ def build(
             tokenizers = _train_tokenizers(clean, rows, tokenizer, journal)
         else:
             tokenizers = tokenizer
-        if bidirectional:
-            _require_joint(tokenizers)
         for side, trained in zip(SIDES, tokenizers, strict=True):
             trained.save(folder / f"{side}.model")
 
         lengths = LengthFilter(cleaning)
-        encoded = _encode_train(clean, rows, tokenizers, lengths, bidirectional, journal, progress)
+        encoded = _encode_train(clean, rows, tokenizers, lengths, journal, progress)
         counts = {TRAIN: _join(TRAIN, encoded, tokenizers, folder)}
         steps = [*cleaner.steps, *lengths.steps]
         _require_pairs(counts[TRAIN]["pairs"], cleaner.read, steps)
@@ -88,8 +84,7 @@ def build(
         save_tables([_text_of(prefix) for prefix in encoded], folder / "text" / TRAIN)
         for name, table in tables.items():
             save_tables([table], folder / "text" / name)
-    kept = counts[TRAIN]["pairs"] // (2 if bidirectional else 1)
-    return counts, {"read": cleaner.read, "kept": kept, "steps": steps}
+    return counts, {"read": cleaner.read, "kept": counts[TRAIN]["pairs"], "steps": steps}
 
 
 def _read_held_out(
@@ -166,11 +161,6 @@ def _require_pairs(kept: int, read: int, steps: list[Step]) -> None:
         )
 
 
-def _require_joint(tokenizers: Vocabularies) -> None:
-    if tokenizers[0].digest != tokenizers[1].digest:
-        raise UserError("bidirectional=true needs one vocabulary for both languages: tokenizer.joint=true")
-
-
 def _train_tokenizers(
     tables: Sequence[Path], rows: int, config: TokenizerConfig, journal: Journal
 ) -> Vocabularies:
@@ -202,7 +192,6 @@ def _encode_train(
     rows: int,
     tokenizers: Vocabularies,
     lengths: LengthFilter,
-    bidirectional: bool,
     journal: Journal,
     progress: Progress,
 ) -> list[Path]:
@@ -214,7 +203,7 @@ def _encode_train(
         prefixes.append(journal.folder / part)
         done = journal.read(part)
         if done is None:
-            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths, bidirectional):
+            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths):
                 progress(f"encode {TRAIN}", met + done_pairs, rows)
             journal.write(part, {"steps": [asdict(step) for step in lengths.steps]})
         else:
@@ -229,11 +218,9 @@ def _encode(
     prefix: Path,
     tokenizers: Vocabularies,
     lengths: LengthFilter | None = None,
-    bidirectional: bool = False,
 ) -> Iterator[int]:
     """Writes the ids of a table as ragged arrays; with `lengths`, of the pairs it keeps, and their text too.
 
-    With `bidirectional`, which needs one vocabulary for both sides, each pair is followed by itself turned round.
     Yields the number of pairs met so far.
     """
     with ExitStack() as stack:
@@ -251,12 +238,6 @@ def _encode(
             )
             if lengths is not None and kept is not None:
                 rows = [row for row in rows if lengths.keep(row[0], len(row[1]), len(row[2]))]
-                if bidirectional:
-                    rows = [
-                        both
-                        for (source, target), first, second in rows
-                        for both in (((source, target), first, second), ((target, source), second, first))
-                    ]
                 kept.append([pair for pair, _, _ in rows])
             writers[0].append([ids for _, ids, _ in rows], end=EOS)
             writers[1].append([ids for _, _, ids in rows], end=EOS)

@@ -38,7 +38,6 @@ def prepare(
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
     direction: str,
-    bidirectional: bool = False,
     vocabularies: Vocabularies | None = None,
     folder: Path,
     progress: Progress = lambda what, done, total: None,
@@ -48,7 +47,6 @@ def prepare(
 
     Args:
         direction: "en-de" or "de-en".
-        bidirectional: whether each training pair stands there both ways.
         vocabularies: for source and target, instead of those that `tokenizer` would learn.
         folder: the data root; the result lies in its `prepared/<corpus>-<digest>/`.
         progress: called as (what, done, total or None).
@@ -74,8 +72,6 @@ def prepare(
         "cleaning": asdict(cleaning),
         "tokenizer": asdict(tokenizer),
     }
-    if bidirectional:
-        recipe["bidirectional"] = True
     if vocabularies is not None:
         recipe["tokenizer"] = {"digests": [one.digest for one in vocabularies]}
     hashes.save()
@@ -98,7 +94,6 @@ def prepare(
                     recipe | {"digest": digest},
                     cleaning,
                     vocabularies or tokenizer,
-                    bidirectional,
                     progress,
                     unchanged,
                 )
@@ -144,7 +139,6 @@ def _build(
     recipe: dict[str, Any],
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig | Vocabularies,
-    bidirectional: bool,
     progress: Progress,
     unchanged: Callable[[], bool],
 ) -> None:
@@ -168,7 +162,6 @@ def _build(
             splits,
             cleaning=cleaning,
             tokenizer=tokenizer,
-            bidirectional=bidirectional,
             progress=progress,
         )
         report = cleaning_report(**account, splits=counts)

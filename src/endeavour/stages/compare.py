@@ -8,7 +8,6 @@ import hashlib
 import json
 import sys
 from dataclasses import asdict
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +106,8 @@ def _training_text(one: Evaluated, config: Config) -> TrainingText | None:
     from endeavour.data.tables import read_tables
 
     training = TrainingText()
-    every = (
-        2 if data.manifest.get("bidirectional") else 1
-    )  # there each pair is followed by itself turned round
-    pairs = chain.from_iterable(read_tables(data.folder / "text" / "train"))
-    training.add(islice(pairs, 0, None, every))
+    for pairs in read_tables(data.folder / "text" / "train"):
+        training.add(pairs)
     return training
 
 

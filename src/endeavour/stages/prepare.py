@@ -41,7 +41,6 @@ def prepare(config: Config, console: Console | None = None, *, run: Path | None 
             cleaning=config.cleaning,
             tokenizer=config.tokenizer,
             direction=config.direction,
-            bidirectional=config.bidirectional,
             vocabularies=given,
             folder=Path(config.data_folder),
             progress=show,

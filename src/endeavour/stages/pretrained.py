@@ -1,8 +1,7 @@
 """The run that `pretrained` names: its weights are what a new run begins with, its vocabularies those of the new text.
 
-So a model is fine-tuned to text of another kind, or after training on pairs both ways (Ding et al. 2021). The new
-run's optimizer and schedule begin afresh. Once it has a checkpoint it needs the other no more: whatever became of that
-one, it goes on, and is evaluated, with what it holds itself.
+So a model is fine-tuned to text of another kind. The new run's optimizer and schedule begin afresh. Once it has a
+checkpoint it needs the other no more: whatever became of that one, it goes on, and is evaluated, with its own.
 """
 
 import json
@@ -57,14 +56,11 @@ def with_its_vocabulary(config: Config) -> Config:
     if begun is not None:
         return replace(config, tokenizer=theirs.tokenizer)
     tokenizers = _description(folder)["tokenizers"]
-    if tokenizers["source"] != tokenizers["target"]:
-        apart = f"{folder} translates {theirs.direction} and has a vocabulary for each side"
-        if theirs.direction != config.direction:
-            raise UserError(f"{apart}: it cannot begin direction={config.direction}")
-        if config.bidirectional:
-            raise UserError(
-                f"{apart}: bidirectional=true needs one for both, so train it with tokenizer.joint=true"
-            )
+    if theirs.direction != config.direction and tokenizers["source"] != tokenizers["target"]:
+        raise UserError(
+            f"{folder} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
+            f"direction={config.direction}"
+        )
     return replace(config, tokenizer=theirs.tokenizer)
 
 

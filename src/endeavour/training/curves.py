@@ -79,9 +79,11 @@ def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -
 
 
 def _spread(pictures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first, the last, and some between, closer together at first, when most is learnt."""
+    """The first, the last, and some between, closer together at first, when most is learnt; all if they are few."""
+    if len(pictures) <= PICTURES:
+        return list(pictures)
     chosen = {round(len(pictures) ** (step / (PICTURES - 1))) - 1 for step in range(PICTURES)}
-    return [pictures[place] for place in sorted(chosen)] if pictures else []
+    return [pictures[place] for place in sorted(chosen)]
 
 
 def validation_table(lines: Sequence[dict[str, Any]]) -> Table:

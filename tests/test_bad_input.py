@@ -519,7 +519,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
         lambda folder: None,
         [*tokenized_references("one"), "evaluation.splits=[validation,test]"],
         "evaluation.tokenized_references={folder}/one are the references of one split, and evaluated are "
-        "validation, test: choose one with evaluation.splits=[…]",
+        "validation, test: choose one with evaluation.splits=[…], or one of evaluation.files",
     ),
     "tokenized references for no tokenized score": (
         "evaluate",

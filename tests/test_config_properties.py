@@ -25,7 +25,7 @@ WORDS = [
     for section in SECTIONS
     for field in fields(getattr(CONFIG, section))
     if isinstance(getattr(getattr(CONFIG, section), field.name), str)
-    and field.name not in ("name", "project")
+    and field.name not in ("name", "project", "english_column", "german_column")
 ]
 
 

@@ -154,13 +154,12 @@ def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
 
 
 def test_words_are_counted_in_the_training_text_where_it_is(
-    parallel_files: list[str], folders: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+    parallel_files: list[str], folders: list[str], outputs: Path
 ) -> None:
     folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
     config = load_config([*parallel_files, *folders])
     data = prepare(config)
     as_trained(outputs / "a", load_config([*parallel_files, *folders, "direction=de-en"]), data)
-    capsys.readouterr()
     assert run(outputs, "runs=a b") == 0  # the same joint vocabulary, but the sides are swapped
     assert "`endeavour eval name=a`" in (folder / "report.md").read_text("utf-8").replace("\\", "")
     assert json.loads((folder / "comparison.json").read_text("utf-8"))["word_f1_by_frequency"] is None

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from endeavour.decoding.beam_search import DONE_SHARE, Hypothesis, length_limits
+from endeavour.decoding.engine import length_penalty as penalty
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
 
@@ -99,4 +100,4 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
 def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
     """Of one draw, with BOS and all that follows EOS."""
     end = drawn.index(EOS)  # the length, EOS counted and BOS not
-    return Hypothesis(drawn[1:end], log_probability / ((5.0 + end) / 6.0) ** alpha, log_probability)
+    return Hypothesis(drawn[1:end], log_probability / penalty(end, alpha), log_probability)

@@ -56,9 +56,8 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
     shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
     if not is_begun(config):
         if _holds_a_run(folder):
-            folder.rename(
-                discarded
-            )  # in one step, so that no half of the old run is ever taken for a new one
+            # In one step, so that no half of the old run is ever taken for a new one.
+            folder.rename(discarded)
             shutil.rmtree(discarded)
         return None
     differences = differing_keys(config, read_config(saved, newer=config))

@@ -82,9 +82,8 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     folder = config.run_folder
     data = prepare(config, Console(stderr=True, quiet=launched()))
     if main:
-        check_splits(
-            config, data, list(data.splits)
-        )  # what is not there should be known now, not after training
+        # What is not there should be known now, not after training.
+        check_splits(config, data, list(data.splits))
         begin(config, device)
     if device.type == "cpu":
         keep_memory()

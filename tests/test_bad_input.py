@@ -205,8 +205,8 @@ FILES: dict[str, tuple[dict[str, bytes], list[str], str]] = {
     "three files of lines": (
         {"a.en": b"1\n", "a.de": b"1\n", "b.de": b"1\n"},
         ["corpus.splits.train=[a.en,a.de,b.de]"],
-        "{folder}/a.en, {folder}/a.de, {folder}/b.de: a split is two line-aligned text files, English first, "
-        "or any number of .tsv, .jsonl and .parquet files",
+        "{folder}/a.en, {folder}/a.de, {folder}/b.de: a split is pairs of line-aligned text files, English first, "
+        "and any number of .tsv, .jsonl and .parquet files",
     ),
     "a corpus.path that is not there": (
         {},

@@ -161,7 +161,7 @@ def test_files_that_make_no_split_are_named(tmp_path):
         write(tmp_path / name, "x\n")
     with pytest.raises(UserError, match=r"missing\.en: no such file"):
         read(tmp_path, "missing.en", "a.de")
-    with pytest.raises(UserError, match="two line-aligned text files"):
+    with pytest.raises(UserError, match="pairs of line-aligned text files"):
         read(tmp_path, "a.en", "a.de", "b.txt")
     with pytest.raises(UserError, match="the English file comes first"):
         read(tmp_path, "a.de", "a.en")
@@ -256,13 +256,38 @@ def test_what_the_hub_could_not_have_is_said_in_a_line(tmp_path, changes):
 
 
 @pytest.mark.parametrize(
-    "names", [("a.json", "b.json"), ("a.csv", "b.csv"), ("news.en", "extra.jsonl"), ("a.en", "b.XZ")]
+    "names",
+    [
+        ("a.json", "b.json"),
+        ("a.csv", "b.csv"),
+        ("news.en", "extra.jsonl"),
+        ("extra.jsonl", "news.en"),
+        ("a.en", "b.XZ"),
+    ],
 )
 def test_two_files_that_are_no_text_are_not_read_as_such(tmp_path, names):
     for name in names:
         write(tmp_path / name, "x\n")
-    with pytest.raises(UserError, match="two line-aligned text files, English first"):
+    with pytest.raises(UserError, match="pairs of line-aligned text files, English first"):
         read(tmp_path, *names)
+
+
+def test_a_split_can_have_any_number_of_sources_in_their_order(tmp_path):
+    for name in ("a", "c"):
+        write(tmp_path / f"{name}.en", f"1{name}\n2{name}\n")
+        write(tmp_path / f"{name}.de", f"3{name}\n4{name}\n")
+    write(tmp_path / "b.tsv", "1b\t3b\n")
+    names = ("a.en", "a.de", "b.tsv", "c.en", "c.de", "a.en", "c.de")
+    pairs = read(tmp_path, *names, english_column="1", german_column="2")
+    assert pairs == [
+        ("1a", "3a"),
+        ("2a", "4a"),
+        ("1b", "3b"),
+        ("1c", "3c"),
+        ("2c", "4c"),
+        ("1a", "3c"),
+        ("2a", "4c"),
+    ]
 
 
 def test_suffixes_may_be_written_large(tmp_path):

@@ -33,8 +33,8 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
     """The (English, German) pairs of one split.
 
     Args:
-        paths: either any number of `.tsv`, `.jsonl` and `.parquet` files, read one after the other, or exactly two
-            line-aligned text files, English first.
+        paths: pairs of line-aligned text files, the English one first, and `.tsv`, `.jsonl` and `.parquet`
+            files; read one after the other.
         english_column, german_column: a name in the TSV header, a key of the JSON object or a Parquet column
             ("translation.en" reaches into a nested one), or "1", "2", … for a TSV file without a header.
 
@@ -44,18 +44,36 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
     for path in paths:
         require_file(path)
     columns = (english_column, german_column)
-    if all(kind_of(path) in _RECORD_SUFFIXES for path in paths):
-        return chain.from_iterable(_read_records(path, columns) for path in paths)
-    if len(paths) != 2 or any(kind_of(path) in _NO_TEXT for path in paths):
-        names = ", ".join(str(path) for path in paths)
-        raise UserError(
-            f"{names}: a split is two line-aligned text files, English first, "
-            "or any number of .tsv, .jsonl and .parquet files"
-        )
-    english, german = paths
-    if kind_of(english) == ".de" or kind_of(german) == ".en":
-        raise UserError(f"{english}, {german}: the English file comes first, then the German one")
-    return _read_aligned(english, german)
+    return chain.from_iterable([_read(source, columns) for source in _sources(paths)])
+
+
+def _sources(paths: Sequence[Path]) -> list[tuple[Path, ...]]:
+    """`paths`, each file of records by itself and each two line-aligned files together."""
+    sources: list[tuple[Path, ...]] = []
+    waiting: Path | None = None  # an English file, for the German one that must come next
+    for path in paths:
+        if waiting is None and kind_of(path) in _RECORD_SUFFIXES:
+            sources.append((path,))
+        elif kind_of(path) in _NO_TEXT:
+            raise _not_a_split(paths)
+        elif waiting is None:
+            waiting = path
+        elif kind_of(waiting) == ".de" or kind_of(path) == ".en":
+            raise UserError(f"{waiting}, {path}: the English file comes first, then the German one")
+        else:
+            sources.append((waiting, path))
+            waiting = None
+    if waiting is not None:
+        raise _not_a_split(paths)
+    return sources
+
+
+def _not_a_split(paths: Sequence[Path]) -> UserError:
+    names = ", ".join(str(path) for path in paths)
+    return UserError(
+        f"{names}: a split is pairs of line-aligned text files, English first, and any number of .tsv, .jsonl "
+        "and .parquet files"
+    )
 
 
 def require_file(path: Path) -> None:
@@ -68,7 +86,10 @@ def require_file(path: Path) -> None:
         raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
 
 
-def _read_records(path: Path, columns: Pair) -> Iterator[Pair]:
+def _read(source: tuple[Path, ...], columns: Pair) -> Iterator[Pair]:
+    if len(source) == 2:
+        return _read_aligned(*source)
+    (path,) = source
     match kind_of(path):
         case ".tsv":
             return _read_tsv(path, columns)

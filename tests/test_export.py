@@ -234,6 +234,7 @@ def test_a_config_from_before_newer_keys_is_read(workplace: Path) -> None:
         "quantization:",
         "  engine:",
         "pretrained:",
+        "teachers:",
         "  files:",
         "  sampling:",
     )

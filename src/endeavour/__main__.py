@@ -45,7 +45,7 @@ VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
 # Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = ("text", "input", "output", "runs", "ensemble")
+LITERAL_KEYS = ("text", "input", "output", "runs", "ensemble", "teachers")
 
 
 def main() -> None:
@@ -74,7 +74,10 @@ def main() -> None:
 
     try:
         refuse_secrets(overrides)
-        run_stage(stage, [quote_literal(override) for override in overrides])
+        # In a sweep commas and quotes have the meaning that Hydra gives them.
+        run_stage(
+            stage, overrides if stage == "sweep" else [quote_literal(override) for override in overrides]
+        )
     except UserError as error:
         _fail(command, str(error), USER_ERROR, verbose=verbose)
     except RunError as error:

@@ -5,6 +5,7 @@ beyond its config dataclass. Below the stages nothing sees the root.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
@@ -47,6 +48,7 @@ BEFORE: dict[str, object] = {
     "evaluation.files": {},
     "evaluation.german_column": "de",
     "pretrained": None,
+    "teachers": None,
     "training.simcut_weight": 0.0,
     "training.subword_noise": 0.0,
     **{f"validation_decoding.{key}": value for key, value in UNSAMPLED.items()},
@@ -96,6 +98,7 @@ class Config:
     seed: int
     direction: str
     pretrained: str | None
+    teachers: str | None
     device: str
     data_folder: str
     output_folder: str
@@ -189,6 +192,8 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         )
     if config.pretrained is not None:
         config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
+    if config.teachers is not None:
+        config.teachers = _teachers(config.teachers, config.output_folder)
     if decoding_known:
         check_decoding(config)
     return config
@@ -202,6 +207,35 @@ def _run_name(key: str, name: str, output_folder: str) -> str:
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise UserError(f"{key}={name!r} must name a folder below output_folder")
     return str(path)
+
+
+def names_in(key: str, text: str | None) -> list[str]:
+    """The names in `a b`, `a,b` or `[a, b]`, of which one with a space or comma in it stands in quotes.
+
+    Raises:
+        UserError: a quote is not closed; `key` is what the text is the value of.
+    """
+    words = (text or "").strip()
+    if words.startswith("[") and words.endswith("]"):
+        words = words[1:-1]
+    reader = shlex.shlex(words, posix=True)
+    reader.whitespace, reader.whitespace_split, reader.commenters, reader.escape = " ,\t\n", True, "", ""
+    try:
+        return list(reader)
+    except ValueError as error:
+        raise UserError(f"{key}={text}: a quote that is not closed") from error
+
+
+def _teachers(text: str, output_folder: str) -> str:
+    """`teachers` as a run notes it, however it was typed."""
+    words = names_in("teachers", text)
+    names = [_run_name("teachers", word, output_folder) for word in words]
+    if not names:
+        raise UserError('teachers names no run: teachers="NAME 2", or null to train on the text alone')
+    for word, name in zip(words, names, strict=True):
+        if name.isdecimal() and not word.isdecimal():
+            raise UserError(f"teachers={text}: {name} would be a seed; rename the run {word}")
+    return " ".join(str(int(name)) if name.isdecimal() else f'"{name}"' for name in names)
 
 
 def check_decoding(config: Config) -> None:

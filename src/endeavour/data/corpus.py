@@ -8,10 +8,11 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from endeavour.data import hub
 from endeavour.data.files import Pair, read_pairs, require_file
 from endeavour.errors import UserError
 
+Further = tuple[Path, Path]  # two line-aligned text files, English and German
 Progress = Callable[[str, int, int | None], None]  # (what, done, total or None)
 TRAIN = "train"
 VALIDATION = "validation"
@@ -47,18 +49,28 @@ class CorpusConfig:
 def load_splits(
     config: CorpusConfig,
     *,
+    further: Sequence[Further] = (),
     hub_cache: Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Iterable[Pair]]:
     """The (English, German) pairs of every split, streamed where they come from files.
 
     Args:
+        further: what is trained on beside the corpus, after it.
         hub_cache: the hub client's cache folder; None is its own default (`HF_HOME`).
         progress: told of each file that is fetched.
 
     Raises:
         UserError: what could not be had, and what to do.
     """
+    splits = _own_splits(config, hub_cache, progress)
+    pairs = [read_pairs(files, english_column="", german_column="") for files in further]
+    return splits | {TRAIN: chain(splits[TRAIN], *pairs)} if pairs else splits
+
+
+def _own_splits(
+    config: CorpusConfig, hub_cache: Path | None, progress: Progress
+) -> dict[str, Iterable[Pair]]:
     if config.kind == "textbook":
         return dict(
             import_module(_TEXTBOOK).textbook_splits(seed=config.seed, train_pairs=config.train_pairs)
@@ -93,11 +105,18 @@ def local_files(config: CorpusConfig) -> dict[str, list[Path]]:
     }
 
 
-def fingerprint(config: CorpusConfig, hashes: "FileHashes") -> dict[str, Any]:
-    """What the pairs of a corpus depend on, as plain JSON: equal fingerprints mean equal pairs.
+def fingerprint(
+    config: CorpusConfig, hashes: "FileHashes", further: Sequence[Further] = ()
+) -> dict[str, Any]:
+    """What the pairs of `load_splits` depend on, as plain JSON: equal fingerprints mean equal pairs.
 
     Needs no network: a commit hash stands for what is in a hub repository.
     """
+    own = _own_fingerprint(config, hashes)
+    return own | {"further": [[hashes.of(path) for path in files] for files in further]} if further else own
+
+
+def _own_fingerprint(config: CorpusConfig, hashes: "FileHashes") -> dict[str, Any]:
     if config.kind == "textbook":
         package = Path(import_module(_TEXTBOOK).__file__ or "").parent
         files = sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")

@@ -8,7 +8,7 @@ terminal and no Hydra.
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from endeavour.data import corpus as corpora
 from endeavour.data.cleaning import CleaningConfig
-from endeavour.data.corpus import TRAIN, VALIDATION, CorpusConfig, FileHashes, Progress
+from endeavour.data.corpus import TRAIN, VALIDATION, CorpusConfig, FileHashes, Further, Progress
 from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -39,6 +39,7 @@ def prepare(
     tokenizer: TokenizerConfig,
     direction: str,
     vocabularies: Vocabularies | None = None,
+    further: Sequence[Further] = (),
     folder: Path,
     progress: Progress = lambda what, done, total: None,
     hub_cache: Path | None = None,
@@ -48,6 +49,7 @@ def prepare(
     Args:
         direction: "en-de" or "de-en".
         vocabularies: for source and target, instead of those that `tokenizer` would learn.
+        further: what is trained on beside the corpus.
         folder: the data root; the result lies in its `prepared/<corpus>-<digest>/`.
         progress: called as (what, done, total or None).
         hub_cache: the hub client's cache folder; None is its own default.
@@ -68,7 +70,7 @@ def prepare(
         "format": FORMAT,
         "direction": direction,
         "corpus": {"name": corpus.name, "kind": corpus.kind},
-        "inputs": corpora.fingerprint(corpus, hashes),
+        "inputs": corpora.fingerprint(corpus, hashes, further),
         "cleaning": asdict(cleaning),
         "tokenizer": asdict(tokenizer),
     }
@@ -82,11 +84,12 @@ def prepare(
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("obtain the corpus", 0, None)
                 splits = _directed(
-                    corpora.load_splits(corpus, hub_cache=hub_cache, progress=progress), direction
+                    corpora.load_splits(corpus, further=further, hub_cache=hub_cache, progress=progress),
+                    direction,
                 )
 
                 def unchanged() -> bool:
-                    return corpora.fingerprint(corpus, hashes) == recipe["inputs"]
+                    return corpora.fingerprint(corpus, hashes, further) == recipe["inputs"]
 
                 _build(
                     final,

@@ -68,6 +68,8 @@ def bench(config: Config) -> dict[str, Any]:
         raise UserError("bench measures searches: leave out decoding=sample")
     if config.pretrained is not None:
         raise UserError("bench measures models that begin from nothing: leave out pretrained=…")
+    if config.teachers is not None:
+        raise UserError("bench trains nothing to its end: leave out teachers=…")
     console = Console(stderr=True)
     device = choose_device(config.device)
     data = prepare(config)

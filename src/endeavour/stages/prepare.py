@@ -1,21 +1,30 @@
 """The data stage: from a corpus to a prepared folder."""
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from endeavour.config import Config
+from endeavour.data.corpus import Further
+from endeavour.data.corpus import Progress as ProgressReport
 from endeavour.data.prepare import prepare as prepare_data
 from endeavour.data.prepared import PreparedData
+from endeavour.data.tokenizer import Vocabularies
 from endeavour.stages.pretrained import vocabularies, with_its_vocabulary
+from endeavour.stages.teachers import keep_taught_text, taught_text
 
 
-def prepare(config: Config, console: Console | None = None, *, run: Path | None = None) -> PreparedData:
+def prepare(
+    config: Config, console: Console | None = None, *, run: Path | None = None, keep: bool = False
+) -> PreparedData:
     """Builds the prepared data of `config`, unless it is there, verifies it, and says where it lies.
 
     Args:
         run: the folder of the run that was trained on them, if there is one.
+        keep: copies the translations of teachers into the folder of the run that begins.
 
     Raises:
         UserError: the corpus or a setting is wrong, or the data was altered since it was prepared.
@@ -23,7 +32,39 @@ def prepare(config: Config, console: Console | None = None, *, run: Path | None 
     console = console or Console(stderr=True)
     if run is None:
         config = with_its_vocabulary(config)
-    given = vocabularies(config, run)
+    data = _build(config, console, vocabularies(config, run))
+    data.verify()
+    if config.teachers is not None:  # whose translations do not change the vocabularies
+        with _shown(console) as show:
+            texts = taught_text(config, data, show, run)
+        if keep:
+            keep_taught_text(config, texts)
+        data = _build(config, console, (data.load_source_tokenizer(), data.load_target_tokenizer()), texts)
+        data.verify()
+    sizes = ", ".join(f"{split} {counts['pairs']:,}" for split, counts in data.splits.items())
+    console.print(f"data: {data.folder} ({sizes} pairs)", markup=False, highlight=False, soft_wrap=True)
+    return data
+
+
+def _build(
+    config: Config, console: Console, given: Vocabularies | None, further: Sequence[Further] = ()
+) -> PreparedData:
+    with _shown(console) as show:
+        return prepare_data(
+            corpus=config.corpus,
+            cleaning=config.cleaning,
+            tokenizer=config.tokenizer,
+            direction=config.direction,
+            vocabularies=given,
+            further=further,
+            folder=Path(config.data_folder),
+            progress=show,
+        )
+
+
+@contextmanager
+def _shown(console: Console) -> Generator[ProgressReport]:
+    """A function that shows what is done, a bar each; without a terminal a line each."""
     with progress_bar(console) as progress:
         tasks: dict[str, TaskID] = {}
 
@@ -36,19 +77,7 @@ def prepare(config: Config, console: Console | None = None, *, run: Path | None 
                     console.print(what, markup=False, highlight=False)
             progress.update(tasks[what], completed=done, total=total)
 
-        data = prepare_data(
-            corpus=config.corpus,
-            cleaning=config.cleaning,
-            tokenizer=config.tokenizer,
-            direction=config.direction,
-            vocabularies=given,
-            folder=Path(config.data_folder),
-            progress=show,
-        )
-    data.verify()
-    sizes = ", ".join(f"{split} {counts['pairs']:,}" for split, counts in data.splits.items())
-    console.print(f"data: {data.folder} ({sizes} pairs)", markup=False, highlight=False, soft_wrap=True)
-    return data
+        yield show
 
 
 def progress_bar(console: Console) -> Progress:

@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from endeavour.config import Config, check_decoding, differing_keys, read_config, save_config
+from endeavour.config import Config, check_decoding, differing_keys, names_in, read_config, save_config
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -230,17 +229,8 @@ def named_folders(key: str, text: str | None, root: Path) -> list[Path]:
     Raises:
         UserError: a name leads elsewhere, or stands there twice; `key` is what the text is the value of.
     """
-    words = (text or "").strip()
-    if words.startswith("[") and words.endswith("]"):
-        words = words[1:-1]
-    reader = shlex.shlex(words, posix=True)
-    reader.whitespace, reader.whitespace_split, reader.commenters, reader.escape = " ,\t\n", True, "", ""
-    try:
-        names = [Path(name) for name in reader]
-    except ValueError as error:
-        raise UserError(f"{key}={text}: a quote that is not closed") from error
     folders: list[Path] = []
-    for name in names:
+    for name in map(Path, names_in(key, text)):
         path = name.relative_to(root) if name.is_relative_to(root) else name
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise UserError(f"{key}: {name} must name a run below output_folder ({root})")

@@ -23,7 +23,8 @@ from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
 from endeavour.stages.pretrained import begin_with_its_weights, require_same_model, with_its_vocabulary
-from endeavour.stages.run_folder import begin, find_earlier, lock, write_json
+from endeavour.stages.run_folder import begin, find_earlier, is_begun, lock, write_json
+from endeavour.stages.teachers import check_teachers, train_teachers
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
 from endeavour.training.curves import draw_attention, draw_curves, validation_table
@@ -54,6 +55,8 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     config = with_its_vocabulary(config)
     require_same_model(config)
     device = choose_device(config.device)
+    if config.teachers is not None:
+        _begin_with_teachers(config)
     if launched():
         check_local_rank(device)
         # Here the others may wait for the one that builds, however long it takes.
@@ -76,11 +79,28 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     return summary
 
 
+def _begin_with_teachers(config: Config) -> None:
+    """Trains those teachers that are given by seeds, once it is sure that the run itself can begin."""
+    begun = is_begun(config)
+    if not begun:
+        check_teachers(config)
+    if not launched() or os.environ["RANK"] == "0":
+        held = lock(config.run_folder)
+        try:
+            find_earlier(
+                config
+            )  # which throws an old run away, where asked: a stop would have that forgotten
+        finally:
+            held.release()
+    if not begun:
+        train_teachers(config, train)
+
+
 def _train(config: Config, together: Processes, give_up: Callable[[], bool] | None) -> dict[str, Any]:
     main, device = together.main, together.device
     console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
-    data = prepare(config, Console(stderr=True, quiet=launched()))
+    data = prepare(config, Console(stderr=True, quiet=launched()), keep=main)
     if main:
         # What is not there should be known now, not after training.
         check_splits(config, data, list(data.splits))
@@ -172,7 +192,7 @@ def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:
     if state.update and state.data_digest != data.content_digest:
         raise UserError(
             f"{folder} was trained on other data: the corpus has changed since\n"
-            "choose another name=…, or training.restart=true to throw that run away"
+            "choose another name=…, or delete it (training.restart=true) to throw that run away"
         )
     state.data_digest = data.content_digest
 

@@ -39,13 +39,16 @@ def trial(composed: DictConfig) -> None:
     """Trains one point of a sweep. Its failure is noted, not raised: the others still have their turn."""
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
+    overrides = [
+        override.replace("\\ ", " ") for override in hydra.overrides.task
+    ]  # Hydra escapes a sweep's spaces
     note: Note = {
         "run": str(Path(composed.output_folder) / composed.name),
-        "overrides": _as_dict(hydra.overrides.task),
+        "overrides": _as_dict(overrides),
     }
     write_json(folder / NOTE, note)
     Console(stderr=True).print(f"trial {folder.name}: {composed.name}", markup=False, highlight=False)
-    sys.argv = ["endeavour", "train", *hydra.overrides.task]  # run.json says how to repeat this run alone
+    sys.argv = ["endeavour", "train", *overrides]  # run.json says how to repeat this run alone
     metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
     others = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
     give_up = partial(hopeless, folder, metric, others) if metric and others else None

@@ -1,0 +1,350 @@
+"""Runs that are trained on the translations of others beside the text: what is in their data, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands import endeavour, write_splits
+from endeavour.__main__ import quote_literal
+from endeavour.config import load_config, save_config
+from endeavour.data.prepared import PreparedData
+from endeavour.data.tables import read_tables
+from endeavour.decoding.beam_search import Hypothesis
+from endeavour.errors import UserError
+from endeavour.evaluation.translate import PyTorchEngine
+from endeavour.stages import teachers
+from endeavour.stages.prepare import prepare
+from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model
+from endeavour.training.signals import Interrupted
+
+TINY = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40", "decoding=greedy"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
+TINY += ["model.width=16", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+TINY += ["cleaning.max_ratio=1000"]  # so that what such models say is not dropped
+
+
+def places(folder: Path) -> list[str]:
+    return [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
+
+
+@pytest.fixture(scope="module")
+def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the finished runs `one`, whose weights were shaken, and `two`."""
+    folder = tmp_path_factory.mktemp("teachers")
+    for seed, name in ((1, "one"), (2, "two")):
+        settings = [*parallel_files, *TINY, *places(folder), f"name={name}", f"seed={seed}"]
+        assert endeavour("train", *settings) == 0
+    shake(folder / "outputs" / "one")
+    return folder
+
+
+def shake(run: Path) -> None:
+    """Makes a model that has learnt nothing say something else of each sentence."""
+    model, tokenizers = load_model(run / "model", torch.device("cpu"))
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    with atomic_folder(run / "model") as partial:
+        write_model(partial, model, tokenizers)
+
+
+@pytest.fixture
+def settings(parallel_files: list[str], trained: Path, tmp_path: Path) -> list[str]:
+    """Overrides of a new run beside copies of the finished ones."""
+    shutil.copytree(trained, tmp_path / "copy")
+    return [*parallel_files, *TINY, *places(tmp_path / "copy"), "name=new"]
+
+
+@pytest.fixture
+def outputs(settings: list[str], tmp_path: Path) -> Path:
+    return tmp_path / "copy" / "outputs"
+
+
+def text(data: PreparedData) -> list[tuple[str, str]]:
+    return [pair for pairs in read_tables(data.folder / "text" / "train") for pair in pairs]
+
+
+def data_of(settings: list[str]) -> PreparedData:
+    return prepare(load_config(settings))
+
+
+def translations(run: str, sources: list[str], settings: list[str], folder: Path) -> list[str]:
+    """As `endeavour translate` makes them."""
+    (folder / "in.txt").write_text("".join(f"{line}\n" for line in sources), "utf-8")
+    files = [f"input={folder / 'in.txt'}", f"output={folder / 'out.txt'}"]
+    its_own = [override for override in settings if not override.startswith("decoding")]
+    assert endeavour("translate", *its_own, f"name={run}", *files) == 0
+    return (folder / "out.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize("decoding", ["greedy", "sample"])
+def test_the_data_are_the_text_and_after_it_what_each_teacher_makes_of_it(
+    decoding: str, settings: list[str], outputs: Path, tmp_path: Path
+) -> None:
+    for run in ("one", "two"):  # which translate as they do after their own training
+        config = load_config([*settings, f"decoding={decoding}", f"name={run}"])
+        config.seed = 1 + (run == "two")
+        save_config(config, outputs / run / "config.yaml")
+    genuine, taught = data_of(settings), data_of([*settings, "teachers=one two"])
+    pairs = text(genuine)
+    expected = list(pairs)
+    sources = [source for source, _ in pairs]
+    for run in ("one", "two"):
+        made = translations(run, sources, settings, tmp_path)
+        expected += zip(sources, made, strict=True)
+    # What cleaning drops of a corpus it drops here: empty lines, pairs that are there already.
+    kept = [pair for pair in dict.fromkeys(expected) if all(pair)]
+    assert text(taught) == kept
+    assert len(kept) > len(pairs) + 100
+    # Vocabularies are those of the genuine text, and what is held out is as it was.
+    files = genuine.manifest["files"]
+    assert {name: files[name] for name in files if not name.startswith("train.")} == {
+        name: entry for name, entry in taught.manifest["files"].items() if not name.startswith("train.")
+    }
+    assert taught.content_digest != genuine.content_digest
+
+
+def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_path: Path) -> None:
+    settings = [*parallel_files, *TINY, *places(tmp_path), "direction=de-en"]
+    assert endeavour("train", *settings, "name=teacher") == 0
+    shake(tmp_path / "outputs" / "teacher")
+    settings += ["name=new"]
+    genuine, taught = data_of(settings), data_of([*settings, "teachers=teacher"])
+    sources = [source for source, _ in text(genuine)]
+    assert "der" in " ".join(sources)
+    made = translations("teacher", sources, settings, tmp_path)
+    added = set(text(taught)) - set(text(genuine))
+    assert len(added) > 100
+    assert added <= set(zip(sources, made, strict=True))
+
+
+def test_a_translation_that_is_held_out_is_not_trained_on(settings: list[str], tmp_path: Path) -> None:
+    pairs = text(data_of(settings))
+    made = translations("one", [source for source, _ in pairs], settings, tmp_path)
+    held = next(line for line in made[1:] if line)
+    for line, there in (("never said by anyone", True), (held, False)):
+        splits = {"train": pairs[1:], "validation": [("never seen elsewhere", line)], "test": pairs[:1]}
+        taught = data_of([*settings, *write_splits(tmp_path, splits), "teachers=one"])
+        assert (held in [target for _, target in text(taught)]) == there
+
+
+def test_a_translation_that_was_interrupted_goes_on_where_it_stood(
+    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(teachers, "WINDOW", 16)
+    met: list[int] = []
+    search = PyTorchEngine.search
+
+    def counted(self: PyTorchEngine, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        met.append(len(sources))
+        if stop and sum(met) > 40:
+            raise KeyboardInterrupt
+        return search(self, sources)
+
+    monkeypatch.setattr(PyTorchEngine, "search", counted)
+    stop = True
+    with pytest.raises(KeyboardInterrupt):
+        data_of([*settings, "teachers=one"])
+    folder = tmp_path / "copy" / "data" / "taught"
+    [unfinished] = folder.glob(".one-*.partial")
+    # As a killed process leaves it: a window that is not whole, and half a line.
+    with (unfinished / "de.txt").open("a", encoding="utf-8") as file:
+        file.write("no translation\nneither is th")
+    met.clear()
+    stop = False
+    data_of([*settings, "teachers=one"])
+    total = len(text(data_of(settings)))
+    assert sum(met) == total - 32
+    [resumed] = folder.glob("one-*/de.txt")
+    lines = resumed.read_text()
+    shutil.rmtree(folder)
+    met.clear()
+    data_of([*settings, "teachers=one"])
+    assert sum(met) == total
+    assert resumed.read_text() == lines
+
+
+def test_a_text_that_is_there_is_not_translated_again(
+    settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_of([*settings, "teachers=one"])
+    monkeypatch.setattr(PyTorchEngine, "search", None)
+    # Neither another vocabulary nor another run makes the text another.
+    data_of([*settings, "teachers=one", "name=other", "tokenizer.vocabulary_size=310"])
+
+
+def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_run_has_begun(
+    settings: list[str], outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*settings, "teachers=2 one"]
+    by_name = data_of([*settings, "teachers=two one"])
+    assert endeavour("train", *command) == 0
+    # The run with seed 2 is the one that `two` is.
+    weights = [outputs / name / "model" / "weights.safetensors" for name in ("new-teacher-2", "two")]
+    assert file_digest(weights[0]) == file_digest(weights[1])
+    summary = json.loads((outputs / "new" / "summary.json").read_text())
+    assert summary["data_digest"] == by_name.content_digest
+    bleu = json.loads((outputs / "new" / "evaluation" / "test-greedy" / "scores.json").read_text())
+
+    # Even in another place.
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(outputs / "new", tmp_path / "elsewhere" / "new")
+    shutil.rmtree(tmp_path / "copy")
+    outputs = tmp_path / "elsewhere"
+    command = [*command, f"output_folder={outputs}", f"data_folder={tmp_path / 'more'}"]
+    shutil.rmtree(outputs / "new" / "evaluation")
+    capsys.readouterr()
+    assert endeavour("train", *command) == 0
+    assert "finished: nothing to do" in capsys.readouterr().err
+    assert endeavour("eval", *command) == 0
+    again = json.loads((outputs / "new" / "evaluation" / "test-greedy" / "scores.json").read_text())
+    assert again["scores"] == bleu["scores"]
+    assert not (outputs / "new-teacher-2").exists()
+
+    # Nor is a run that was stopped in need of them.
+    final = file_digest(outputs / "new" / "model" / "weights.safetensors")
+    (outputs / "new" / "summary.json").unlink()
+    shutil.rmtree(outputs / "new" / "model")
+    shutil.rmtree(sorted((outputs / "new" / "checkpoints").iterdir())[-1])
+    assert endeavour("train", *command) == 0
+    assert not (outputs / "new-teacher-2").exists()
+    assert file_digest(outputs / "new" / "model" / "weights.safetensors") == final
+
+
+def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run_away(
+    settings: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert endeavour("train", *settings, "teachers=one") == 0
+    command = [*settings, "teachers=2", "training.restart=true"]
+
+    def stopped(*_: object, **__: object) -> None:
+        raise Interrupted(15, "outputs/new-teacher-2")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("endeavour.stages.train.train_model", stopped)
+        assert endeavour("train", *command) == 143
+    assert not (outputs / "new").exists()
+    assert endeavour("train", *command[:-1]) == 0
+    # Teachers are kept, and refused before anything is lost where their settings are others now.
+    before = {path: path.stat().st_mtime_ns for path in outputs.glob("new*/summary.json")}
+    assert len(before) == 2
+    assert endeavour("train", *command, "model.dropout=0.37") == 2
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert endeavour("train", *command) == 0
+    assert {path.parent.name for path in before if path.stat().st_mtime_ns != before[path]} == {"new"}
+
+
+def test_several_processes_train_the_teachers_together(settings: list[str], outputs: Path) -> None:
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "endeavour", "train"]
+    command = [sys.executable, *launch, *settings, "teachers=4 5"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr
+    for name in ("new-teacher-4", "new-teacher-5", "new"):
+        assert (outputs / name / "summary.json").is_file()
+        assert len(json.loads((outputs / name / "run.json").read_text())) == 1
+    assert len(list((outputs / "new" / "taught").glob("*.de.txt"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["teachers=2 absent"], "outputs/absent holds no trained model (finished runs: new, one, two)"),
+        (["teachers=2 new"], "new is the run itself, or in it; name others"),
+        (["teachers=2 new/inner"], "new/inner is the run itself, or in it; name others"),
+        (["teachers=one,one"], "names a run twice"),
+        (["teachers=2 new-teacher-2"], "names a run twice"),
+        (["teachers=one two/.."], "teachers='two/..' must name a folder below output_folder"),
+        (['teachers="one'], "a quote that is not closed"),
+        (["teachers="], "teachers names no run"),
+        (["teachers=./2024"], "2024 would be a seed; rename the run ./2024"),
+        (["teachers=2 one", "direction=de-en"], "translates en-de: it cannot teach direction=de-en"),
+        (["teachers=2", "bench=smoke"], "bench trains nothing to its end: leave out teachers=…"),
+    ],
+)
+def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
+    overrides: list[str],
+    message: str,
+    settings: list[str],
+    outputs: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (outputs / "one").rename(outputs / "new")
+    shutil.copytree(outputs / "new", outputs / "one")
+    before = {path: path.stat().st_mtime_ns for path in outputs.rglob("*")}
+    stage = "bench" if "bench=smoke" in overrides else "train"
+    restart = [] if stage == "bench" else ["training.restart=true"]
+    capsys.readouterr()
+    assert endeavour(stage, *settings, *overrides, *restart) == 2
+    assert message in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
+
+
+def test_a_run_knows_when_what_it_was_taught_is_gone_or_altered(
+    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*settings, "teachers=one"]
+    assert endeavour("train", *command) == 0
+    [taught] = (outputs / "new" / "taught").glob("*.de.txt")
+    taught.write_text(taught.read_text() + "x")
+    assert endeavour("eval", *command) == 2
+    assert f"{taught}: missing or altered since it was written" in capsys.readouterr().err
+    shutil.rmtree(taught.parent)
+    assert endeavour("eval", *command) == 2
+    assert f"{taught.parent} is missing, and the data of this run are made of it" in capsys.readouterr().err
+
+
+def test_the_data_of_other_teachers_are_not_those_of_a_run_that_has_begun(settings: list[str]) -> None:
+    before = data_of([*settings, "teachers=two"])
+    assert endeavour("train", *settings, "teachers=one") == 0
+    assert data_of([*settings, "teachers=two"]).content_digest == before.content_digest
+
+
+def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
+    settings: list[str], tmp_path: Path, outputs: Path
+) -> None:
+    config = load_config([*settings, "name=new-teacher-2", "seed=2"])
+    shutil.move(outputs / "two", config.run_folder)
+    data_of([*settings, "teachers=2"])
+    pairs = text(data_of(settings))
+    splits = {"train": pairs[1:], "validation": pairs[:1], "test": pairs[:1]}
+    changed = write_splits(tmp_path, splits)
+    save_config(
+        load_config([*settings, *changed, "name=new-teacher-2", "seed=2"]), config.run_folder / "config.yaml"
+    )
+    with pytest.raises(
+        UserError, match=r"new-teacher-2 was trained on other data: the corpus has changed since"
+    ):
+        data_of([*settings, *changed, "teachers=2"])
+
+
+def test_in_a_sweep_commas_separate_values(settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    taught: list[tuple[str | None, list[str]]] = []
+    monkeypatch.setattr(
+        "endeavour.stages.trial.train", lambda config, _: taught.append((config.teachers, sys.argv))
+    )
+    unnamed = [override for override in settings if not override.startswith("name=")]
+    endeavour("sweep", *unnamed, "teachers=one,one two")
+    assert [names for names, _ in taught] == ['"one"', '"one" "two"']
+    for names, argv in taught:  # as run.json has it, for the trial by itself
+        again = [quote_literal(override) for override in argv[2:]]
+        assert load_config(again).teachers == names
+
+
+def test_the_same_teachers_can_be_written_in_several_ways(settings: list[str], tmp_path: Path) -> None:
+    written = ("one 2", "one,2", "[one, 02]", f"{tmp_path / 'copy' / 'outputs' / 'one'} 2", "'one' 2")
+    read = [load_config([*settings, quote_literal(f"teachers={way}")]).teachers for way in written]
+    assert read == ['"one" 2'] * len(written)
+
+
+def test_a_damaged_teacher_is_named(settings: list[str], outputs: Path) -> None:
+    weights = outputs / "one" / "model" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"one/model/weights\.safetensors: missing or altered"):
+        data_of([*settings, "teachers=one"])

@@ -26,6 +26,12 @@ from endeavour.training.signals import Interrupted
 TINY = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40", "decoding=greedy"]
 TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
 TINY += ["model.width=16", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+TINY += [
+    "training.max_updates=2",
+    "training.validate_every=1",
+    "training.preflight=false",
+    "evaluation.num_pictures=0",
+]
 TINY += ["cleaning.max_ratio=1000"]  # so that what such models say is not dropped
 
 
@@ -241,15 +247,16 @@ def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run
     assert {path.parent.name for path in before if path.stat().st_mtime_ns != before[path]} == {"new"}
 
 
-def test_several_processes_train_the_teachers_together(settings: list[str], outputs: Path) -> None:
+@pytest.mark.slow
+def test_several_processes_train_a_teacher_together(settings: list[str], outputs: Path) -> None:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "endeavour", "train"]
-    command = [sys.executable, *launch, *settings, "teachers=4 5"]
+    command = [sys.executable, *launch, *settings, "teachers=4"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
-    for name in ("new-teacher-4", "new-teacher-5", "new"):
+    for name in ("new-teacher-4", "new"):
         assert (outputs / name / "summary.json").is_file()
         assert len(json.loads((outputs / name / "run.json").read_text())) == 1
-    assert len(list((outputs / "new" / "taught").glob("*.de.txt"))) == 2
+    assert len(list((outputs / "new" / "taught").glob("*.de.txt"))) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from endeavour.__main__ import main, quote_literal
@@ -30,6 +30,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         st.text(max_size=20).filter(lambda text: not any(0xD800 <= ord(char) < 0xE000 for char in text)),
     ).filter(lambda text: text != "null")
 )
+@example("${")
 def test_text_reaches_the_config_as_it_was_typed(text: str) -> None:
     assert load_config([quote_literal(f"text={text}")]).text == text
 

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
@@ -304,7 +304,7 @@ def _one_line(error: Exception) -> str:
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.structured(config)))
+    return asdict(config)  # OmegaConf would read a ${ in a text as its own grammar
 
 
 def save_config(config: Config, path: Path) -> None:

@@ -87,9 +87,8 @@ def _begin_with_teachers(config: Config) -> None:
     if not launched() or os.environ["RANK"] == "0":
         held = lock(config.run_folder)
         try:
-            find_earlier(
-                config
-            )  # which throws an old run away, where asked: a stop would have that forgotten
+            # Throws an old run away, where that is asked for: after a stop it would be forgotten.
+            find_earlier(config)
         finally:
             held.release()
     if not begun:

@@ -39,9 +39,8 @@ def trial(composed: DictConfig) -> None:
     """Trains one point of a sweep. Its failure is noted, not raised: the others still have their turn."""
     hydra = HydraConfig.get()
     folder = Path(hydra.runtime.output_dir)
-    overrides = [
-        override.replace("\\ ", " ") for override in hydra.overrides.task
-    ]  # Hydra escapes a sweep's spaces
+    # Hydra puts a backslash before the spaces in a sweep's values; no command line has it.
+    overrides = [override.replace("\\ ", " ") for override in hydra.overrides.task]
     note: Note = {
         "run": str(Path(composed.output_folder) / composed.name),
         "overrides": _as_dict(overrides),

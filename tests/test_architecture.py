@@ -41,7 +41,7 @@ def test_arrows(part: str) -> None:
             top, *rest = name.split(".")
             if top == "endeavour":
                 assert rest[0] in MAY_IMPORT[part] | {part}, f"{path} imports {name}"
-            assert top not in HYDRA, f"{path} imports {name}: only stages and config.py know Hydra"
+            assert top not in HYDRA, f"{path} imports {name}: only stages and the config know Hydra"
 
 
 def test_text_is_prepared_without_torch() -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from endeavour.config import differing_keys, load_config, read_config, save_config, to_dict
+from endeavour.config import load_config, to_dict
 from endeavour.errors import UserError
+from endeavour.saved_config import differing_keys, read_config, save_config
 
 CONFIG = load_config([])
 SECTIONS = ("cleaning", "tokenizer", "model", "training", "decoding", "evaluation", "tracking", "bench")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.config import config_folder, differing_keys, load_config, read_config, save_config, to_dict
+from endeavour.config import config_folder, load_config, to_dict
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.saved_config import differing_keys, read_config, save_config
 
 GROUPS = (
     "corpus",

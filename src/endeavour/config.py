@@ -18,16 +18,14 @@ from hydra.core.config_store import ConfigStore
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
 
 from endeavour.benchmark.config import BenchConfig
 from endeavour.data import corpus
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.disk import flush_entry
 from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
-from endeavour.decoding.config import UNSAMPLED, DecodingConfig
+from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.compare import CompareConfig
 from endeavour.evaluation.evaluate import EvaluationConfig
@@ -39,55 +37,6 @@ from endeavour.training.tracking import TrackingConfig
 
 # Keys with names of the user's own below them.
 OPEN_ENDED = ("corpus.splits.", "evaluation.files.")
-
-# What the keys that came later mean where a saved config does not have them: what was done then.
-BEFORE: dict[str, object] = {
-    **{f"decoding.{key}": value for key, value in UNSAMPLED.items()},
-    "decoding.sampling": False,
-    "evaluation.english_column": "en",
-    "evaluation.files": {},
-    "evaluation.german_column": "de",
-    "pretrained": None,
-    "teachers": None,
-    "training.simcut_weight": 0.0,
-    "training.subword_noise": 0.0,
-    **{f"validation_decoding.{key}": value for key, value in UNSAMPLED.items()},
-    "validation_decoding.sampling": False,
-}
-
-# What may differ between two commands that mean the same run: where it runs, what is shown of it, and
-# everything that is chosen after training.
-NOT_PART_OF_A_RUN = (
-    "name",
-    "device",
-    "data_folder",
-    "output_folder",
-    "text",
-    "input",
-    "output",
-    "runs",
-    "split",
-    "ensemble",
-    "format",
-    "quantization",
-    "decoding",
-    "evaluation",
-    "compare",
-    "tracking",
-    "bench",
-    "training.restart",
-    "training.log_every",
-    "training.communication_timeout",
-    "training.preflight",
-    "training.max_skipped_updates",
-)
-
-# By `training.average`: how many checkpoints are kept matters where the final weights are made of them.
-UNREAD = {
-    "last": ("training.keep_best",),
-    "best": ("training.keep_last",),
-    "none": ("training.keep_last", "training.keep_best"),
-}
 
 
 @dataclass(kw_only=True)
@@ -156,6 +105,19 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         config = cast(Config, OmegaConf.to_object(composed))
     except OmegaConfBaseException as error:
         raise UserError(_one_line(error)) from error
+    _check_sections(config)
+    _check_together(config)
+    if config.pretrained is not None:
+        config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
+    if config.teachers is not None:
+        config.teachers = _teachers(config.teachers, config.output_folder)
+    if decoding_known:
+        check_decoding(config)
+    return config
+
+
+def _check_sections(config: Config) -> None:
+    """Raises `UserError` for a value that its part does not accept, or that must not be saved."""
     _check_choice("direction", config.direction, DIRECTIONS)
     _check_choice("format", config.format, FORMATS)
     _check_choice("quantization", config.quantization, QUANTIZATIONS)
@@ -177,26 +139,24 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         config.validation_decoding.check()
     except UserError as error:
         raise UserError(str(error).replace("decoding.", "validation_decoding.")) from error
-    for key, value in _flat(to_dict(config)).items():
+    for key, value in flat(to_dict(config)).items():
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
-    if config.validation_decoding.engine != "pytorch":
+
+
+def _check_together(config: Config) -> None:
+    """Raises `UserError` for values that each part accepts, but not together."""
+    validation = config.validation_decoding
+    if validation.engine != "pytorch":
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
-    if config.validation_decoding.utility is not None:
+    if validation.utility is not None:
         raise UserError("validation_decoding.utility: a model in training decodes by beam search alone")
-    if config.validation_decoding.sampling:
+    if validation.sampling:
         raise UserError("validation_decoding.sampling: a model in training decodes by beam search alone")
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
         )
-    if config.pretrained is not None:
-        config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
-    if config.teachers is not None:
-        config.teachers = _teachers(config.teachers, config.output_folder)
-    if decoding_known:
-        check_decoding(config)
-    return config
 
 
 def _run_name(key: str, name: str, output_folder: str) -> str:
@@ -307,47 +267,6 @@ def to_dict(config: Config) -> dict[str, Any]:
     return asdict(config)  # OmegaConf would read a ${ in a text as its own grammar
 
 
-def save_config(config: Config, path: Path) -> None:
-    """Writes the resolved config as YAML, in one step: half of it would look like another run's."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
-    flush_entry(partial)
-    partial.replace(path)
-
-
-def read_config(path: Path, *, newer: Config) -> Config:
-    """Reads what `save_config` wrote, perhaps long ago.
-
-    Keys that it did not know yet have the value of what was done before there were such keys, or else that of
-    `newer`; those that are known no more are left out.
-
-    Raises:
-        UserError: the file is damaged.
-    """
-    try:
-        values = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
-        saved = cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), _known(values, Config)))
-    except (OSError, ValueError, AttributeError, YAMLError, OmegaConfBaseException) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"{path}: not the config of a run ({reason}); restore it, or move {path.parent} away"
-        ) from error
-    present = OmegaConf.structured(newer)
-    for key in OmegaConf.missing_keys(saved):
-        OmegaConf.update(saved, key, BEFORE.get(key, OmegaConf.select(present, key)))
-    return to_config(saved)
-
-
-def _known(values: dict[str, Any], section: type) -> dict[str, Any]:
-    """`values` without the keys that the dataclass `section`, or one within it, does not have."""
-    kinds = get_type_hints(section)
-    return {
-        key: _known(value, kinds[key]) if is_dataclass(kinds[key]) else value
-        for key, value in values.items()
-        if key in kinds
-    }
-
-
 def _unknown(values: dict[str, Any], section: type, prefix: str = "") -> list[str]:
     """The keys, which Hydra's `+key=value` may have added, that the dataclass `section` does not have."""
     kinds = get_type_hints(section)
@@ -360,26 +279,15 @@ def _unknown(values: dict[str, Any], section: type, prefix: str = "") -> list[st
     return unknown
 
 
-def differing_keys(ours: Config, saved: Config) -> list[str]:
-    """The keys, as `key: saved → ours`, in which two configs mean different runs."""
-    new, old = _flat(to_dict(ours)), _flat(to_dict(saved))
-    ignored = (*NOT_PART_OF_A_RUN, *UNREAD[ours.training.average])
-    return [
-        f"{key}: {old.get(key)} → {new.get(key)}"
-        for key in sorted(new.keys() | old.keys())
-        if new.get(key) != old.get(key)
-        and not any(key == name or key.startswith(name + ".") for name in ignored)
-    ]
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, with keys as they are typed: `model.width`."""
+    values: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict) and value:
-            flat |= _flat(cast(dict[str, Any], value), f"{prefix}{key}.")
+            values |= flat(cast(dict[str, Any], value), f"{prefix}{key}.")
         else:
-            flat[prefix + key] = value
-    return flat
+            values[prefix + key] = value
+    return values
 
 
 def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:

@@ -10,12 +10,13 @@ import pytest
 
 from commands import endeavour
 from endeavour.__main__ import quote_literal
-from endeavour.config import Config, load_config, save_config
+from endeavour.config import Config, load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import score
 from endeavour.evaluation.report import write_report
+from endeavour.saved_config import save_config
 from endeavour.stages.compare import compare
 from endeavour.stages.evaluated import find_evaluations
 from endeavour.stages.prepare import prepare

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from commands import endeavour
-from endeavour.config import load_config, save_config
+from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
+from endeavour.saved_config import save_config
 from endeavour.stages.engines import evaluation_name
 from endeavour.stages.prepare import prepare
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.config import differing_keys, load_config, save_config
+from endeavour.config import load_config
 from endeavour.errors import UserError
+from endeavour.saved_config import differing_keys, save_config
 from endeavour.stages.run_folder import as_decoded, find_earlier, find_run
 
 

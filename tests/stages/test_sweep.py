@@ -13,8 +13,9 @@ from typing import Any
 import optuna
 import pytest
 
-from endeavour.config import Config, load_config, save_config
+from endeavour.config import Config, load_config
 from endeavour.errors import UserError
+from endeavour.saved_config import save_config
 from endeavour.stages.search import search
 from endeavour.stages.sweep import make_plan, sweep
 from endeavour.stages.train import train

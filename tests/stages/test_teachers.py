@@ -12,12 +12,13 @@ import torch
 
 from commands import endeavour, write_splits
 from endeavour.__main__ import quote_literal
-from endeavour.config import load_config, save_config
+from endeavour.config import load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine
+from endeavour.saved_config import save_config
 from endeavour.stages import teachers
 from endeavour.stages.prepare import prepare
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model

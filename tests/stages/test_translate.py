@@ -169,7 +169,7 @@ def test_a_line_longer_than_the_engine_takes_is_cut_to_fit() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run with an untrained model."""
-    from endeavour.config import save_config
+    from endeavour.saved_config import save_config
 
     folder = tmp_path_factory.mktemp("outputs") / "run"
     folder.mkdir()

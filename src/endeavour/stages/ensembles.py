@@ -5,11 +5,12 @@ from pathlib import Path
 
 import torch
 
-from endeavour.config import Config, read_config
+from endeavour.config import Config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.saved_config import read_config
 from endeavour.stages.run_folder import named_folders, require_model
 from endeavour.training.checkpoint import load_model
 

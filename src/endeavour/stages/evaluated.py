@@ -11,11 +11,12 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from endeavour.config import Config, read_config
+from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.disk import file_digest
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.errors import UserError
+from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name
 from endeavour.stages.run_folder import data_digest, named_folders, splits_of
 

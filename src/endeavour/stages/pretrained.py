@@ -10,10 +10,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from endeavour.config import Config, read_config
+from endeavour.config import Config
 from endeavour.data.tokenizer import Tokenizer, Vocabularies
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.saved_config import read_config
 from endeavour.stages.run_folder import is_begun, require_model
 from endeavour.training.checkpoint import DIGESTS, checkpoints_in, file_digest, load_weights, verify
 from endeavour.training.state import TrainState

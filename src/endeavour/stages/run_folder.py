@@ -23,11 +23,12 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from endeavour.config import Config, check_decoding, differing_keys, names_in, read_config, save_config
+from endeavour.config import Config, check_decoding, names_in
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
+from endeavour.saved_config import differing_keys, read_config, save_config
 
 PACKAGES = (
     "endeavour",

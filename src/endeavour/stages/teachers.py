@@ -22,13 +22,14 @@ from urllib.parse import quote
 import torch
 from filelock import FileLock
 
-from endeavour.config import Config, differing_keys, names_in, read_config
+from endeavour.config import Config, names_in
 from endeavour.data.corpus import TRAIN, Further, Progress
 from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import WINDOW, PyTorchEngine, Translator
+from endeavour.saved_config import differing_keys, read_config
 from endeavour.stages.run_folder import is_begun, require_model, require_same_data, summary_of
 from endeavour.training.checkpoint import atomic_folder, load_model, verify
 from endeavour.training.device import choose_device

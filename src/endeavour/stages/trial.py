@@ -19,10 +19,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 
-from endeavour.config import Config, read_config, to_config
+from endeavour.config import Config, to_config
 from endeavour.errors import UserError
 from endeavour.evaluation.results import FAILED, PRUNED, Row, collect, less_is_better
 from endeavour.redaction import redact
+from endeavour.saved_config import read_config
 from endeavour.stages.run_folder import write_json
 from endeavour.stages.train import train
 from endeavour.training.log import MetricLog

@@ -83,6 +83,19 @@ def test_a_few_differing_sentences_are_never_called_significant(differing: int) 
         assert not test.systems[1].significant
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+def test_what_a_metric_does_not_see_makes_no_difference_significant(changed: int) -> None:
+    outputs, references = _corpus(0.5)
+    outputs = [f"{line}." for line in outputs]
+    spaced = [f"{line[:-1]} ." for line in outputs]
+    spaced[:changed] = [f"{line}." for line in references[:changed]]
+    for test in _test(outputs, spaced, references=references).values():
+        other = test.systems[1]
+        assert (other.difference == 0) == (changed == 0)
+        assert other.p_randomization == 1
+        assert not other.significant
+
+
 def test_each_system_is_tested_against_the_first() -> None:
     worse, references = _corpus(0.5)
     better, _ = _corpus(0.9)

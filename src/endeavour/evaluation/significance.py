@@ -5,6 +5,7 @@ Knows names and lines of text; not where they come from or how results are shown
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import ne
 from typing import cast
 
 from sacrebleu.metrics.base import Metric, Signature
@@ -63,9 +64,9 @@ def paired_tests(
 
     Paired bootstrap resampling: Koehn 2004; approximate randomisation: Riezler & Maxwell 2005; both as
     sacreBLEU has them, which counts the samples that differ by *more* than the systems do. Where few outputs
-    differ, many samples differ by exactly as much, and that count is too small: so identical outputs get
-    p = 1 here, and with k differing sentences randomisation's p is at least 2^(1-k), the share of its
-    assignments that equal the observed one or its mirror image.
+    differ, many samples differ by exactly as much, and that count is too small: so outputs that a metric does not
+    tell apart (spaces are nothing to it) get p = 1 here, and with k sentences that it does randomisation's p is
+    at least 2^(1-k), the share of its assignments that equal the observed one or its mirror image.
 
     Args:
         seed: 1 or more (sacreBLEU takes 0 for none).
@@ -78,10 +79,6 @@ def paired_tests(
         check_counts(**{f"hypotheses of {name}": hypotheses, "references": references})
     bootstrap, bootstrap_signatures = _run("bs", systems, references, bootstrap_samples, seed)
     randomized, randomized_signatures = _run("ar", systems, references, randomization_trials, seed)
-    baseline = systems[0][1]
-    differing = [
-        sum(ours != theirs for ours, theirs in zip(lines, baseline, strict=True)) for _, lines in systems
-    ]
     return [
         MetricTest(
             metric,
@@ -94,8 +91,25 @@ def paired_tests(
             str(bootstrap_signatures[metric]),
             str(randomized_signatures[metric]),
         )
-        for metric, results in bootstrap.items()
+        for (metric, results), differing in zip(
+            bootstrap.items(), _differing(systems, references), strict=True
+        )
     ]
+
+
+def _metrics() -> dict[str, Metric]:
+    # `force` silences a warning about tokenized text, which evaluation gave already.
+    return {"bleu": BLEU(force=True), "chrf": CHRF()}
+
+
+def _differing(systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[str]) -> list[list[int]]:
+    """For each metric, in how many sentences each system's counts (matches, lengths) are not those of the first."""
+    columns: list[list[int]] = []
+    for metric in _metrics().values():
+        # What the paired tests draw from; there is no public way to it.
+        counts = [metric._extract_corpus_statistics(lines, [references]) for _, lines in systems]  # pyright: ignore[reportPrivateUsage]
+        columns.append([sum(map(ne, theirs, counts[0])) for theirs in counts])
+    return columns
 
 
 def _run(
@@ -106,11 +120,9 @@ def _run(
     seed: int,
 ) -> tuple[dict[str, list[Result]], dict[str, Signature]]:
     """sacreBLEU's paired test: metric → a result a system, and metric → signature."""
-    # Made anew for each test, whose kind goes into their signatures. `force` silences a warning about tokenized
-    # text, which evaluation gave already.
-    metrics: dict[str, Metric] = {"bleu": BLEU(force=True), "chrf": CHRF()}
     with sacrebleu_seed(seed):
-        test = PairedTest(list(systems), metrics, [references], test_type=kind, n_samples=samples)
+        # Metrics made anew for each test, whose kind goes into their signatures.
+        test = PairedTest(list(systems), _metrics(), [references], test_type=kind, n_samples=samples)
         signatures, columns = test()
     results = {name: cast(list[Result], columns[name]) for name in columns if name != "System"}
     return results, signatures

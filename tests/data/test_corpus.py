@@ -1,6 +1,7 @@
 """What is in a file comes out as it stands there, and what is wrong with it is named by file and line."""
 
 import gzip
+import hashlib
 import json
 import sys
 import types
@@ -145,6 +146,43 @@ def test_a_parquet_file_without_the_column_is_named(tmp_path):
     pq.write_table(pa.Table.from_pylist([{"en": "1"}]), tmp_path / "a.parquet")
     with pytest.raises(UserError, match=r"a\.parquet, row 1: no column 'de'"):
         read(tmp_path, "a.parquet")
+
+
+def test_a_parquet_file_may_hold_nothing_or_begin_with_nothing(tmp_path):
+    table = pa.Table.from_pylist([{"en": en, "de": de} for en, de in PAIRS])
+    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+        writer.write_table(table)
+    pq.write_table(table.slice(0, 0), tmp_path / "b::c.parquet")
+    assert read(tmp_path, "a.parquet", "b::c.parquet") == PAIRS
+
+
+def test_a_damaged_page_of_a_parquet_file_is_one_line(tmp_path, capfd):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist([{"en": "1", "de": "2"}] * 1000), path)
+    content = bytearray(path.read_bytes())
+    content[4:64] = bytes(range(60))
+    path.write_bytes(content)
+    with pytest.raises(
+        UserError, match=r"a\.parquet: not a readable Parquet file \(.*\); obtain the file anew$"
+    ):
+        read(tmp_path, "a.parquet")
+    assert capfd.readouterr().err == ""
+
+
+def test_what_cannot_be_looked_at_is_named(tmp_path):
+    long = "e" * 300
+    with pytest.raises(UserError, match=r"e\.tsv: cannot be read \(File name too long\)"):
+        read(tmp_path, f"{long}.tsv")
+    with pytest.raises(UserError, match=r"^corpus\.path=.*e: cannot be read \(File name too long\)"):
+        read(tmp_path / long, "a.tsv")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "null"])
+def test_a_memory_of_hashes_that_is_none_costs_one_more_reading(tmp_path, content):
+    (tmp_path / "store").write_text(content)
+    (tmp_path / "file").write_text("x")
+    assert FileHashes(tmp_path / "store").of(tmp_path / "file") == hashlib.sha256(b"x").hexdigest()
 
 
 def test_damaged_gzip_is_named(tmp_path):

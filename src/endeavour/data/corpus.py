@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from endeavour.data import hub
 from endeavour.data.files import Pair, read_pairs, require_file
@@ -97,8 +97,11 @@ def local_files(config: CorpusConfig) -> dict[str, list[Path]]:
     if config.kind == "textbook" or (config.kind == "hub" and config.path is None):
         return {}
     folder = Path(config.path or ".").expanduser()
-    if not folder.is_dir():
-        raise UserError(f"corpus.path={config.path}: no such folder")
+    try:
+        if not folder.is_dir():
+            raise UserError(f"corpus.path={config.path}: no such folder")
+    except OSError as error:
+        raise UserError(f"corpus.path={config.path}: cannot be read ({error.strerror})") from error
     return {
         split: [folder / Path(name).expanduser() for name in names]
         for split, names in _split_files(config).items()
@@ -143,10 +146,11 @@ class FileHashes:
     def __init__(self, store: Path) -> None:
         self._store = store
         self._changed = False
-        try:
-            self._known: dict[str, list[Any]] = json.loads(store.read_text("utf-8"))
-        except (OSError, ValueError):  # a lost or torn memory costs one more reading
-            self._known = {}
+        self._known: dict[str, list[Any]] = {}
+        with suppress(OSError, ValueError):  # a lost or torn memory costs one more reading
+            known = json.loads(store.read_text("utf-8"))
+            if isinstance(known, dict):
+                self._known = cast("dict[str, list[Any]]", known)
 
     def of(self, path: Path) -> str:
         """The SHA-256 of a file's content, in hex."""
@@ -215,9 +219,10 @@ def _split_files(config: CorpusConfig) -> dict[str, list[str]]:
 
 def _under_path(config: CorpusConfig, name: str) -> list[str]:
     """The files under `path` for one of `splits`: itself where it is there, or those of another name."""
-    if config.path is None or (Path(config.path).expanduser() / name).is_file():
-        return [name]
-    return (config.path_files or {}).get(name, [name])
+    with suppress(OSError):  # whoever reads it will say so
+        if config.path is not None and not (Path(config.path).expanduser() / name).is_file():
+            return (config.path_files or {}).get(name, [name])
+    return [name]
 
 
 def _pinned(config: CorpusConfig) -> tuple[str, str]:

@@ -4,7 +4,6 @@ Streams; the texts come out as they stand in the file. Knows nothing of corpora,
 Every error names the file and the line.
 """
 
-import glob
 import gzip
 import json
 import os
@@ -78,10 +77,13 @@ def _not_a_split(paths: Sequence[Path]) -> UserError:
 
 def require_file(path: Path) -> None:
     """Raises `UserError` where `path` is no file that may be read."""
-    if path.is_dir():
-        raise UserError(f"{path}: a folder, not a file")
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
+    try:
+        if path.is_dir():
+            raise UserError(f"{path}: a folder, not a file")
+        if not path.is_file():
+            raise UserError(f"{path}: no such file")
+    except OSError as error:  # a folder above it that may not be entered, a name that is too long
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
 
@@ -181,18 +183,21 @@ def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
 
 
 def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
-    # Imported here: the library takes seconds to import, and a prepare with nothing to do needs none.
-    from datasets import load_dataset
+    # Imported here: a prepare with nothing to do, or other files, needs none of it.
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
 
     try:
-        rows = load_dataset("parquet", data_files=[glob.escape(str(path))], split="train", streaming=True)
-        for number, row in enumerate(rows, start=1):
-            where = f"{path}, row {number}"
-            yield _text(row, columns[0], where), _text(row, columns[1], where)
+        with ParquetFile(path) as file:
+            rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())
+            for number, row in enumerate(rows, start=1):
+                where = f"{path}, row {number}"
+                yield _text(row, columns[0], where), _text(row, columns[1], where)
     except UserError:
         raise
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors or OSErrors
-        raise UserError(f"{path}: not a readable Parquet file ({error})") from error
+    except (OSError, ValueError, ArrowException) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(f"{path}: not a readable Parquet file ({reason}); obtain the file anew") from error
 
 
 def _text(record: object, column: str, where: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from endeavour.config import Config, load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
+from endeavour.evaluation.compare import System, compare_systems
 from endeavour.evaluation.metrics import score
 from endeavour.evaluation.report import write_report
+from endeavour.evaluation.words import TrainingText
 from endeavour.saved_config import save_config
 from endeavour.stages.compare import compare
 from endeavour.stages.evaluated import find_evaluations
@@ -136,10 +139,46 @@ def test_paths_that_a_shell_completes_are_runs_too(outputs: Path) -> None:
 def test_two_decodings_of_one_run_are_compared_by_their_folders(outputs: Path) -> None:
     evaluated(outputs, "a", REFERENCES, name="test-greedy")
     assert run(outputs, "runs=a a/evaluation/test-greedy") == 0
-    folder = outputs / "comparisons" / "a-vs-a_test-greedy" / "test-beam"
+    folder = outputs / "comparisons" / "a-vs-a%2Ftest-greedy" / "test-beam"
     record = json.loads((folder / "comparison.json").read_text("utf-8"))
     assert record["systems"] == ["a", "a/test-greedy"]
     assert record["tests"][0]["systems"][1]["difference"] > 0
+
+
+def test_no_two_comparisons_share_a_folder(outputs: Path) -> None:
+    for one in ("x/y", "x_y"):
+        evaluated(outputs, one, REFERENCES)
+        assert run(outputs, f"runs=a {one}") == 0
+    assert len(list((outputs / "comparisons").iterdir())) == 2
+
+
+def test_the_command_that_would_help_decodes_as_the_comparison_wants_it(
+    outputs: Path, parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (outputs / "b" / "evaluation" / "test-beam").rename(outputs / "b" / "evaluation" / "test-greedy")
+    save_config(load_config([*parallel_files, *folders, "decoding=greedy"]), outputs / "b" / "config.yaml")
+    assert run(outputs, "runs=a b", "split=test") == 2
+    assert "decoding.name=beam decoding.beam_size=5 decoding.length_penalty=0.6" in capsys.readouterr().err
+
+
+def test_text_is_set_against_the_training_text_in_its_normal_form() -> None:
+    training = TrainingText()
+    training.add([("Houses", "Häuser")] * 9)
+    decomposed = unicodedata.normalize("NFD", "Häuser")
+    system = System("one", [decomposed], {})
+    comparison = compare_systems(
+        [system, system],
+        title="",
+        sources=["Houses\u00ad"],
+        references=[decomposed],
+        training=training,
+        config=load_config(QUICK).compare,
+    )
+    assert comparison.bleu_by_rarest_source_word is not None
+    assert [part.label for part in comparison.bleu_by_rarest_source_word] == ["5–99"]
+    assert comparison.rates["one"].unseen_characters == 0
+    assert comparison.word_f1_by_frequency is not None
+    assert [(part.count, part.values) for part in comparison.word_f1_by_frequency] == [(1, [100, 100])]
 
 
 def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
@@ -162,7 +201,7 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     data = prepare(config)
     as_trained(outputs / "a", load_config([*parallel_files, *folders, "direction=de-en"]), data)
     assert run(outputs, "runs=a b") == 0  # the same joint vocabulary, but the sides are swapped
-    assert "`endeavour eval name=a`" in (folder / "report.md").read_text("utf-8").replace("\\", "")
+    assert "`endeavour eval name=a output" in (folder / "report.md").read_text("utf-8").replace("\\", "")
     assert json.loads((folder / "comparison.json").read_text("utf-8"))["word_f1_by_frequency"] is None
 
     as_trained(outputs / "a", config, data)

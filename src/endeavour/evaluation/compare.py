@@ -5,8 +5,9 @@ system is the baseline, against which all others are tested.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from endeavour.data.normalization import normalize
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import (
     MIN_BOOTSTRAP_SAMPLES,
@@ -117,8 +118,8 @@ def compare_systems(
 ) -> Comparison:
     """Every figure of the comparison; the same input gives the same result.
 
-    `training` is what the systems learned from; without it there are no figures by word frequency and none of
-    unseen characters. `notes` are handed on.
+    `training` is what the systems learned from, in normal form, to which the lines are brought where they are set
+    against it; without it there are no figures by word frequency and none of unseen characters. `notes` are handed on.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -131,9 +132,11 @@ def compare_systems(
         seed=config.seed,
     )
     known = None if training is None else training.target_characters
-    columns = {system.name: system.hypotheses for system in systems} | {REFERENCES: references}
+    normal_sources, normal_references = _normalized(sources), _normalized(references)
+    normal_systems = [replace(system, hypotheses=_normalized(system.hypotheses)) for system in systems]
+    columns = {system.name: system.hypotheses for system in normal_systems} | {REFERENCES: normal_references}
     rates = {
-        name: output_rates(sources, lines, references, known_characters=known)
+        name: output_rates(normal_sources, lines, normal_references, known_characters=known)
         for name, lines in columns.items()
     }
     normal = rates[REFERENCES]
@@ -144,8 +147,8 @@ def compare_systems(
         sentences=len(references),
         tests=tests,
         bleu_by_source_length=_by_length(systems, sources, references),
-        bleu_by_rarest_source_word=training and _by_rarest(systems, sources, references, training),
-        word_f1_by_frequency=training and _word_f1(systems, references, training),
+        bleu_by_rarest_source_word=training and _by_rarest(systems, normal_sources, references, training),
+        word_f1_by_frequency=training and _word_f1(normal_systems, normal_references, training),
         contests=_contests(systems, sources, references, config.sentences),
         rates=rates,
         strange_rates={
@@ -154,6 +157,10 @@ def compare_systems(
         settings={system.name: system.settings for system in systems},
         notes=list(notes),
     )
+
+
+def _normalized(lines: Sequence[str]) -> list[str]:
+    return [normalize(line) for line in lines]
 
 
 def _by_length(systems: Sequence[System], sources: Sequence[str], references: Sequence[str]) -> list[Slice]:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from endeavour.errors import UserError
-from endeavour.evaluation.report import write_atomically
+from endeavour.evaluation.report import flatten, write_atomically
 
 # In the order of the table: a run that was pruned has been ended early, for it did worse than others.
 STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
@@ -43,7 +43,7 @@ def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object
         row: Row = {"name": summary.pop("name")}
         row |= {name: chosen[name] for name in differing if name in chosen}
         row["status"] = summary.pop("status")
-        rows.append(row | _flat(summary))
+        rows.append(row | {key: value for key, value in flatten(summary).items() if value is not None})
     return rows
 
 
@@ -115,17 +115,6 @@ def _read(folder: Path) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError):
         error = f"{path.name} is not JSON"
     return {"name": folder.name, "status": FAILED, "error": error}
-
-
-def _flat(values: Mapping[str, object], prefix: str = "") -> Row:
-    """Nested values as one level with dotted names; those that are None are left out."""
-    flat: Row = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(cast(Mapping[str, object], value), f"{prefix}{name}.")
-        elif value is not None:
-            flat[prefix + name] = value
-    return flat
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:

@@ -64,9 +64,9 @@ def word_f1_by_frequency(
     wanted, output, matched = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
         ours, theirs = Counter(words_of(hypothesis)), Counter(words_of(reference))
-        output += ours
-        wanted += theirs
-        matched += ours & theirs
+        output.update(ours)
+        wanted.update(theirs)
+        matched.update(ours & theirs)
     words = list((wanted | output).keys())
     buckets: list[WordBucket] = []
     for low, high, rows in group_rows([occurrences[word] for word in words], edges):

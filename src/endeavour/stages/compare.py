@@ -10,6 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.console import Console
 
@@ -30,7 +31,7 @@ from endeavour.stages.evaluated import (
     read_lines,
 )
 from endeavour.stages.prepare import progress_bar
-from endeavour.stages.run_folder import write_json
+from endeavour.stages.run_folder import named_write_error, write_json
 
 LONGEST_NAME = 150  # of a comparison's folder; file systems take 255 bytes
 
@@ -63,7 +64,7 @@ def compare(config: Config) -> Comparison:
             references=references,
             training=training,
             config=config.compare,
-            notes=[_training_note(baseline, training)],
+            notes=[_training_note(baseline, training, config)],
         )
     folder = _result_folder(config, evaluated)
     _write(folder, comparison)
@@ -111,17 +112,17 @@ def _training_text(one: Evaluated, config: Config) -> TrainingText | None:
     return training
 
 
-def _training_note(one: Evaluated, training: TrainingText | None) -> str:
+def _training_note(one: Evaluated, training: TrainingText | None, config: Config) -> str:
     if training is None:
         return (
             f"The prepared data of {one.name} are not at hand, so there are no figures by word frequency and "
-            f"none of unseen characters; `endeavour eval name={one.name}` makes them."
+            f"none of unseen characters; `{eval_command(one.run, config)}` makes them."
         )
     return f"Word frequencies are those in the training text of {one.name}, cased."
 
 
 def _result_folder(config: Config, evaluated: list[Evaluated]) -> Path:
-    name = "-vs-".join(one.name.replace("/", "_") for one in evaluated)
+    name = "-vs-".join(quote(one.name, safe=" ,=") for one in evaluated)
     if len(name.encode()) > LONGEST_NAME:
         name = f"{len(evaluated)}-runs-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return Path(config.output_folder) / "comparisons" / name / evaluated[0].folder.name
@@ -129,15 +130,11 @@ def _result_folder(config: Config, evaluated: list[Evaluated]) -> Path:
 
 def _write(folder: Path, comparison: Comparison) -> None:
     """Each file whole or not at all; comparison.json last."""
-    try:
+    with named_write_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "report.md", as_markdown(comparison))
         write_atomically(folder / "report.html", as_html(comparison))
         write_json(folder / "comparison.json", asdict(comparison))
-    except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written ({error.strerror}): choose another output_folder"
-        ) from error
 
 
 def _print(comparison: Comparison, folder: Path) -> None:

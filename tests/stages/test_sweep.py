@@ -14,7 +14,7 @@ import optuna
 import pytest
 
 from endeavour.config import Config, load_config
-from endeavour.errors import UserError
+from endeavour.errors import RunError, UserError
 from endeavour.saved_config import save_config
 from endeavour.stages.search import search
 from endeavour.stages.sweep import make_plan, sweep
@@ -29,7 +29,6 @@ SEARCH = ["hydra/sweeper=optuna", f"{RATE}=tag(log,interval(1e-5,1e-1))"]
 VALIDATIONS = (100, 200, 300)
 SETTINGS = {
     "metric": "validation.bleu",
-    "direction": "maximize",
     "n_trials": 20,
     "n_jobs": 1,
     "sampler": "tpe",
@@ -218,6 +217,31 @@ def test_a_defect_is_no_fault_of_the_user_and_leaves_its_traceback(
     assert len(training.calls) == 2
 
 
+def test_the_last_message_has_two_lines_and_names_the_traceback_of_a_defect(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    training.at_call[1] = UserError("training diverged\nlower the learning rate")
+    training.at_call[2] = IndexError("out of\nrange")
+    with pytest.raises(RunError) as caught:
+        start(tmp_path, "seed=1,2")
+    (account,) = sweeps.glob("*/1/traceback.txt")
+    first, second = str(caught.value).split("\n")
+    assert first.endswith("training diverged")
+    assert second.startswith(f"{account} shows where it happened")
+    training.at_call = {3: UserError("training diverged\nlower the learning rate")}
+    with pytest.raises(UserError) as failed:
+        start(tmp_path, "seed=1,2")
+    assert str(failed.value).count("\n") == 1
+
+
+def test_a_group_that_stands_elsewhere_in_the_config_tells_its_trials_apart(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, "decoding@validation_decoding=beam,greedy")
+    assert training.calls == [f"textbook-tiny-1-validation_decoding_{name}" for name in ("beam", "greedy")]
+    assert [row["decoding@validation_decoding"] for row in table(sweeps)] == ["beam", "greedy"]
+
+
 def test_a_name_that_was_given_begins_the_names_of_the_runs(tmp_path: Path, training: StubTraining) -> None:
     start(tmp_path, "name=night", "seed=1,2", "experiment=multi30k")
     assert training.calls == ["night-seed_1", "night-seed_2"]
@@ -376,6 +400,13 @@ def test_the_median_rule(tmp_path: Path) -> None:
     log.write_text(json.dumps({"kind": "validation", "update": 0, "bleu": 99.0}) + "\n" + log.read_text())
     assert hopeless(worse, "validation.bleu", 3)
 
+    # Those that had not validated by the same update say nothing.
+    late = [noted(number, *(40.0,) * 3) for number in (20, 21, 22)]
+    for folder in late:
+        log = Path(json.loads((folder / NOTE).read_text())["run"]) / "log.jsonl"
+        log.write_text(log.read_text().replace("0,", "000,"))
+    assert not hopeless(noted(23, 0.0), "validation.bleu", 9)
+
 
 def test_a_run_that_was_given_up_is_saved_and_can_go_on(
     parallel_files: list[str], folders: list[str], tmp_path: Path
@@ -396,7 +427,6 @@ def test_ranges_become_what_optuna_draws_from(tmp_path: Path) -> None:
 
     own = {
         "metric": "validation.loss",
-        "direction": "minimize",
         "sampler": "random",
         "n_trials": 3,
         "n_jobs": 3,
@@ -421,15 +451,13 @@ WRONG = [
     (["seed=1"], "model=tiny,small"),
     ([f"{RATE}=interval(1e-4,1e-2)"], "hydra/sweeper=optuna"),
     (["seed=range(1"], "seed=range"),
+    (["seed=1,,2"], "seed=1,,2.*extraneous input"),
+    ([*SEARCH, "training.patience=choice(3,null)"], "NoneType is incompatible"),
     (["seed=1,2", "hydra/sweeper=ax"], "hydra/sweeper=ax is not known: choose basic"),
     (["seed=1,2", "hydra/launcher=slurm"], "submitit_slurm"),
     (["name=a,b"], "only what makes a run"),
-    (
-        [*SEARCH, "hydra.sweeper.direction=null"],
-        r"direction=null is not known: choose one of maximize, minimize",
-    ),
-    ([*SEARCH, "hydra.sweeper.direction=up"], r"direction=up is not known"),
-    ([*SEARCH, "hydra.sweeper.direction=minimize"], r"bleu needs hydra\.sweeper\.direction=maximize"),
+    ([*SEARCH, "hydra.sweeper.direction=minimize"], r"direction"),
+    ([*SEARCH, "hydra.sweeper.seed=5000000000"], r"hydra\.sweeper\.seed=5000000000: must be .* below 2\^31"),
     ([*SEARCH, "hydra.sweeper.metric=test.test.bleu"], r"metric=test\.test\.bleu is not known"),
     ([*SEARCH, "hydra.sweeper.n_trials=0"], r"n_trials=0: must be at least 1"),
     ([*SEARCH, "hydra.sweeper.n_trials=many"], r"hydra\.sweeper\.n_trials.*many"),

@@ -32,7 +32,6 @@ from endeavour.evaluation.results import FINISHED, PRUNED, less_is_better
 from endeavour.stages.trial import NOTE, course, read_note, result_rows
 
 METRICS = ("validation.bleu", "validation.loss", "validation.perplexity")
-DIRECTIONS = ("maximize", "minimize")
 SAMPLERS = ("tpe", "random")
 # Suggestions that were tried before: then a range is taken to hold no more values of four digits.
 MOST_REPETITIONS = 50
@@ -50,7 +49,6 @@ class SearchConfig:
     """Values and their meaning: conf/hydra/sweeper/optuna.yaml."""
 
     metric: str
-    direction: str | None
     n_trials: int
     n_jobs: int
     sampler: str
@@ -60,21 +58,16 @@ class SearchConfig:
 
     def check(self) -> None:
         """Raises `UserError`, naming the key, for values that describe no search."""
-        for key, known in (("metric", METRICS), ("direction", DIRECTIONS), ("sampler", SAMPLERS)):
+        for key, known in (("metric", METRICS), ("sampler", SAMPLERS)):
             if getattr(self, key) not in known:
                 value = getattr(self, key)
-                raise UserError(
-                    f"hydra.sweeper.{key}={value or 'null'} is not known: choose one of {', '.join(known)}"
-                )
-        right = "minimize" if less_is_better(self.metric) else "maximize"
-        if self.direction != right:
-            raise UserError(f"hydra.sweeper.metric={self.metric} needs hydra.sweeper.direction={right}")
+                raise UserError(f"hydra.sweeper.{key}={value} is not known: choose one of {', '.join(known)}")
         for key in ("n_trials", "n_jobs", "prune_after"):
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise UserError(f"hydra.sweeper.{key}={value}: must be at least 1")
-        if self.seed < 0:
-            raise UserError(f"hydra.sweeper.seed={self.seed}: must not be negative")
+        if not 0 <= self.seed < 2**31:
+            raise UserError(f"hydra.sweeper.seed={self.seed}: must be from 0 to below 2^31")
 
 
 def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run: Run) -> None:
@@ -95,7 +88,7 @@ def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run:
     space = {item.get_key_element(): _distribution(item) for item in parsed if item.is_sweep_override()}
     fixed = [str(item.input_line) for item in parsed if not item.is_sweep_override()]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    direction = "minimize" if less_is_better(config.metric) else "maximize"  # and so does config.direction
+    direction = "minimize" if less_is_better(config.metric) else "maximize"
     study = optuna.create_study(
         study_name=folder.name, storage=config.storage, direction=direction, load_if_exists=True
     )

@@ -9,6 +9,7 @@ how it ends; which points are next is Hydra's business (grids) or stages.search'
 """
 
 import hashlib
+import re
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,8 +20,8 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 from rich.console import Console
 
-from endeavour.config import config_folder, run_hydra
-from endeavour.errors import UserError
+from endeavour.config import config_folder, one_line, run_hydra
+from endeavour.errors import RunError, UserError
 from endeavour.evaluation.results import FAILED, Row, results_table, sort_rows, write_csv
 from endeavour.evaluation.results_plot import draw_results
 from endeavour.optional import require
@@ -91,11 +92,15 @@ def sweep(overrides: list[str]) -> None:
         raise RuntimeError(f"no trial has left a note in {plan.folder}")
     failed = [row for row in rows if row["status"] == FAILED]
     if failed:
-        notes = [read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")]
-        by_user = all(note.get("by_user", False) for note in notes if "error" in note)
-        count = f"{len(failed)} of {len(rows)} trials failed, such as {failed[0]['name']}"
-        kind = UserError if by_user else RuntimeError
-        raise kind(f"{count}: {failed[0]['error']}\nthe same command tries them again and repeats no other")
+        reason = str(failed[0]["error"]).partition("\n")[0]
+        text = f"{len(failed)} of {len(rows)} trials failed, such as {failed[0]['name']}: {reason}\n"
+        again = "the same command tries them again and repeats no other"
+        # Of this start; an earlier one's may lie there too.
+        notes = {path.parent: read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")}
+        defects = [str(folder) for folder, note in notes.items() if not note.get("by_user", True)]
+        if defects:
+            raise RunError(f"{text}{min(defects)}/traceback.txt shows where it happened; {again}")
+        raise UserError(text + again)
 
 
 def make_plan(overrides: list[str]) -> Plan:
@@ -103,16 +108,17 @@ def make_plan(overrides: list[str]) -> Plan:
     try:
         parsed = OverridesParser.create().parse_overrides(overrides)
     except OverrideParseException as error:
-        raise UserError(f"{error.override}: {str(error).splitlines()[0]}") from error
+        text, override = one_line(error), error.override or ""
+        raise UserError(text if override in text else f"{override}: {text}") from error
     # By name: the order in which they were typed, or come from make, makes no other sweep.
     swept = sorted(
         (override for override in parsed if override.is_sweep_override()),
-        key=lambda override: str(override.key_or_group),
+        key=_key,
     )
     others = [override for override in parsed if not override.is_sweep_override()]
     given = _given(others)
     searches = _check(swept, given)
-    keys = tuple(str(override.key_or_group) for override in swept)
+    keys = tuple(map(_key, swept))
     folder = Path(given.get("output_folder", "outputs")) / "sweeps" / _sweep_name(swept, others, searches)
     added = [f"hydra.sweep.dir='{folder}'"]
     if "${" not in given.get("name", ""):
@@ -170,7 +176,7 @@ def _check(swept: list[Override], given: dict[str, str]) -> bool:
                 f"{override.input_line} is a range, and a grid needs single values: "
                 f"list them, or search the range with hydra/sweeper={SEARCH}"
             )
-        if override.is_hydra_override() or override.key_or_group == "name":
+        if override.is_hydra_override() or _key(override) == "name":
             raise UserError(f"{override.input_line}: only what makes a run can be swept")
     return sweeper == SEARCH
 
@@ -184,13 +190,11 @@ def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -
     base = given.get("name") or given.get("experiment") or given.get("corpus", "textbook")
     marked = [*others, *swept] if searches else others
     settings = sorted(
-        str(override.input_line)
-        for override in marked
-        if not str(override.key_or_group).startswith(NOT_PART_OF_A_SWEEP)
+        str(override.input_line) for override in marked if not _key(override).startswith(NOT_PART_OF_A_SWEEP)
     )
     mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
     base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)
-    keys = [_short(str(override.key_or_group)) for override in swept]
+    keys = [_short(_key(override)) for override in swept]
     return "-".join([base, *keys, *([mark] if mark else [])])
 
 
@@ -214,13 +218,18 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
 
 
 def _given(overrides: list[Override]) -> dict[str, str]:
-    values = {str(override.key_or_group): override.value() for override in overrides}
+    values = {_key(override): override.value() for override in overrides}
     return {key: str(value) for key, value in values.items() if value is not None}
 
 
+def _key(override: Override) -> str:
+    """As it is typed, and as Hydra names the choice of a group: `decoding@validation_decoding`."""
+    return str(override.get_key_element()).lstrip("+~")
+
+
 def _is_group(key: str) -> bool:
-    return (config_folder() / key).is_dir()
+    return (config_folder() / key.partition("@")[0]).is_dir()
 
 
 def _short(key: str) -> str:
-    return key.rsplit(".", 1)[-1]
+    return re.split(r"[.@]", key)[-1]

@@ -86,7 +86,7 @@ def hopeless(folder: Path, metric: str, others: int) -> bool:
     theirs = [
         best(value for at, value in there.items() if at <= update)
         for there in courses
-        if max(there, default=0) >= update
+        if there and min(there) <= update <= max(there)  # they may validate at other updates
     ]
     if len(theirs) < others:
         return False

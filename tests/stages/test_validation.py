@@ -6,6 +6,7 @@ import torch
 
 from commands import write_splits
 from endeavour.config import load_config
+from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.stages.prepare import prepare
@@ -42,6 +43,21 @@ def test_where_every_sentence_is_short_none_is_watched(tmp_path: Path, folders: 
     data = prepare(config)
     tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
     assert Validator(data, tokenizers, config)(model(1, tokenizers)).attention is None
+
+
+def test_a_long_source_of_a_short_target_makes_no_batch_larger(tmp_path: Path, folders: list[str]) -> None:
+    pairs = [(f"a dog {n}", f"ein Hund {n}") for n in range(200)]
+    others = [(f"the man {n}", f"der Mann {n}") for n in range(200)]
+    splits = {"train": pairs, "validation": [*others, ("a dog " * 400, "Hund")]}
+    vocabulary = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
+    config = load_config([*write_splits(tmp_path, splits), *vocabulary, *folders])
+    data = prepare(config)
+    longest = int(ParallelDataset.open(data.folder, "validation").source.lengths.max())
+    budget = max(config.training.tokens_per_batch, longest)
+    validator = Validator(data, (data.load_source_tokenizer(), data.load_target_tokenizer()), config)
+    cells = [max(batch.source.numel(), batch.target_in.numel()) for batch in validator._batches]
+    assert sum(batch.source.shape[0] for batch in validator._batches) == 201
+    assert longest <= max(cells) <= budget
 
 
 def model(seed: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> Transformer:

@@ -37,9 +37,10 @@ def test_the_first_and_the_last_are_drawn_and_more_of_the_early_ones(count: int)
     "pieces", [["\u2581a", "b"], ["$x^2$", "\u2581$", "_{", "\\frac"], ["猫", "<0xE7>", "\u2581ß"] * 6]
 )
 def test_any_piece_can_be_drawn(pieces: list[str], tmp_path: Path) -> None:
-    draw_attention(lines(9, pieces), tmp_path / "attention.png", title="a $run$")
-    height, width, _ = imread(tmp_path / "attention.png").shape
-    assert min(height, width) > 100
+    for draw in (draw_attention, draw_curves):
+        draw(lines(9, pieces), tmp_path / "picture.png", title="a$^$run")
+        height, width, _ = imread(tmp_path / "picture.png").shape
+        assert min(height, width) > 100
 
 
 def test_without_anything_logged_there_is_no_picture(tmp_path: Path) -> None:

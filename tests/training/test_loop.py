@@ -289,6 +289,21 @@ def test_ends_at_the_first_limit(
     assert checkpoints_in(tmp_path)[-1].name == f"update-{state.update:08d}"
 
 
+def test_a_run_whose_time_is_up_during_a_validation_makes_no_further_update(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+
+    def long_validation(model: Transformer) -> Validation:
+        now[0] += 100
+        return no_validation(model)
+
+    state = run(tmp_path, data, tokenizer, training_config("training.max_minutes=1"), long_validation)
+    assert state.update == 4
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
+
+
 def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
     with pytest.raises(UserError, match=r"diverged(.|\n)*stands at .*update-(.|\n)*training\.learning_rate"):
         run(
@@ -360,6 +375,21 @@ def test_a_batch_that_does_not_fit_is_named_with_its_shape(data: ParallelDataset
         accumulate_gradients(
             Greedy(), [batch], target_tokens=9, device=torch.device("cpu"), precision=torch.float32
         )
+
+
+def test_what_compiling_lacks_is_named_with_its_remedy(
+    data: ParallelDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss_model = LossModel(make_model(), label_smoothing=0.1)
+    kind = type("InductorError", (RuntimeError,), {"__module__": "torch._inductor.exc"})
+
+    def no_compiler(*_: object) -> None:
+        raise kind("InvalidCxxCompiler: No working C++ compiler found\n\nSet TORCHDYNAMO_VERBOSE=1")
+
+    monkeypatch.setattr(loss_model, "_states", no_compiler)
+    batch, device = collate(data, [0, 1]), torch.device("cpu")
+    with pytest.raises(UserError, match=r"No working C\+\+ compiler found\n.*training\.compile=never$"):
+        accumulate_gradients(loss_model, [batch], target_tokens=9, device=device, precision=torch.float32)
 
 
 def test_learns_to_copy(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:

@@ -70,7 +70,7 @@ def draw_growth(rows: Sequence[dict[str, Any]], path: Path, *, title: str) -> No
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     panels = (
         ("batch", "tokens_per_batch", "tokens per batch"),
         ("width", "width", "width (feed-forward 4 × width)"),

@@ -38,8 +38,8 @@ class DecodingConfig:
         if not self.name or set(self.name) & set("/\\") or self.name in (".", ".."):
             raise UserError(f"decoding.name={self.name!r} must name a folder, without / or \\")
         _check_choice("engine", self.engine, ENGINES)
-        if self.utility is not None:
-            _check_choice("utility", self.utility, (*UTILITIES, "null"))
+        if self.utility not in (None, *UTILITIES):
+            raise UserError(f"decoding.utility={self.utility}: choose one of {', '.join(UTILITIES)}, null")
         if self.sampling:
             self._check_sampling()
         else:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 
 from endeavour.config import Config
@@ -34,15 +35,15 @@ class Validator:
     def __init__(self, data: PreparedData, tokenizers: tuple[Tokenizer, Tokenizer], config: Config) -> None:
         split = data.validation_split
         dataset = ParallelDataset.open(data.folder, split)
-        longest = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
+        lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)
+        longest = int(lengths.max())
         if config.model.positions == "learned" and longest > config.model.max_length:
             raise UserError(
                 f"the {split} split has a sentence of {longest} tokens: "
                 f"model.max_length={config.model.max_length} has to be as much"
             )
         self._batches = [
-            collate(dataset, rows)
-            for rows in length_batches(dataset.target.lengths, config.training.tokens_per_batch)
+            collate(dataset, rows) for rows in length_batches(lengths, config.training.tokens_per_batch)
         ]
         shown = slice(config.training.validation_sentences)
         self._sources = data.lines(split, "source")[shown]

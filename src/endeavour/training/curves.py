@@ -26,7 +26,7 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> N
     figure = Figure(figsize=(9, 6.5), layout="constrained")
     FigureCanvasAgg(figure)
     loss, bleu, rate = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 1.2))
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     loss.plot(*_series(train, "loss"), label="training", color="#7a869a", linewidth=1)
     loss.plot(*_series(validation, "loss"), label="validation", color="#c2410c", marker="o", markersize=3)
     loss.set_ylabel("loss (nats per token)")

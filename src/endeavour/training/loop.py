@@ -270,7 +270,7 @@ def train(
                 if signalled:
                     path = checkpoints.path(state.update, stopped=not due)
                     raise Interrupted(int(signalled), str(path))
-            if finished or _out_of_patience(state, config):
+            if due and _finished(state, config):  # or over by now, for validation takes time too
                 break
             if due and give_up is not None and processes.from_main(give_up() if processes.main else None):
                 raise GivenUp(f"after update {state.update}")

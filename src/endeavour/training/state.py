@@ -163,7 +163,7 @@ class Checkpoints:
                     f"{'are' if count > 1 else 'is'} {count}: same batches, other random numbers for dropout"
                 )
             return state, notes
-        if count > 1:  # each its own dropout; the main process's is that of a process alone
+        if rank:  # each its own dropout; the main process's is that of a process alone
             torch.manual_seed(torch.initial_seed() + rank)
         return TrainState(), notes
 

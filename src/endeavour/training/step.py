@@ -122,7 +122,7 @@ def accumulate_gradients(
     Returns:
         Sums of loss and negative log-likelihood over `batches` (nats, on `device`, not waited for).
     Raises:
-        UserError: a batch does not fit into memory.
+        UserError: a batch does not fit into memory, or the model cannot be compiled.
     """
     loss_sum = torch.zeros((), device=device)
     likelihood_sum = torch.zeros((), device=device)
@@ -132,13 +132,30 @@ def accumulate_gradients(
         batch = batch.to(device)
         # Gradients are exchanged once, with the last batch.
         last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
-        with nullcontext() if last else cast(Any, loss_model).no_sync(), named_memory_error(shape):
+        with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape):
             with autocast(device, precision):
                 loss, likelihood = loss_model(batch.source, batch.target_in, batch.target_out)
             (loss * processes / target_tokens).backward()
         loss_sum += loss.detach()
         likelihood_sum += likelihood
     return loss_sum, likelihood_sum
+
+
+@contextmanager
+def named_errors(what: str) -> Generator[None]:
+    """Turns want of memory, and of what `torch.compile` needs, into a `UserError`."""
+    with named_memory_error(what):
+        try:
+            yield
+        except RuntimeError as error:
+            # By its home: to import that for its name takes a second, whether anything is compiled or not.
+            if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+                raise
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise UserError(
+                f"torch.compile failed: {' '.join(lines[:1])}\n"
+                "install a C++ compiler if none is found, or set training.compile=never"
+            ) from error
 
 
 @contextmanager

@@ -38,6 +38,8 @@ from endeavour.training.tracking import TrackingConfig
 # Keys with names of the user's own below them.
 OPEN_ENDED = ("corpus.splits.", "evaluation.files.")
 
+ONLY_BEAM_SEARCH = "a model in training decodes by beam search alone"
+
 
 @dataclass(kw_only=True)
 class Config:
@@ -96,7 +98,7 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
     try:
         missing = sorted(OmegaConf.missing_keys(composed))
     except OmegaConfBaseException as error:  # of an interpolation
-        raise UserError(_one_line(error)) from error
+        raise UserError(one_line(error)) from error
     if missing:
         raise UserError(f"{missing[0]} has no value: give it one, {missing[0]}=…")
     for key in _unknown(cast(dict[str, Any], OmegaConf.to_container(composed)), Config):
@@ -104,9 +106,10 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
     try:
         config = cast(Config, OmegaConf.to_object(composed))
     except OmegaConfBaseException as error:
-        raise UserError(_one_line(error)) from error
+        raise UserError(one_line(error)) from error
     _check_sections(config)
     _check_together(config)
+    config.name = _run_name("name", config.name, config.output_folder)
     if config.pretrained is not None:
         config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
     if config.teachers is not None:
@@ -121,9 +124,8 @@ def _check_sections(config: Config) -> None:
     _check_choice("direction", config.direction, DIRECTIONS)
     _check_choice("format", config.format, FORMATS)
     _check_choice("quantization", config.quantization, QUANTIZATIONS)
-    _run_name("name", config.name, "")
-    if config.seed < 0:
-        raise UserError(f"seed={config.seed}: must not be negative")
+    if not 0 <= config.seed < 2**63:
+        raise UserError(f"seed={config.seed}: must be from 0 to below 2^63")
     corpus.check(config.corpus)
     for section in (
         config.cleaning,
@@ -138,7 +140,8 @@ def _check_sections(config: Config) -> None:
     try:
         config.validation_decoding.check()
     except UserError as error:
-        raise UserError(str(error).replace("decoding.", "validation_decoding.")) from error
+        text = str(error).replace("decoding.", "validation_decoding.")
+        raise UserError(text.replace(": add decoding=sample", f": {ONLY_BEAM_SEARCH}")) from error
     for key, value in flat(to_dict(config)).items():
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
@@ -150,9 +153,9 @@ def _check_together(config: Config) -> None:
     if validation.engine != "pytorch":
         raise UserError("validation_decoding.engine: a model in training decodes with pytorch alone")
     if validation.utility is not None:
-        raise UserError("validation_decoding.utility: a model in training decodes by beam search alone")
+        raise UserError(f"validation_decoding.utility: {ONLY_BEAM_SEARCH}")
     if validation.sampling:
-        raise UserError("validation_decoding.sampling: a model in training decodes by beam search alone")
+        raise UserError(f"validation_decoding.sampling: {ONLY_BEAM_SEARCH}")
     if config.model.tie == "all" and not config.tokenizer.joint:
         raise UserError(
             "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
@@ -162,7 +165,7 @@ def _check_together(config: Config) -> None:
 def _run_name(key: str, name: str, output_folder: str) -> str:
     """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
     path = Path(name)
-    if output_folder and path.is_relative_to(output_folder):
+    if path.is_relative_to(output_folder):
         path = path.relative_to(output_folder)
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise UserError(f"{key}={name!r} must name a folder below output_folder")
@@ -241,22 +244,31 @@ def run_hydra(stage: str, function: Callable[[DictConfig], object], overrides: l
     try:
         decorate(task)()
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(_one_line(error)) from error
+        raise UserError(one_line(error)) from error
     finally:
         os.environ["HYDRA_FULL_ERROR"] = asked_for
     if failures:
         raise failures[0]
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """Of Hydra's and OmegaConf's several lines those that say what and where."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = error.__cause__ or error.__context__
     if cause is not None:
         lines += [line.strip() for line in str(cause).splitlines()[:1]]
     key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
-    noise = ("full_key:", "object_type", "reference_type", "To append", "Config search path", "provider=")
+    noise = (
+        "full_key:",
+        "object_type",
+        "reference_type",
+        "To append",
+        "Config search path",
+        "provider=",
+        "See https:",
+    )
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
+    kept = [line for line in kept if not any(line in other and line != other for other in kept)]
     if key and key.startswith(OPEN_ENDED) and "not in struct" in str(error) + str(cause):
         kept = [f"a new name needs a + before it: +{key}=[…]"]
     text = "; ".join(dict.fromkeys(kept))

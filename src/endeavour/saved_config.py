@@ -51,6 +51,7 @@ NOT_PART_OF_A_RUN = (
     "compare",
     "tracking",
     "bench",
+    "corpus.path",  # the content of the data tells
     "training.restart",
     "training.log_every",
     "training.communication_timeout",

@@ -104,7 +104,7 @@ def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(
     trials = ["compare.bootstrap_samples=40", "compare.randomization_trials=50"]
     named = "runs=a a/evaluation/test-beam-with-b+c"
     assert endeavour("compare", *settings, *trials, named) == 0
-    assert (outputs / "comparisons" / "a-vs-a_test-beam-with-b+c" / "test-beam" / "report.md").is_file()
+    assert (outputs / "comparisons" / "a-vs-a%2Ftest-beam-with-b%2Bc" / "test-beam" / "report.md").is_file()
 
 
 def test_each_ensemble_has_a_folder_of_its_own_whatever_the_order(settings: list[str], outputs: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from commands import endeavour
+from endeavour.config import load_config
 
 FAST = ["decoding=greedy", "decoding.max_length_ratio=1"]
 ENGLISH = ["the old dog", "  A Man, a tree! ", "", "and today"]
@@ -175,3 +176,44 @@ def test_a_training_knows_beforehand_that_a_file_is_missing(
     assert endeavour("train", *asked) == 2
     assert "missing.en: no such file" in capsys.readouterr().err
     assert not (tmp_path / "outputs" / "files-tiny-1").exists()
+
+
+def test_a_corpus_that_was_moved_is_not_needed_where_it_was_prepared_and_read_where_it_is(
+    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, moved = tmp_path / "text", tmp_path / "moved"
+    splits = load_config(parallel_files).corpus.splits
+    text.mkdir()
+    for file in (file for files in splits.values() for file in files):
+        shutil.copy(file, text)
+    settings = ["corpus=files", *parallel_files[-2:], *folders, *FAST, "name=run", "training.max_updates=2"]
+    settings += [f"corpus.splits.{split}=[{split}.en,{split}.de]" for split in splits]
+    assert endeavour("train", *settings, f"corpus.path={text}") == 0
+    scores = tmp_path / "outputs" / "run" / "evaluation" / "test-greedy" / "scores.json"
+    before = scores.read_bytes()
+    text.rename(moved)
+    capsys.readouterr()
+
+    assert endeavour("eval", "name=run", *folders[:2]) == 0
+    gone = f"corpus.path={text}: no such folder"
+    assert f"note: {gone}" in capsys.readouterr().err
+    assert scores.read_bytes() == before
+    shutil.rmtree(tmp_path / "data")
+    assert endeavour("eval", "name=run", *folders[:2]) == 2
+    assert gone in capsys.readouterr().err
+    assert endeavour("eval", *settings, f"corpus.path={moved}") == 0
+    assert endeavour("train", *settings, f"corpus.path={moved}") == 0
+    assert "is finished: nothing to do" in capsys.readouterr().err
+    assert scores.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_translated(
+    outputs: Path, news: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = outputs / "forth" / "evaluation" / "blocked-greedy"
+    place.write_text("a file")
+    asked = [f"output_folder={outputs}", "name=forth", *(one.replace(".news=", ".blocked=") for one in news)]
+    assert endeavour("eval", *asked) == 2
+    error = capsys.readouterr().err
+    assert f"{place} cannot be written (File exists)" in error
+    assert "translating" not in error

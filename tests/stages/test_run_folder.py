@@ -27,6 +27,24 @@ def test_a_restart_throws_the_run_away(folders: list[str], parallel_files: list[
     assert list(folder.parent.iterdir()) == []
 
 
+def test_a_restart_empties_a_run_folder_that_is_a_link(
+    tmp_path: Path, folders: list[str], parallel_files: list[str]
+) -> None:
+    folder, overrides = begun(folders, parallel_files)
+    elsewhere = tmp_path / "large disk" / "run"
+    elsewhere.parent.mkdir()
+    for _ in range(2):
+        folder.rename(elsewhere)
+        folder.symlink_to(elsewhere)
+        assert find_earlier(load_config(overrides)) is None
+        assert list(folder.parent.iterdir()) == [folder]
+        assert list(elsewhere.parent.iterdir()) == [elsewhere]
+        assert list(folder.iterdir()) == []
+        folder.unlink()
+        elsewhere.rmdir()
+        begun(folders, parallel_files)
+
+
 @pytest.mark.parametrize("count", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
 def test_a_command_that_a_scheduler_repeats_does_not(
     count: str, folders: list[str], parallel_files: list[str], monkeypatch: pytest.MonkeyPatch

@@ -301,8 +301,13 @@ def test_a_run_knows_when_what_it_was_taught_is_gone_or_altered(
     assert endeavour("train", *command) == 0
     [taught] = (outputs / "new" / "taught").glob("*.de.txt")
     taught.write_text(taught.read_text() + "x")
+    altered = f"{taught}: missing or altered since it was written"
+    assert endeavour("eval", *command) == 0
+    assert f"note: {altered}" in capsys.readouterr().err  # the data that were made of it are whole
+    config = load_config(command)
+    shutil.rmtree(Path(config.data_folder) / "prepared")
     assert endeavour("eval", *command) == 2
-    assert f"{taught}: missing or altered since it was written" in capsys.readouterr().err
+    assert altered in capsys.readouterr().err
     shutil.rmtree(taught.parent)
     assert endeavour("eval", *command) == 2
     assert f"{taught.parent} is missing, and the data of this run are made of it" in capsys.readouterr().err

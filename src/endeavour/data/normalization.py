@@ -1,7 +1,7 @@
 """The one normal form of a sentence, shared by training, evaluation and translation.
 
-Text in normal form is NFC, holds no control or invisible formatting characters, and has single spaces between
-words and none at its ends. Nothing else is altered: not case, not quotes, not compatibility characters such
+Text in normal form is NFC, holds no control characters and none of the common invisible ones, and has single spaces
+between words and none at its ends. Nothing else is altered: not case, not quotes, not compatibility characters such
 as "½" or "…" (which NFKC would rewrite). Knows nothing of corpora and tokenizers; references never pass
 through it.
 """
@@ -20,7 +20,7 @@ _SPACE_MARK = "\u2581"
 
 
 def remove_control_characters(text: str) -> str:
-    """`text` without control and invisible formatting characters; line breaks and tabs stay whitespace."""
+    """`text` without control and common invisible characters; line breaks and tabs stay whitespace."""
     return text if text.isascii() and text.isprintable() else _CONTROL.sub("", text)
 
 

@@ -12,6 +12,8 @@ Knows no config and no corpus, only what the manifest says.
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,13 @@ class PreparedData:
             choices = ", ".join((self.validation_split, *self.test_splits))
             raise UserError(f"no split {split!r} with references in {self.folder}; choose one of {choices}")
         return (self.folder / f"{split}.{side}.txt").read_bytes().decode().split("\n")[:-1]
+
+
+def all_prepared(folder: Path) -> Iterator[PreparedData]:
+    """What is prepared below the data root `folder`, but for folders that are damaged or of another version."""
+    for path in sorted(folder.glob(f"prepared/[!.]*/{MANIFEST}")):
+        with suppress(UserError):
+            yield PreparedData.open(path.parent)
 
 
 def seal(manifest: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from endeavour.config import Config
 from endeavour.data.files import read_pairs
@@ -19,7 +20,7 @@ from endeavour.evaluation.translate import Translator
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import as_decoded, find_run, require_same_data, splits_of
+from endeavour.stages.run_folder import as_decoded, find_run, named_write_error, require_same_data, splits_of
 from endeavour.training.checkpoint import file_digest, load_model
 from endeavour.training.device import choose_device
 
@@ -70,6 +71,8 @@ def evaluate_splits(
     for split, there in folders.items():
         _check_same_decoding(there, config)
         _check_same_text(there, split, sets[split])
+        with named_write_error(there):
+            there.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
@@ -79,22 +82,23 @@ def evaluate_splits(
     results: dict[str, dict[str, Score]] = {}
     with progress_bar(console) as progress:
         for split, (sources, references) in sets.items():
-            results[split] = evaluate_split(
-                translator,
-                tokenizers,
-                model=model,
-                title=f"{split}, {title}",
-                sources=sources,
-                references=references,
-                language=_target_language(config),
-                tokenized_references=published,
-                config=config.evaluation,
-                decoding=asdict(config.decoding),
-                seed=config.seed,
-                description=_description(config, folder, others),
-                folder=folders[split],
-                progress=progress,
-            )
+            with named_write_error(folders[split]):
+                results[split] = evaluate_split(
+                    translator,
+                    tokenizers,
+                    model=model,
+                    title=f"{split}, {title}",
+                    sources=sources,
+                    references=references,
+                    language=_target_language(config),
+                    tokenized_references=published,
+                    config=config.evaluation,
+                    decoding=asdict(config.decoding),
+                    seed=config.seed,
+                    description=_description(config, folder, others),
+                    folder=folders[split],
+                    progress=progress,
+                )
     if not results:
         asked = (
             "evaluation.splits=[] asks for none"
@@ -143,7 +147,7 @@ def check_splits(
             f"{', '.join(sets) or 'none'}: choose one with evaluation.splits=[…], or one of evaluation.files"
         )
     [(_, references)] = sets.values()
-    return sets, read_tokenized(Path(path), references, _target_language(config))
+    return sets, read_tokenized(Path(path).expanduser(), references, _target_language(config))
 
 
 def _read_files(config: Config, name: str, paths: list[str]) -> tuple[list[str], list[str]]:
@@ -159,8 +163,11 @@ def _read_files(config: Config, name: str, paths: list[str]) -> tuple[list[str],
         raise UserError(text) from error
     if not pairs:
         raise UserError(f"evaluation.files.{name}: {', '.join(paths) or 'no file'}, and no sentence in it")
-    if any("\n" in text for pair in pairs for text in pair):
-        raise UserError(f"evaluation.files.{name}: a line break inside a sentence; put each on one line")
+    broken = [number for number, pair in enumerate(pairs, start=1) if "\n" in "".join(pair)]
+    if broken:
+        raise UserError(
+            f"{', '.join(paths)}: a line break inside a sentence (pair {broken[0]}); put each on one line"
+        )
     english, german = ([pair[side] for pair in pairs] for side in (0, 1))
     return (english, german) if config.direction == "en-de" else (german, english)
 
@@ -227,7 +234,7 @@ def _description(config: Config, folder: Path, others: Sequence[Path]) -> dict[s
 
 def _table(results: dict[str, dict[str, Score]], title: str) -> Table:
     """A row a score and a column a split: as a column each, the scores would not fit a terminal."""
-    table = Table("score", title=title)
+    table = Table("score", title=Text(title))
     for split in results:
         table.add_column(split, justify="right")
     for scores in zip(*(scores.values() for scores in results.values()), strict=True):

@@ -6,7 +6,7 @@ so that two decodings of one run can be told apart.
 
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.disk import file_digest
-from endeavour.data.prepared import MANIFEST, PreparedData
+from endeavour.data.prepared import PreparedData, all_prepared
 from endeavour.errors import UserError
 from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name
@@ -108,8 +108,13 @@ def _listed(run: Path) -> str:
 def eval_command(run: Path, config: Config) -> str:
     """The command that evaluates a run the way this comparison wants it."""
     kept = ("decoding", "quantization=", "output_folder=", "data_folder=")
-    arguments = [f"name={run.relative_to(config.output_folder)}"]
-    arguments += [argument for argument in sys.argv[1:] if argument.startswith(kept)]
+    typed = [argument for argument in sys.argv[1:] if argument.startswith(kept)]
+    arguments = [f"name={run.relative_to(config.output_folder)}", *typed]
+    saved = run / "config.yaml"
+    if saved.is_file() and not any(argument.startswith("decoding") for argument in typed):
+        own = asdict(read_config(saved, newer=config).decoding)  # as it would be decoded if nothing were said
+        wanted = asdict(config.decoding)
+        arguments += [f"decoding.{key}={value}" for key, value in wanted.items() if value != own[key]]
     if config.split is not None:
         own = _test_splits(run, config)
         corpus = not own or config.split in (*own, VALIDATION)
@@ -157,11 +162,7 @@ def prepared_of(one: Evaluated, config: Config) -> PreparedData | None:
     direction = OmegaConf.select(OmegaConf.load(saved), "direction")
     digests = {name: file_digest(path) for name, path in ours.items()}
     noted = data_digest(one.run)
-    for path in sorted(Path(config.data_folder).glob(f"prepared/[!.]*/{MANIFEST}")):
-        try:
-            data = PreparedData.open(path.parent)
-        except UserError:  # damaged, or of another version: not at hand
-            continue
+    for data in all_prepared(Path(config.data_folder)):
         files = data.manifest["files"]
         if noted is not None:
             if data.content_digest == noted:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -61,13 +60,9 @@ def export(config: Config) -> Path:
     require_same_data(run, data)
     folder = export_folder(run, config.format, config.quantization)
     with atomic_folder(folder) as partial:
-        try:
-            parity = _fill(
-                partial, config, model, tokenizers, data, weights=run / "model" / "weights.safetensors"
-            )
-        except BaseException:
-            shutil.rmtree(partial)
-            raise
+        parity = _fill(
+            partial, config, model, tokenizers, data, weights=run / "model" / "weights.safetensors"
+        )
     _show(folder, parity)
     return folder
 

@@ -11,9 +11,11 @@ from endeavour.config import Config
 from endeavour.data.corpus import Further
 from endeavour.data.corpus import Progress as ProgressReport
 from endeavour.data.prepare import prepare as prepare_data
-from endeavour.data.prepared import PreparedData
+from endeavour.data.prepared import PreparedData, all_prepared
 from endeavour.data.tokenizer import Vocabularies
+from endeavour.errors import UserError
 from endeavour.stages.pretrained import vocabularies, with_its_vocabulary
+from endeavour.stages.run_folder import data_digest
 from endeavour.stages.teachers import keep_taught_text, taught_text
 
 
@@ -23,7 +25,7 @@ def prepare(
     """Builds the prepared data of `config`, unless it is there, verifies it, and says where it lies.
 
     Args:
-        run: the folder of the run that was trained on them, if there is one.
+        run: the folder of the run that was trained on them, if there is one; then they do where the corpus is gone.
         keep: copies the translations of teachers into the folder of the run that begins.
 
     Raises:
@@ -31,7 +33,31 @@ def prepare(
     """
     console = console or Console(stderr=True)
     if run is None:
-        config = with_its_vocabulary(config)
+        data = _prepared(with_its_vocabulary(config), console, None, keep)
+    else:
+        try:
+            data = _prepared(config, console, run, keep)
+        except UserError as error:
+            data = _at_hand(run, config)
+            if data is None:
+                raise
+            first = str(error).partition("\n")[0]
+            note = f"note: {first}; what was prepared for this run earlier is at hand, and used"
+            console.print(note, markup=False, highlight=False, soft_wrap=True)
+            data.verify()
+    sizes = ", ".join(f"{split} {counts['pairs']:,}" for split, counts in data.splits.items())
+    console.print(f"data: {data.folder} ({sizes} pairs)", markup=False, highlight=False, soft_wrap=True)
+    return data
+
+
+def _at_hand(run: Path, config: Config) -> PreparedData | None:
+    """What a finished run was trained on, whose corpus may be gone."""
+    noted = data_digest(run)
+    found = (data for data in all_prepared(Path(config.data_folder)) if data.content_digest == noted)
+    return next(found, None)
+
+
+def _prepared(config: Config, console: Console, run: Path | None, keep: bool) -> PreparedData:
     data = _build(config, console, vocabularies(config, run))
     data.verify()
     if config.teachers is not None:  # whose translations do not change the vocabularies
@@ -41,8 +67,6 @@ def prepare(
             keep_taught_text(config, texts)
         data = _build(config, console, (data.load_source_tokenizer(), data.load_target_tokenizer()), texts)
         data.verify()
-    sizes = ", ".join(f"{split} {counts['pairs']:,}" for split, counts in data.splits.items())
-    console.print(f"data: {data.folder} ({sizes} pairs)", markup=False, highlight=False, soft_wrap=True)
     return data
 
 
@@ -83,7 +107,7 @@ def _shown(console: Console) -> Generator[ProgressReport]:
 def progress_bar(console: Console) -> Progress:
     """A bar for work of known or unknown length; nothing where there is no terminal."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -52,12 +54,15 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
     """
     folder = config.run_folder
     saved = folder / "config.yaml"
-    discarded = folder.with_name(f".{folder.name}.discarded")
+    real = folder.resolve()  # it may be a link to another disk
+    discarded = real.with_name(f".{real.name}.discarded")
     shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
     if not is_begun(config):
         if _holds_a_run(folder):
             # In one step, so that no half of the old run is ever taken for a new one.
-            folder.rename(discarded)
+            real.rename(discarded)
+            if folder.is_symlink():
+                real.mkdir()  # or it would lead nowhere
             shutil.rmtree(discarded)
         return None
     differences = differing_keys(config, read_config(saved, newer=config))
@@ -90,14 +95,20 @@ def _started_again() -> bool:
 def begin(config: Config, device: torch.device) -> None:
     """Makes the run folder and notes config and circumstances. Raises `UserError` if it cannot be written."""
     folder = config.run_folder
-    try:
+    with named_write_error(folder):
         folder.mkdir(parents=True, exist_ok=True)
         save_config(config, folder / "config.yaml")
         _note_start(folder, device)
+
+
+@contextmanager
+def named_write_error(folder: Path) -> Generator[None]:
+    """Turns an error of the file system, while something is written to `folder`, into a `UserError`."""
+    try:
+        yield
     except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written ({error.strerror}): choose another output_folder"
-        ) from error
+        reason = error.strerror or error
+        raise UserError(f"{folder} cannot be written ({reason}): choose another output_folder") from error
 
 
 def lock(folder: Path, doing: str = "trained") -> FileLock:
@@ -106,17 +117,14 @@ def lock(folder: Path, doing: str = "trained") -> FileLock:
     Raises `UserError` while another process holds it.
     """
     held = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
-    try:
+    with named_write_error(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        held.acquire()
-    except Timeout as error:
-        raise UserError(
-            f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
-        ) from error
-    except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written ({error.strerror}): choose another output_folder"
-        ) from error
+        try:
+            held.acquire()
+        except Timeout as error:
+            raise UserError(
+                f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
+            ) from error
     return held
 
 
@@ -141,6 +149,8 @@ def find_run(config: Config) -> tuple[Path, Config]:
         )
     if differences and "name" not in typed:  # asked for by its settings, the run should have them
         print(f"note: {folder} was trained with other settings: {'; '.join(differences)}", file=sys.stderr)
+    if "corpus.path" in typed:  # where the same files lie now
+        trained.corpus.path = config.corpus.path
     return folder, trained
 
 

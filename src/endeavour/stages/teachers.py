@@ -30,7 +30,13 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import WINDOW, PyTorchEngine, Translator
 from endeavour.saved_config import differing_keys, read_config
-from endeavour.stages.run_folder import is_begun, require_model, require_same_data, summary_of
+from endeavour.stages.run_folder import (
+    is_begun,
+    named_write_error,
+    require_model,
+    require_same_data,
+    summary_of,
+)
 from endeavour.training.checkpoint import atomic_folder, load_model, verify
 from endeavour.training.device import choose_device
 from endeavour.training.processes import launched
@@ -96,16 +102,10 @@ def keep_taught_text(config: Config, texts: Sequence[Further]) -> None:
     """Copies what `taught_text` gave into the folder of a run that begins, which then stands on its own."""
     if _is_begun(config):
         return
-    try:
-        with atomic_folder(config.run_folder / OWN) as kept:
-            for number, files in enumerate(texts):
-                for file in files:
-                    shutil.copyfile(file, kept / f"{number:03d}.{file.name}")
-    except OSError as error:
-        reason = error.strerror or error
-        raise UserError(
-            f"{config.run_folder} cannot be written ({reason}): choose another output_folder"
-        ) from error
+    with named_write_error(config.run_folder), atomic_folder(config.run_folder / OWN) as kept:
+        for number, files in enumerate(texts):
+            for file in files:
+                shutil.copyfile(file, kept / f"{number:03d}.{file.name}")
 
 
 def _is_begun(config: Config) -> bool:

@@ -109,9 +109,9 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
         raise UserError(one_line(error)) from error
     _check_sections(config)
     _check_together(config)
-    config.name = _run_name("name", config.name, config.output_folder)
+    config.name = run_name("name", config.name, config.output_folder)
     if config.pretrained is not None:
-        config.pretrained = _run_name("pretrained", config.pretrained, config.output_folder)
+        config.pretrained = run_name("pretrained", config.pretrained, config.output_folder)
     if config.teachers is not None:
         config.teachers = _teachers(config.teachers, config.output_folder)
     if decoding_known:
@@ -162,13 +162,13 @@ def _check_together(config: Config) -> None:
         )
 
 
-def _run_name(key: str, name: str, output_folder: str) -> str:
+def run_name(key: str, name: str, output_folder: str) -> str:
     """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
     path = Path(name)
     if path.is_relative_to(output_folder):
         path = path.relative_to(output_folder)
     if not path.parts or path.is_absolute() or ".." in path.parts:
-        raise UserError(f"{key}={name!r} must name a folder below output_folder")
+        raise UserError(f"{key}={name!r} must name a folder below output_folder ({output_folder})")
     return str(path)
 
 
@@ -192,7 +192,7 @@ def names_in(key: str, text: str | None) -> list[str]:
 def _teachers(text: str, output_folder: str) -> str:
     """`teachers` as a run notes it, however it was typed."""
     words = names_in("teachers", text)
-    names = [_run_name("teachers", word, output_folder) for word in words]
+    names = [run_name("teachers", word, output_folder) for word in words]
     if not names:
         raise UserError('teachers names no run: teachers="NAME 2", or null to train on the text alone')
     for word, name in zip(words, names, strict=True):

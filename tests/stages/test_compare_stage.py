@@ -313,8 +313,8 @@ def test_a_line_too_few(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("runs", "message"),
     [
         ("a a", "runs=a a: a is named twice"),
-        ("a ../a", "runs: ../a must name a run below output_folder"),
-        ("a /etc", "runs: /etc must name a run below output_folder"),
+        ("a ../a", "runs='../a' must name a folder below output_folder"),
+        ("a /etc", "runs='/etc' must name a folder below output_folder"),
         ("a 'b", "runs=a 'b: a quote that is not closed"),
     ],
 )

@@ -289,7 +289,7 @@ WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "a folder elsewhere": (
         lambda run: None,
         ["translate", "text=a", "ensemble=../other"],
-        "ensemble: ../other must name a run below output_folder ({outputs})",
+        "ensemble='../other' must name a folder below output_folder ({outputs})",
     ),
     "an open quote": (
         lambda run: None,

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from endeavour.config import Config, check_decoding, names_in
+from endeavour.config import Config, check_decoding, names_in, run_name
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -241,13 +241,11 @@ def named_folders(key: str, text: str | None, root: Path) -> list[Path]:
         UserError: a name leads elsewhere, or stands there twice; `key` is what the text is the value of.
     """
     folders: list[Path] = []
-    for name in map(Path, names_in(key, text)):
-        path = name.relative_to(root) if name.is_relative_to(root) else name
-        if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise UserError(f"{key}: {name} must name a run below output_folder ({root})")
-        if root / path in folders:
-            raise UserError(f"{key}={text}: {path} is named twice")
-        folders.append(root / path)
+    for name in names_in(key, text):
+        folder = root / run_name(key, name, str(root))
+        if folder in folders:
+            raise UserError(f"{key}={text}: {folder.relative_to(root)} is named twice")
+        folders.append(folder)
     return folders
 
 

@@ -156,9 +156,17 @@ def test_the_command_that_would_help_decodes_as_the_comparison_wants_it(
     outputs: Path, parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (outputs / "b" / "evaluation" / "test-beam").rename(outputs / "b" / "evaluation" / "test-greedy")
-    save_config(load_config([*parallel_files, *folders, "decoding=greedy"]), outputs / "b" / "config.yaml")
+    own = [*parallel_files, *folders, "decoding=mbr"]
+    save_config(load_config(own), outputs / "b" / "config.yaml")
     assert run(outputs, "runs=a b", "split=test") == 2
-    assert "decoding.name=beam decoding.beam_size=5 decoding.length_penalty=0.6" in capsys.readouterr().err
+    keys = "decoding.name=beam decoding.beam_size=5 decoding.num_hypotheses=1 decoding.utility=null"
+    assert keys in capsys.readouterr().err
+    assert run(outputs, "runs=a b", "split=test", "decoding.beam_size=9") == 2
+    command = capsys.readouterr().err
+    assert "decoding.beam_size=9" in command
+    assert keys.replace(" decoding.beam_size=5", "") in command
+    assert run(outputs, "runs=a b", "split=validation", "decoding=greedy") == 2
+    assert "decoding=greedy 'evaluation.splits=[validation]'" in capsys.readouterr().err
 
 
 def test_text_is_set_against_the_training_text_in_its_normal_form() -> None:

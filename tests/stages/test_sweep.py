@@ -249,6 +249,14 @@ def test_a_name_that_was_given_begins_the_names_of_the_runs(tmp_path: Path, trai
     assert training.calls[2:] == ["multi30k-tiny-1", "multi30k-tiny-2"]
 
 
+def test_a_name_may_begin_with_the_output_folder(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, f"name={tmp_path / 'outputs' / 'night'}", "seed=1,2")
+    assert [row["status"] for row in table(sweeps)] == ["finished"] * 2
+    assert training.calls == ["night-seed_1", "night-seed_2"]
+
+
 def test_the_order_of_the_arguments_makes_no_other_sweep(tmp_path: Path) -> None:
     arguments = ["model=tiny,small", "seed=1,2", f"{RATE}=1e-4,1e-3", f"output_folder={tmp_path}"]
     for searches in ([], ["hydra/sweeper=optuna"]):

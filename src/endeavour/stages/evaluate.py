@@ -107,13 +107,7 @@ def evaluate_splits(
         )
         console.print(f"{asked}, so there are no test scores", markup=False)
         return {}
-    output = Console(soft_wrap=True)
-    output.print(_table(results, f"{config.name}, {title}"))
-    for split, scores in results.items():
-        for key in ("bleu", "bleu_tokenized"):
-            if key in scores:
-                output.print(f"{split}: {scores[key].signature}", markup=False, highlight=False)
-        output.print(f"report: {folders[split] / 'report.html'}", markup=False, highlight=False)
+    _show(results, folders, f"{config.name}, {title}")
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 
 
@@ -230,6 +224,17 @@ def _description(config: Config, folder: Path, others: Sequence[Path]) -> dict[s
             for other in others
         }
     return description
+
+
+def _show(results: dict[str, dict[str, Score]], folders: dict[str, Path], title: str) -> None:
+    """Prints the table, how the scores were made, and where the reports lie."""
+    output = Console(soft_wrap=True)
+    output.print(_table(results, title))
+    for split, scores in results.items():
+        for key in ("bleu", "bleu_tokenized"):
+            if key in scores:
+                output.print(f"{split}: {scores[key].signature}", markup=False, highlight=False)
+        output.print(f"report: {folders[split] / 'report.html'}", markup=False, highlight=False)
 
 
 def _table(results: dict[str, dict[str, Score]], title: str) -> Table:

@@ -112,9 +112,11 @@ def eval_command(run: Path, config: Config) -> str:
     arguments = [f"name={run.relative_to(config.output_folder)}", *typed]
     saved = run / "config.yaml"
     if saved.is_file() and not any(argument.startswith("decoding=") for argument in typed):
-        own = asdict(read_config(saved, newer=config).decoding)  # as it would be decoded if nothing were said
+        otherwise = asdict(
+            read_config(saved, newer=config).decoding
+        )  # what is not said is as after its training
         for key, value in asdict(config.decoding).items():
-            if value != own[key] and not any(one.startswith(f"decoding.{key}=") for one in typed):
+            if value != otherwise[key] and not any(one.startswith(f"decoding.{key}=") for one in typed):
                 arguments.append(f"decoding.{key}={'null' if value is None else value}")
     if config.split is not None:
         own = _test_splits(run, config)

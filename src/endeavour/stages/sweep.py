@@ -95,7 +95,6 @@ def sweep(overrides: list[str]) -> None:
         reason = str(failed[0]["error"]).partition("\n")[0]
         text = f"{len(failed)} of {len(rows)} trials failed, such as {failed[0]['name']}: {reason}\n"
         again = "the same command tries them again and repeats no other"
-        # Of this start; an earlier one's may lie there too.
         notes = {path.parent: read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")}
         defects = [str(folder) for folder, note in notes.items() if not note.get("by_user", True)]
         if defects:

@@ -250,9 +250,10 @@ def test_a_name_that_was_given_begins_the_names_of_the_runs(tmp_path: Path, trai
 
 
 def test_a_name_may_begin_with_the_output_folder(
-    tmp_path: Path, sweeps: Path, training: StubTraining
+    tmp_path: Path, sweeps: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start(tmp_path, f"name={tmp_path / 'outputs' / 'night'}", "seed=1,2")
+    monkeypatch.chdir(tmp_path)
+    sweep(["output_folder=outputs", "name=outputs/night", "seed=1,2"])
     assert [row["status"] for row in table(sweeps)] == ["finished"] * 2
     assert training.calls == ["night-seed_1", "night-seed_2"]
 

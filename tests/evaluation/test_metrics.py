@@ -144,6 +144,16 @@ def test_signatures_tell_how_the_score_was_made() -> None:
     assert "case:lc" in scores["bleu_lowercased"].signature
 
 
+def test_a_large_corpus_gets_as_many_resamples_as_memory_allows_and_says_how_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hypotheses, references = _corpus(30)
+    for most, samples in ((30 * 50, 50), (30 * 50 + 29, 50), (30 * 1000, 100), (1, 40)):
+        monkeypatch.setattr(metrics, "MAX_RESAMPLED", most)
+        scores = metrics.score(hypotheses, references, bootstrap_samples=100, seed=7)
+        assert all(f"bs:{samples}" in score.signature.split("|") for score in scores.values())
+
+
 @pytest.mark.parametrize("before", [None, "99"])
 def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)

@@ -21,14 +21,10 @@ from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training import loop
 from endeavour.training.checkpoint import checkpoints_in
+from endeavour.training.config import TrainingConfig
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import (
-    TrainingConfig,
-    Validation,
-    make_optimizer,
-    train,
-)
+from endeavour.training.loop import Validation, make_optimizer, train
 from endeavour.training.processes import Processes
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints, TrainState

@@ -20,8 +20,9 @@ from endeavour.benchmark.references import reference
 from endeavour.data.batching import Batch
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
+from endeavour.training.config import TrainingConfig
 from endeavour.training.device import autocast, choose_precision
-from endeavour.training.loop import TrainingConfig, make_optimizer, simcut
+from endeavour.training.loop import make_optimizer, simcut
 from endeavour.training.skipping import Skipping
 from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
 

@@ -109,6 +109,11 @@ def all_prepared(folder: Path) -> Iterator[PreparedData]:
             yield PreparedData.open(path.parent)
 
 
+def find_prepared(folder: Path, digest: str) -> PreparedData | None:
+    """What is prepared below the data root `folder` and has this `content_digest`."""
+    return next((data for data in all_prepared(folder) if data.content_digest == digest), None)
+
+
 def seal(manifest: dict[str, Any]) -> str:
     """SHA-256, in hex, of all of a manifest but its seal."""
     content = {key: value for key, value in manifest.items() if key != SEAL}

@@ -25,6 +25,9 @@ LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 # Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
 MIN_BOOTSTRAP_SAMPLES = 40
 
+# sacreBLEU draws all resamples at once, which takes some 80 bytes a sentence and resample: 1.6 GB of so many.
+MAX_RESAMPLED = 20_000_000
+
 _LABELS = {
     "bleu": "BLEU",
     "bleu_lowercased": "BLEU, lowercased",
@@ -77,7 +80,8 @@ def score(
     BLEU: Papineni et al. 2002, with sacreBLEU's defaults (13a tokenization, cased; Post 2018). chrF2:
     Popović 2015. TER: Snover et al. 2006, caseless as in tercom. Intervals: bootstrap resampling over
     sentences, Koehn 2004, as sacreBLEU reports it: mean of the resamples ± half the width of their central
-    95%.
+    95%. Corpora of more than 20,000 sentences get fewer than 1,000 resamples, for want of memory; signatures
+    say how many.
 
     `tokenized_as`, a language, asks for `bleu_tokenized`: of both sides lowercased, normalized and tokenized by
     Moses' rules, and not tokenized again. `tokenized_references` are taken as they stand in place of ours.
@@ -92,6 +96,7 @@ def score(
             f"bootstrap_samples is {bootstrap_samples}; a 95% interval needs at least "
             f"{MIN_BOOTSTRAP_SAMPLES} (1000 is usual)"
         )
+    bootstrap_samples = min(bootstrap_samples, max(MAX_RESAMPLED // len(references), MIN_BOOTSTRAP_SAMPLES))
     # Only the first metric warns of outputs that look tokenized (`force` silences the warning).
     metrics = {
         "bleu": BLEU(),

@@ -34,8 +34,9 @@ from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
 from endeavour.export.ctranslate2 import exported_positions
+from endeavour.stages.circumstances import describe_start
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import describe_start, write_json
+from endeavour.stages.run_folder import write_json
 from endeavour.training.device import choose_device, keep_memory
 
 # Of the config: what the figures depend on, besides the device.

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.disk import file_digest
-from endeavour.data.prepared import PreparedData, all_prepared
+from endeavour.data.prepared import PreparedData, all_prepared, find_prepared
 from endeavour.errors import UserError
 from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name
@@ -161,16 +161,15 @@ def prepared_of(one: Evaluated, config: Config) -> PreparedData | None:
     ours = {f"{side}.model": one.run / "model" / f"{side}.model" for side in ("source", "target")}
     if not all(path.is_file() for path in (saved, *ours.values())):
         return None
+    noted = data_digest(one.run)
+    if noted is not None:
+        return find_prepared(Path(config.data_folder), noted)
     # A joint vocabulary is the same in both directions, the sides are not.
     direction = OmegaConf.select(OmegaConf.load(saved), "direction")
     digests = {name: file_digest(path) for name, path in ours.items()}
-    noted = data_digest(one.run)
     for data in all_prepared(Path(config.data_folder)):
         files = data.manifest["files"]
-        if noted is not None:
-            if data.content_digest == noted:
-                return data
-        elif data.manifest["direction"] == direction and all(
+        if data.manifest["direction"] == direction and all(
             files[name]["sha256"] == digest for name, digest in digests.items()
         ):
             return data

@@ -11,7 +11,7 @@ from endeavour.config import Config
 from endeavour.data.corpus import Further
 from endeavour.data.corpus import Progress as ProgressReport
 from endeavour.data.prepare import prepare as prepare_data
-from endeavour.data.prepared import PreparedData, all_prepared
+from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.data.tokenizer import Vocabularies
 from endeavour.errors import UserError
 from endeavour.stages.pretrained import vocabularies, with_its_vocabulary
@@ -53,8 +53,7 @@ def prepare(
 def _at_hand(run: Path, config: Config) -> PreparedData | None:
     """What a finished run was trained on, whose corpus may be gone."""
     noted = data_digest(run)
-    found = (data for data in all_prepared(Path(config.data_folder)) if data.content_digest == noted)
-    return next(found, None)
+    return None if noted is None else find_prepared(Path(config.data_folder), noted)
 
 
 def _prepared(config: Config, console: Console, run: Path | None, keep: bool) -> PreparedData:

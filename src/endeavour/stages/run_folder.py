@@ -9,39 +9,26 @@ export/          the model for other programs summary.json    the results; stand
 
 import json
 import os
-import platform
 import re
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
 
-from endeavour.config import Config, check_decoding, names_in, run_name
+from endeavour.config import Config, check_decoding
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.report import write_atomically
+from endeavour.run_names import names_in, run_name
 from endeavour.saved_config import differing_keys, read_config, save_config
-
-PACKAGES = (
-    "endeavour",
-    "torch",
-    "datasets",
-    "sentencepiece",
-    "sacrebleu",
-    "hydra-core",
-    "safetensors",
-    "wandb",
-)
+from endeavour.stages.circumstances import describe_start
 
 
 def find_earlier(config: Config) -> dict[str, Any] | None:
@@ -261,48 +248,3 @@ def _note_start(folder: Path, device: torch.device) -> None:
     except ValueError as error:
         raise UserError(f"{path}: damaged ({error}); delete it, no run depends on it") from error
     write_json(path, [*starts, describe_start(device)])
-
-
-def describe_start(device: torch.device) -> dict[str, Any]:
-    """What it would take to repeat this command: its words, git commit, versions, device."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    return {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "git_commit": _git_commit(),
-        "packages": {package: _version(package) for package in PACKAGES},
-        "python": platform.python_version(),
-        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
-        "cores": os.cpu_count(),
-    }
-
-
-def _processor() -> str:
-    """The processor's name; where the system does not tell, its architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _git_commit() -> str | None:
-    """Of the checkout that this code lies in, with "+changes" where it differs from the commit; None elsewhere."""
-    here = Path(__file__).parent
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(here), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
-    try:
-        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
-    except (OSError, subprocess.SubprocessError):
-        return None

@@ -22,13 +22,14 @@ from urllib.parse import quote
 import torch
 from filelock import FileLock
 
-from endeavour.config import Config, names_in
+from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, Further, Progress
 from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import WINDOW, PyTorchEngine, Translator
+from endeavour.run_names import names_in
 from endeavour.saved_config import differing_keys, read_config
 from endeavour.stages.run_folder import (
     is_begun,

@@ -4,13 +4,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from commands import endeavour
 from endeavour.__main__ import main, quote_literal
 from endeavour.config import load_config
+from endeavour.errors import UserError
+from endeavour.training.signals import Interrupted
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -101,6 +105,39 @@ def test_what_the_same_command_does_after_ctrl_c(
         main()
     assert end.value.code == 130
     assert capsys.readouterr().err == f"endeavour {stage}: stopped; the same command {then}\n"
+
+
+def test_what_would_throw_the_run_away_is_not_called_the_way_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stop in (KeyboardInterrupt(), Interrupted(2, "there"), UserError("the same command tries again")):
+        monkeypatch.setattr("endeavour.__main__.run_stage", Mock(side_effect=stop))
+        for typed, told in (([], False), (["training.restart=true"], True)):
+            monkeypatch.setattr(sys, "argv", ["endeavour", "train", *typed])
+            with pytest.raises(SystemExit):
+                main()
+            message = capsys.readouterr().err
+            assert "the same command" in message
+            assert ("the same command without training.restart" in message) == told
+
+
+@pytest.mark.parametrize(
+    ("stage", "key", "reader"),
+    [
+        ("train", "text=Hello.", "translate"),
+        ("eval", "split=validation", "compare"),
+        ("eval", "+format=x", "export"),
+    ],
+)
+def test_a_key_that_a_stage_does_not_read_is_refused(
+    stage: str, key: str, reader: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("endeavour.__main__.run_stage", lambda *_: None)
+    assert endeavour(stage, key) == 2
+    message = capsys.readouterr().err
+    assert f"{key.lstrip('+').partition('=')[0]}=… is for `endeavour {reader}`" in message
+    assert ("evaluation.splits" in message) == (key == "split=validation")
+    assert endeavour(reader, key) == 0
 
 
 def test_unknown_stage_and_no_stage() -> None:

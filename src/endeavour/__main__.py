@@ -44,6 +44,16 @@ FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
+# Keys that mean nothing to other stages than these, which would leave them unread.
+ONLY_FOR = {
+    "text": ("translate",),
+    "input": ("translate",),
+    "output": ("translate",),
+    "runs": ("compare",),
+    "split": ("compare",),
+    "format": ("export",),
+}
+
 # Their values are text, file names or names of runs, never Hydra's grammar.
 LITERAL_KEYS = ("text", "input", "output", "runs", "ensemble", "teachers")
 
@@ -74,6 +84,7 @@ def main() -> None:
 
     try:
         refuse_secrets(overrides)
+        refuse_unread(stage, overrides)
         # In a sweep commas and quotes have the meaning that Hydra gives them.
         run_stage(
             stage, overrides if stage == "sweep" else [quote_literal(override) for override in overrides]
@@ -134,6 +145,21 @@ def refuse_secrets(overrides: list[str]) -> None:
             )
 
 
+def refuse_unread(stage: str, overrides: list[str]) -> None:
+    """Raises `UserError` for a key that another stage reads and this one does not."""
+    from endeavour.errors import UserError
+
+    for override in overrides:
+        key = override.lstrip("+").partition("=")[0]
+        if stage not in ONLY_FOR.get(key, (stage,)):
+            hint = (
+                ": evaluation.splits=[…] is what it evaluates"
+                if (key, stage) == ("split", "evaluate")
+                else ""
+            )
+            raise UserError(f"{key}=… is for `endeavour {ONLY_FOR[key][0]}`, not for {stage}{hint}")
+
+
 def unexpected(error: Exception) -> str:
     """Two lines for an exception that is not the user's: what it is, and how to see where it comes from."""
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
@@ -145,6 +171,9 @@ def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> No
 
     if verbose:
         print(redact(traceback.format_exc()), file=sys.stderr)
+    if any(argument.lstrip("+").startswith("training.restart=") for argument in sys.argv):
+        # Repeated as it stands it would throw away what it was to go on from.
+        message = message.replace("the same command", "the same command without training.restart")
     print(redact(f"{command}: {message}"), file=sys.stderr)
     sys.exit(code)
 

@@ -149,7 +149,7 @@ def test_a_large_corpus_gets_as_many_resamples_as_memory_allows_and_says_how_man
 ) -> None:
     hypotheses, references = _corpus(30)
     for most, samples in ((30 * 50, 50), (30 * 50 + 29, 50), (30 * 1000, 100), (1, 40)):
-        monkeypatch.setattr(metrics, "MAX_RESAMPLED", most)
+        monkeypatch.setattr(metrics, "RESAMPLING_MEMORY", 80 * most)
         scores = metrics.score(hypotheses, references, bootstrap_samples=100, seed=7)
         assert all(f"bs:{samples}" in score.signature.split("|") for score in scores.values())
 

@@ -6,6 +6,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from endeavour.errors import UserError
+from endeavour.evaluation import metrics
 from endeavour.evaluation.significance import MetricTest, paired_tests
 
 SAMPLES, TRIALS = 100, 200
@@ -134,3 +135,19 @@ def test_outputs_without_a_match_are_tested_too() -> None:
 def test_differing_line_counts_are_refused_by_name() -> None:
     with pytest.raises(UserError, match="1 hypotheses of system 1, 2 references"):
         _test(["a", "b"], ["a"], references=["a", "b"])
+
+
+def test_large_test_sets_get_as_many_samples_and_trials_as_memory_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hypotheses, references = _corpus(0.7)
+    monkeypatch.setattr(metrics, "RESAMPLING_MEMORY", 80 * 60 * 50)
+    one, *_ = paired_tests(
+        [("a", hypotheses), ("b", references)],
+        references,
+        bootstrap_samples=100,
+        randomization_trials=1000,
+        seed=1,
+    )
+    assert "bs:50" in one.bootstrap_signature.split("|")
+    assert "ar:400" in one.randomization_signature.split("|")

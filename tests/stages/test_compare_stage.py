@@ -1,6 +1,7 @@
 """The compare stage on evaluation folders made by hand: what it finds, refuses, prints and writes."""
 
 import json
+import shlex
 import shutil
 import sys
 import unicodedata
@@ -21,7 +22,7 @@ from endeavour.evaluation.report import write_report
 from endeavour.evaluation.words import TrainingText
 from endeavour.saved_config import save_config
 from endeavour.stages.compare import compare
-from endeavour.stages.evaluated import find_evaluations
+from endeavour.stages.evaluated import eval_command, find_evaluations
 from endeavour.stages.prepare import prepare
 from endeavour.stages.run_folder import named_folders
 
@@ -335,3 +336,24 @@ def test_names_that_name_nothing(
 def test_nothing_evaluated_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     message = _error(monkeypatch, tmp_path / "nowhere", "runs=a b")
     assert message == f"there is no run a in {tmp_path / 'nowhere'} (no run was evaluated yet)"
+
+
+@pytest.mark.parametrize(
+    ("own", "typed"), [("beam", []), ("mbr", ["decoding.name=beam", "decoding.beam_size=5"])]
+)
+def test_the_command_that_is_named_changes_the_decoding_of_a_run_only_where_another_is_wanted(
+    own: str, typed: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_config(
+        load_config([f"decoding={own}", "decoding.length_penalty=1.3"]), outputs / "a" / "config.yaml"
+    )
+    monkeypatch.setattr(sys, "argv", ["endeavour compare", f"output_folder={outputs}"])
+    command = eval_command(outputs / "a", load_config([f"output_folder={outputs}"]))
+    named = [word for word in shlex.split(command) if word.startswith("decoding")]
+    assert set(typed) <= set(named)
+    assert bool(named) == bool(typed)
+
+
+def test_a_run_that_is_called_as_the_references_are(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated(outputs, "references", BAD)
+    assert "rename that run" in _error(monkeypatch, outputs, "runs=a references")

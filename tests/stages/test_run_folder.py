@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import endeavour
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.saved_config import differing_keys, save_config
@@ -143,3 +144,56 @@ def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged
     ours = replace(saved, training=replace(saved.training, keep_last=9, keep_best=9))
     found = {line.partition(":")[0].removeprefix("training.") for line in differing_keys(ours, saved)}
     assert found == differing
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("corpus.splits.train=[typo.en,typo.de]", "typo.en"),
+        ("evaluation.splits=[tset]", "tset"),
+        ("+evaluation.files.news=[typo.en,typo.de]", "typo.en"),
+    ],
+)
+def test_a_restart_that_cannot_begin_loses_nothing(
+    wrong: str,
+    message: str,
+    folders: list[str],
+    parallel_files: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, overrides = begun(folders, parallel_files)
+    assert endeavour("train", *overrides, wrong) == 2
+    assert message in capsys.readouterr().err
+    assert (folder / "checkpoints").is_dir()
+
+
+def test_a_damaged_summary_is_named_with_what_to_do(folders: list[str], parallel_files: list[str]) -> None:
+    folder, overrides = begun(folders, parallel_files)
+    (folder / "summary.json").write_text("")
+    with pytest.raises(UserError, match=r"summary\.json: damaged .*\ndelete it"):
+        find_earlier(load_config(overrides[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("after_training", "typed", "kept"),
+    [
+        ("null", "evaluation.splits=[validation]", False),
+        ("null", "evaluation.splits=[test]", True),
+        ("[test]", "evaluation.splits=[test]", True),
+        ("[test]", "evaluation.splits=[other]", False),
+        ("[test]", "evaluation.bootstrap_samples=50", True),
+        ("[test]", "evaluation.splits=[other] evaluation.tokenized_references=new", True),
+    ],
+)
+def test_tokenized_references_are_of_the_splits_they_were_given_for(
+    after_training: str, typed: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenized = ["evaluation.tokenized_bleu=true", "evaluation.tokenized_references=new"]
+    trained = load_config([f"evaluation.splits={after_training}", *tokenized])
+    monkeypatch.setattr(sys, "argv", ["endeavour eval", "name=run", *typed.split()])
+    found = as_decoded(
+        load_config(["name=run", *typed.replace("=new", "=new evaluation.tokenized_bleu=true").split()]),
+        trained,
+    )
+    assert found.evaluation.tokenized_references == ("new" if kept else None)
+    assert found.evaluation.tokenized_bleu

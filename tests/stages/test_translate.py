@@ -1,6 +1,7 @@
 """`translate` survives any line: one line out for each line in, whatever it holds and however long it is."""
 
 import io
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -254,3 +255,43 @@ def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(
         with pytest.raises(UserError, match="is the input itself"):
             stage.translate(piped)
     assert text.read_text("utf-8") == "Ja!\n"
+
+
+@pytest.mark.parametrize(
+    ("typed_in", "to_screen", "bar"),
+    [(True, True, False), (True, False, False), (False, True, False), (False, False, True)],
+)
+def test_no_bar_stands_where_text_is_typed_or_translations_appear(
+    typed_in: bool, to_screen: bool, bar: bool, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    class Typed(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return typed_in
+
+    errors, output = Screen(), Screen() if to_screen else io.StringIO()
+    monkeypatch.setattr(sys, "argv", ["endeavour", "name=run", "decoding=greedy"])
+    monkeypatch.setattr(sys, "stdin", Typed(io.BytesIO(b"Ja!\nJa!\n"), encoding="ascii"))
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setenv("TERM", "xterm")
+    stage.translate(replace(CONFIG, output_folder=str(run.parent)))
+    assert output.getvalue().count("\n") == 4  # two hypotheses of each
+    assert ("translating" in errors.getvalue()) == bar
+    assert ("\x1b" in errors.getvalue()) == bar
+
+
+def test_the_export_that_is_missing_is_made_by_the_command_that_is_named(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = [f"output_folder={run.parent}", "data_folder=my data", "name=run", "decoding.engine=ctranslate2"]
+    monkeypatch.setattr(sys, "argv", ["endeavour", *typed])
+    decoding = replace(CONFIG.decoding, engine="ctranslate2")
+    with pytest.raises(UserError) as caught:
+        stage.translate(replace(CONFIG, output_folder=str(run.parent), text="Ja!", decoding=decoding))
+    command = shlex.split(str(caught.value).split("`")[1])
+    assert command[:2] == ["endeavour", "export"]
+    assert {*typed[:3]} <= set(command)

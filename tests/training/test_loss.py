@@ -67,3 +67,20 @@ def test_without_gradients_the_value_is_the_same() -> None:
     with_gradient, _ = projected_loss(states.clone().requires_grad_(), weight, target, label_smoothing=0.1)
     without, _ = projected_loss(states, weight, target, label_smoothing=0.1)
     assert float(with_gradient.detach()) == float(without)
+
+
+def test_validation_computes_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    weight = torch.randn(7, 4, requires_grad=True)
+    states, target = torch.randn(2, 3, 4), torch.randint(1, 7, (2, 3))
+    expected, _ = projected_loss(states, weight, target, label_smoothing=0.1)
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("the product of the states' gradient")
+
+    monkeypatch.setattr(torch, "mm", refused)
+    with torch.no_grad():
+        loss, _ = projected_loss(states, weight, target, label_smoothing=0.1)
+    assert float(loss) == float(expected.detach())
+    with pytest.raises(AssertionError, match="gradient"):
+        projected_loss(states, weight, target, label_smoothing=0.1)

@@ -25,8 +25,9 @@ LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 # Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
 MIN_BOOTSTRAP_SAMPLES = 40
 
-# sacreBLEU draws all resamples at once, which takes some 80 bytes a sentence and resample: 1.6 GB of so many.
-MAX_RESAMPLED = 20_000_000
+# sacreBLEU draws all resamples at once: so many bytes of memory they may take, and what each takes a sentence.
+RESAMPLING_MEMORY = 1_600_000_000
+BOOTSTRAP_BYTES = 80
 
 _LABELS = {
     "bleu": "BLEU",
@@ -96,7 +97,7 @@ def score(
             f"bootstrap_samples is {bootstrap_samples}; a 95% interval needs at least "
             f"{MIN_BOOTSTRAP_SAMPLES} (1000 is usual)"
         )
-    bootstrap_samples = min(bootstrap_samples, max(MAX_RESAMPLED // len(references), MIN_BOOTSTRAP_SAMPLES))
+    bootstrap_samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
     # Only the first metric warns of outputs that look tokenized (`force` silences the warning).
     metrics = {
         "bleu": BLEU(),
@@ -119,6 +120,11 @@ def score(
             one = _with_interval(name, metric, outputs, tokenized_references, bootstrap_samples)
             scores["bleu_tokenized"] = replace(one, signature=f"{one.signature}|{made}")
     return scores
+
+
+def affordable(samples: int, sentences: int, *, size: int) -> int:
+    """So many of `samples`, of `size` bytes a sentence, as memory is allowed for; at least what an interval needs."""
+    return min(samples, max(RESAMPLING_MEMORY // (size * sentences), MIN_BOOTSTRAP_SAMPLES))
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:

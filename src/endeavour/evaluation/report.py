@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from endeavour.data.disk import flush_entry
 from endeavour.evaluation.metrics import (
     Score,
     bleu_by_source_length,
@@ -108,9 +109,10 @@ def pick_examples(
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write UTF-8 with `\\n` line ends under another name, then rename: a reader never sees half a file."""
+    """Write UTF-8 with `\\n` line ends under another name, flush, then rename: a reader never sees half a file."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8", newline="\n")
+    flush_entry(partial)
     partial.replace(path)
 
 

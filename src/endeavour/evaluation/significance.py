@@ -13,8 +13,9 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest, Result
 
-from endeavour.evaluation.metrics import check_counts, sacrebleu_seed
+from endeavour.evaluation.metrics import BOOTSTRAP_BYTES, affordable, check_counts, sacrebleu_seed
 
+TRIAL_BYTES = 10  # that sacreBLEU takes for a trial of randomisation, a sentence
 LEVEL = 0.05  # below it a p-value is called significant
 
 
@@ -68,6 +69,9 @@ def paired_tests(
     tell apart (spaces are nothing to it) get p = 1 here, and with k sentences that it does randomisation's p is
     at least 2^(1-k), the share of its assignments that equal the observed one or its mirror image.
 
+    Of more than some 20,000 sentences there are fewer samples and trials, for want of memory; the signatures say
+    how many.
+
     Args:
         seed: 1 or more (sacreBLEU takes 0 for none).
 
@@ -77,6 +81,8 @@ def paired_tests(
     assert seed > 0
     for name, hypotheses in systems:
         check_counts(**{f"hypotheses of {name}": hypotheses, "references": references})
+    bootstrap_samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
+    randomization_trials = affordable(randomization_trials, len(references), size=TRIAL_BYTES)
     bootstrap, bootstrap_signatures = _run("bs", systems, references, bootstrap_samples, seed)
     randomized, randomized_signatures = _run("ar", systems, references, randomization_trials, seed)
     return [

@@ -37,7 +37,8 @@ class Dropout(nn.Module):
 
     On the CPU torch draws one 32-bit number an element, which costs several times what the rest of dropout
     does. Here eight elements share one 64-bit draw, so the probability is rounded to a multiple of 1/256 and
-    the survivors are scaled by the rounded one: the expectation stays exact. Other devices use torch's own.
+    the survivors are scaled by the rounded one: the expectation stays exact, but for the rounding of that scale
+    in bf16 (at most 0.4%). Other devices use torch's own.
     All draws come from torch's global generators, whose saved state therefore resumes a run exactly.
     """
 

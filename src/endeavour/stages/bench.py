@@ -36,7 +36,7 @@ from endeavour.evaluation.report import write_atomically
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.stages.circumstances import describe_start
 from endeavour.stages.prepare import prepare, progress_bar
-from endeavour.stages.run_folder import write_json
+from endeavour.stages.run_folder import named_write_error, write_json
 from endeavour.training.device import choose_device, keep_memory
 
 # Of the config: what the figures depend on, besides the device.
@@ -87,7 +87,8 @@ def bench(config: Config) -> dict[str, Any]:
         "notes": notes,
     }
     folder = result_folder(config, results["settings"])
-    folder.mkdir(parents=True, exist_ok=True)
+    with named_write_error(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     measures: dict[str, Callable[[Steps], Rows]] = {
         "training": lambda steps: _training(config, data, device, references, steps),
         "decoding": lambda steps: _decoding(config, data, device, references, steps),
@@ -134,8 +135,9 @@ def _check(config: Config, data: PreparedData) -> None:
 
 
 def _write(folder: Path, config: Config, results: dict[str, Any]) -> None:
-    write_json(folder / "bench.json", results)
-    write_atomically(folder / "report.md", as_markdown(f"Benchmark {config.name}", results))
+    with named_write_error(folder):
+        write_json(folder / "bench.json", results)
+        write_atomically(folder / "report.md", as_markdown(f"Benchmark {config.name}", results))
 
 
 def result_folder(config: Config, settings: dict[str, Any]) -> Path:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -55,8 +56,9 @@ def open_engine(config: Config, run: Path, model: Transformer | Ensemble) -> Eng
         return PyTorchEngine(model, config.decoding)
     assert not isinstance(model, Ensemble), "an export holds one model: the config should have refused this"
     folder = export_folder(run, config.decoding.engine, config.quantization)
-    export = f"endeavour export format=ctranslate2 quantization={config.quantization}"
-    remedy = f"{export} {shlex.quote('name=' + config.name)}"
+    folders = [one for one in sys.argv[1:] if one.startswith(("output_folder=", "data_folder="))]
+    export = ["endeavour", "export", "format=ctranslate2", f"quantization={config.quantization}"]
+    remedy = shlex.join([*export, f"name={config.name}", *folders])
     if not folder.is_dir():
         raise UserError(f"decoding.engine=ctranslate2 needs {folder}: run `{remedy}`")
     verify(folder)

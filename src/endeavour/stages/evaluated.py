@@ -16,6 +16,7 @@ from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.disk import file_digest
 from endeavour.data.prepared import PreparedData, all_prepared, find_prepared
 from endeavour.errors import UserError
+from endeavour.evaluation.compare import REFERENCES
 from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name
 from endeavour.stages.run_folder import data_digest, named_folders, splits_of
@@ -34,6 +35,10 @@ def find_evaluations(config: Config) -> list[Evaluated]:
     """Each name as a run's evaluation by the split and decoding of `config`, or as an evaluation's own folder."""
     root = Path(config.output_folder)
     paths = named_folders("runs", config.runs, root)
+    if root / REFERENCES in paths:
+        raise UserError(
+            f"runs={config.runs}: a comparison calls the references {REFERENCES}; rename that run's folder"
+        )
     if len(paths) < 2:
         raise UserError('compare needs two runs or more, the first being the baseline: runs="NAME NAME"')
     runs = [path for path in paths if path.parent.name != "evaluation"]
@@ -112,10 +117,10 @@ def eval_command(run: Path, config: Config) -> str:
     arguments = [f"name={run.relative_to(config.output_folder)}", *typed]
     saved = run / "config.yaml"
     if saved.is_file() and not any(argument.startswith("decoding=") for argument in typed):
-        otherwise = asdict(
-            read_config(saved, newer=config).decoding
-        )  # what is not said is as after its training
-        for key, value in asdict(config.decoding).items():
+        # What is not said is as after its training, and so it should be, unless that has another name.
+        otherwise = asdict(read_config(saved, newer=config).decoding)
+        wanted = asdict(config.decoding) if otherwise["name"] != config.decoding.name else {}
+        for key, value in wanted.items():
             if value != otherwise[key] and not any(one.startswith(f"decoding.{key}=") for one in typed):
                 arguments.append(f"decoding.{key}={'null' if value is None else value}")
     if config.split is not None:

@@ -29,7 +29,13 @@ from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import as_decoded, find_run, require_same_data, write_json
+from endeavour.stages.run_folder import (
+    as_decoded,
+    find_run,
+    named_write_error,
+    require_same_data,
+    write_json,
+)
 from endeavour.training.checkpoint import atomic_folder, file_digest, load_model
 
 PARITY_SENTENCES = 500  # of the validation split
@@ -59,7 +65,7 @@ def export(config: Config) -> Path:
     data = prepare(trained, run=run)
     require_same_data(run, data)
     folder = export_folder(run, config.format, config.quantization)
-    with atomic_folder(folder) as partial:
+    with named_write_error(folder), atomic_folder(folder) as partial:
         parity = _fill(
             partial, config, model, tokenizers, data, weights=run / "model" / "weights.safetensors"
         )

@@ -103,13 +103,13 @@ def _shown(console: Console) -> Generator[ProgressReport]:
         yield show
 
 
-def progress_bar(console: Console) -> Progress:
-    """A bar for work of known or unknown length; nothing where there is no terminal."""
+def progress_bar(console: Console, *, shown: bool = True) -> Progress:
+    """A bar for work of known or unknown length; nothing where there is no terminal, or it is not to be shown."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=console,
-        disable=not console.is_terminal,
+        disable=not (shown and console.is_terminal),
     )

@@ -58,13 +58,17 @@ def find_earlier(config: Config) -> dict[str, Any] | None:
             f"{folder} holds a run with another config ({'; '.join(differences)})\n"
             "choose another name=…, or training.restart=true to throw that run away"
         )
-    path = folder / "summary.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+    return summary_of(folder) or None
 
 
 def is_begun(config: Config) -> bool:
     """Whether there is something of the run of `config` to go on from, or its end."""
     return _holds_a_run(config.run_folder) and not (config.training.restart and not _started_again())
+
+
+def is_thrown_away(config: Config) -> bool:
+    """Whether there is a run that `training.restart` would delete."""
+    return _holds_a_run(config.run_folder) and not is_begun(config)
 
 
 def _holds_a_run(folder: Path) -> bool:
@@ -147,9 +151,14 @@ def _within(key: str, other: str) -> bool:
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
-    """What summary.json holds; empty where the run is not finished."""
+    """What summary.json holds; empty where the run is not finished. Raises `UserError` where it is damaged."""
     path = folder / "summary.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    try:
+        return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    except ValueError as error:
+        raise UserError(
+            f"{path}: damaged ({error})\ndelete it, and the command that trained the run makes it again"
+        ) from error
 
 
 def splits_of(folder: Path, trained: Config) -> list[str]:
@@ -201,12 +210,25 @@ def as_decoded(config: Config, trained: Config) -> Config:
         keys = {re.split(r"[.=]", argument.removeprefix(f"{section}."))[0] for argument in named}
         values = {key: getattr(wanted, key) for key in keys}
         config = replace(config, **{section: replace(getattr(trained, section), **values)})
+    nothing: dict[str, Any] = {}
     if config.evaluation.files:
-        for key, nothing in (("splits", []), ("tokenized_references", None)):
-            if not any(argument.startswith(f"evaluation.{key}=") for argument in typed):
-                config = replace(config, evaluation=replace(config.evaluation, **{key: nothing}))
+        nothing = {"splits": [], "tokenized_references": None}
+    elif _other_splits(config.evaluation.splits, trained.evaluation.splits):
+        nothing = {"tokenized_references": None}
+    for key, value in nothing.items():
+        if not any(argument.startswith(f"evaluation.{key}=") for argument in typed):
+            config = replace(config, evaluation=replace(config.evaluation, **{key: value}))
     check_decoding(config)
     return replace(config, seed=trained.seed)
+
+
+def _other_splits(wanted: list[str] | None, evaluated: list[str] | None) -> bool:
+    """Whether one that is wanted was not evaluated after training; None stands for all test splits of the corpus."""
+    if wanted is None or wanted == evaluated:
+        return False
+    return any(
+        split in (TRAIN, VALIDATION) if evaluated is None else split not in evaluated for split in wanted
+    )
 
 
 def require_model(folder: Path, config: Config, remedy: str) -> None:

@@ -23,7 +23,7 @@ from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
 from endeavour.stages.pretrained import begin_with_its_weights, require_same_model, with_its_vocabulary
-from endeavour.stages.run_folder import begin, find_earlier, is_begun, lock, write_json
+from endeavour.stages.run_folder import begin, find_earlier, is_begun, is_thrown_away, lock, write_json
 from endeavour.stages.teachers import check_teachers, train_teachers
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
@@ -55,6 +55,12 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     config = with_its_vocabulary(config)
     require_same_model(config)
     device = choose_device(config.device)
+    if is_thrown_away(config) and not launched():
+        # What would keep the new run from beginning has to be known before the old one is gone.
+        if config.teachers is not None:
+            check_teachers(config)
+        data = prepare(replace(config, teachers=None))
+        check_splits(config, data, list(data.splits))
     if config.teachers is not None:
         _begin_with_teachers(config)
     if launched():

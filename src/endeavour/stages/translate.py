@@ -56,8 +56,10 @@ def translate(config: Config) -> None:
             decoding=config.decoding,
         )
         best_alone = config.decoding.num_hypotheses == 1 or config.decoding.utility is not None
-        progress = stack.enter_context(progress_bar(Console(stderr=True)))
-        task = progress.add_task("translating", total=None, visible=config.text is None)
+        # A bar would wipe out what is typed, and stand before each translation on the same screen.
+        shown = config.text is None and not interactive and not target.isatty()
+        progress = stack.enter_context(progress_bar(Console(stderr=True), shown=shown))
+        task = progress.add_task("translating", total=None)
         for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
             if best_alone:
                 print(hypotheses[0].text, file=target)

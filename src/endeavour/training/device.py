@@ -17,6 +17,15 @@ def choose_device(name: str) -> torch.device:
     Raises:
         UserError: no such device here.
     """
+    device = _device(name)
+    if device.type == "cuda":
+        # Of its kernels for attention torch prefers cuDNN's on H100 and later, which make a plan for every new shape
+        # of a batch (half a second each: FunASR issue 3704) and gave NaN for masked rows (PyTorch issue 196678).
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    return device
+
+
+def _device(name: str) -> torch.device:
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

@@ -14,7 +14,7 @@ class Interrupted(BaseException):
     def __init__(self, signal_number: int, checkpoint: str) -> None:
         super().__init__(
             f"stopped by {signal.Signals(signal_number).name}; saved {checkpoint}, "
-            "the same command resumes the run (without training.restart)"
+            "the same command resumes the run"
         )
         self.exit_code = 128 + signal_number
         self._made_of = signal_number, checkpoint

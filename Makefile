@@ -67,6 +67,8 @@ help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 20
 
 $(VENV)/installed: pyproject.toml
+	@test -x $(VENV)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	    || { echo "$(PYTHON) is no Python 3.11 or later: make PYTHON=python3.12 …" >&2; exit 2; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once; a minute or two)" >&2
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'

@@ -566,7 +566,7 @@ def test_what_was_not_foreseen_is_two_lines_and_exit_code_1(
     asked = ["translate", f"output_folder={trained}/outputs", "name=run", "text=a"]
     expected = (
         "endeavour translate: RuntimeError: the first line\n"
-        "not foreseen; the same command with -v shows where it happened\n"
+        "not foreseen; HYDRA_FULL_ERROR=1 before the same command shows where it happened\n"
     )
     assert endeavour(*asked) == 1
     assert capsys.readouterr().err == expected

@@ -194,7 +194,7 @@ def test_a_missing_package_is_asked_for(
     monkeypatch.setitem(sys.modules, package, None)
     assert endeavour("export", *settings(trained), f"format={format}") == 2
     complaint = capsys.readouterr().err
-    assert f"{package} is not installed: pip install 'endeavour[export]'" in complaint
+    assert f"{package} is not installed: `pip install -e '.[export]'`" in complaint
     assert complaint.count("\n") == 1
 
 

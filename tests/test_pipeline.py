@@ -3,10 +3,12 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from filelock import FileLock
 from safetensors.torch import load_file
 
 from commands import endeavour
+from endeavour.training.checkpoint import average_weights
 
 
 @pytest.fixture
@@ -51,7 +54,13 @@ def test_train_evaluate_translate(
     assert len((run_folder / "evaluation" / "test-beam" / "hypotheses.txt").read_text().splitlines()) == 30
     lines = [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
     assert {line["kind"] for line in lines} == {"train", "validation", "attention"}
-    capsys.readouterr()
+    said = re.search(
+        r"6 updates at the latest: some (\d+\.\d) epochs of (\d+) pairs", capsys.readouterr().err
+    )
+    assert said
+    epochs = [line["epoch"] for line in lines if line["kind"] == "train"]
+    assert epochs[-1] - 1 <= float(said[1]) <= epochs[-1] + 1
+    assert float(said[1]) > 0.1
 
     # Again: nothing to do. With another setting: refused, by name. Evaluated by the same settings.
     assert endeavour("train", *settings) == 0
@@ -147,16 +156,19 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
     assert sorted(row["status"] for row in rows) == ["failed", "failed", "finished", "finished"]
 
 
-def test_hydras_multirun_flag_sweeps_too(
-    parallel_files: list[str], folders: list[str], tmp_path: Path
+def test_hydras_multirun_flag_sweeps_too_and_each_run_ends_in_the_average_that_it_names(
+    parallel_files: list[str], folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
-    assert endeavour("train", "--multirun", *settings, "training.average=best,none") == 0
-    summaries = sorted((tmp_path / "outputs").glob("*/summary.json"))
-    assert [path.parent.name for path in summaries] == [
-        "files-tiny-1-average_best",
-        "files-tiny-1-average_none",
-    ]
+    scores = cycle([9.0, 1.0, 1.0])  # of updates 3 and 6, and of the final model
+    monkeypatch.setattr("endeavour.stages.validation.corpus_bleu", lambda *_: next(scores))
+    settings = [*parallel_files, *folders, "training.keep_last=2"]
+    assert endeavour("train", "--multirun", *settings, "training.average=best,none,last") == 0
+    for average, updates in (("best", [3]), ("none", [3]), ("last", [3, 6])):
+        run = tmp_path / "outputs" / f"files-tiny-1-average_{average}"
+        assert (run / "summary.json").is_file()
+        averaged = average_weights([run / "checkpoints" / f"update-{update:08d}" for update in updates])
+        final = load_file(run / "model" / "weights.safetensors")
+        assert all(torch.equal(final[name], averaged[name]) for name in final)
 
 
 def test_a_run_is_not_resumed_on_other_data(

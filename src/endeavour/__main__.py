@@ -163,7 +163,8 @@ def refuse_unread(stage: str, overrides: list[str]) -> None:
 def unexpected(error: Exception) -> str:
     """Two lines for an exception that is not the user's: what it is, and how to see where it comes from."""
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
-    return f"{type(error).__name__}: {said}\nnot foreseen; the same command with {VERBOSE} shows where it happened"
+    where = "HYDRA_FULL_ERROR=1 before the same command shows where it happened"
+    return f"{type(error).__name__}: {said}\nnot foreseen; {where}"
 
 
 def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> NoReturn:

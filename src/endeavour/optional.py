@@ -14,4 +14,6 @@ def require(package: str, extra: str = "export") -> Any:
         top = package.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise  # it is there, and something that it needs itself is not
-        raise UserError(f"{top} is not installed: pip install 'endeavour[{extra}]'") from error
+        raise UserError(
+            f"{top} is not installed: `pip install -e '.[{extra}]'` in endeavour's folder brings it"
+        ) from error

@@ -321,7 +321,16 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
     monkeypatch.setattr(
         TextCleaner, "clean", lambda self, pairs: (cleaned.extend(pairs), original(self, pairs))[1]
     )
+    trained, encoded = [], []
+    train, encode = Tokenizer.train, build._encode
+    monkeypatch.setattr(Tokenizer, "train", lambda *arguments: trained.append(1) or train(*arguments))
+    monkeypatch.setattr(
+        build, "_encode", lambda *arguments: encoded.append(arguments[1].name) or encode(*arguments)
+    )
     resumed = prepare(**settings)
+    assert len(trained) == (event < 9)
+    shards = [name for name in encoded if name.startswith("encoded-")]
+    assert len(shards) < 5 if event >= 12 else len(shards) == 5
     assert resumed.manifest == whole.manifest
     for name in ("report.json", "report.md"):
         assert (resumed.folder / name).read_text() == (whole.folder / name).read_text()

@@ -119,6 +119,16 @@ def test_resamples_without_any_match_or_reference_word_have_an_interval_too() ->
             assert score.low <= score.high
 
 
+def test_the_interval_is_sacrebleus() -> None:
+    with metrics.sacrebleu_seed(1):
+        theirs = BLEU().corpus_score(
+            *((lines if number == 0 else [lines]) for number, lines in enumerate(_corpus())), n_bootstrap=100
+        )
+    ours = _score(*_corpus())["bleu"]
+    mean, half_width = theirs._mean, theirs._ci
+    assert (ours.low, ours.high) == pytest.approx((mean - half_width, mean + half_width))
+
+
 def test_the_interval_holds_the_value_and_narrows_with_more_sentences() -> None:
     few, many = _score(*_corpus(40)), _score(*_corpus(400))
     for key, score in few.items():

@@ -7,7 +7,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics
-from endeavour.evaluation.significance import MetricTest, paired_tests
+from endeavour.evaluation.significance import MetricTest, SystemScore, paired_tests
 
 SAMPLES, TRIALS = 100, 200
 
@@ -95,6 +95,12 @@ def test_what_a_metric_does_not_see_makes_no_difference_significant(changed: int
         assert (other.difference == 0) == (changed == 0)
         assert other.p_randomization == 1
         assert not other.significant
+
+
+@pytest.mark.parametrize(("bootstrap", "randomization"), [(0.2, 0.01), (0.01, 0.2), (0.01, 0.01)])
+def test_significant_is_what_both_tests_call_so(bootstrap: float, randomization: float) -> None:
+    score = SystemScore("a", 1.0, 0.0, 2.0, 1.0, bootstrap, randomization)
+    assert score.significant == (max(bootstrap, randomization) < 0.05)
 
 
 def test_each_system_is_tested_against_the_first() -> None:

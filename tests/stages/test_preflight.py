@@ -10,8 +10,10 @@ from safetensors.torch import load_file
 
 from endeavour.config import load_config
 from endeavour.data.batching import Batch
+from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.stages import preflight as module
+from endeavour.stages.prepare import prepare
 from endeavour.stages.train import train
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.step import LossModel, accumulate_gradients
@@ -95,7 +97,8 @@ def test_the_longest_pair_and_the_largest_batch_are_rehearsed(
     train(config)
     budget = config.training.tokens_per_batch
     longest = max(max(batch.source.shape[1], batch.target_out.shape[1]) for batch in rehearsed)
-    assert longest >= 9  # eight words are the longest line, and EOS
+    dataset = ParallelDataset.open(prepare(config).folder, "train")
+    assert longest == max(dataset.source.lengths.max(), dataset.target.lengths.max())
     cells = max(
         len(batch.source) * max(batch.source.shape[1], batch.target_out.shape[1]) for batch in rehearsed
     )

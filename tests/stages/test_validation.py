@@ -1,14 +1,20 @@
 """Validation: what it shows of a model besides its scores."""
 
+import math
 from pathlib import Path
 
+import pytest
 import torch
+from torch.nn import functional
 
 from commands import write_splits
 from endeavour.config import load_config
+from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
+from endeavour.stages import validation
 from endeavour.stages.prepare import prepare
 from endeavour.stages.validation import WATCHED, Validator
 
@@ -34,6 +40,41 @@ def test_the_attention_of_one_pair_is_watched_with_its_reference_whatever_the_mo
     assert data.lines("validation", "target")[data.lines("validation", "source").index(texts[0])] == texts[1]
     assert [len(row) for row in weights] == [len(source)] * len(target)
     assert all(abs(sum(row) - 1) < 0.01 for row in weights)
+
+
+def test_its_numbers_are_those_of_each_sentence_alone(
+    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[tuple[list[str], list[str]]] = []
+
+    def bleu(hypotheses: list[str], references: list[str]) -> float:
+        scored.append((hypotheses, references))
+        return 12.5  # of an untrained model it is 0, which a defect could give too
+
+    monkeypatch.setattr(validation, "corpus_bleu", bleu)
+    config = load_config(
+        [*parallel_files, *folders, "training.validation_sentences=8", "training.label_smoothing=0.2"]
+    )
+    data = prepare(config)
+    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    one = model(1, tokenizers)
+    found = Validator(data, tokenizers, config)(one)
+    pairs = ParallelDataset.open(data.folder, "validation")
+    sums, tokens = torch.zeros(2), 0
+    for row in range(len(pairs.source)):
+        batch = collate(pairs, [row])
+        logits, wanted = one(batch.source, batch.target_in)[0], batch.target_out[0]
+        for index, smoothing in enumerate((0.2, 0.0)):
+            loss = functional.cross_entropy(logits, wanted, reduction="sum", label_smoothing=smoothing)
+            sums[index] += loss.detach()
+        tokens += len(wanted)
+    assert found.loss == pytest.approx(float(sums[0]) / tokens, rel=1e-4)
+    assert found.perplexity == pytest.approx(math.exp(float(sums[1]) / tokens), rel=1e-4)
+    assert found.bleu == 12.5
+    ((hypotheses, references),) = scored
+    assert references == data.lines("validation", "target")[:8]
+    translator = Translator(PyTorchEngine(one, config.validation_decoding), tokenizers)
+    assert hypotheses == list(translator.translate(data.lines("validation", "source")[:8]))
 
 
 def test_where_every_sentence_is_short_none_is_watched(tmp_path: Path, folders: list[str]) -> None:

@@ -1,14 +1,17 @@
 """Folders that are whole or not there, models that come back equal, averages."""
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
+from commands import write_splits
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.stages.prepare import prepare
 from endeavour.training.checkpoint import (
     atomic_folder,
     average_weights,
@@ -98,3 +101,28 @@ def test_random_state_comes_back() -> None:
     first = torch.rand(4)
     restore_random_state(state, torch.device("cpu"))
     assert torch.equal(torch.rand(4), first)
+
+
+def test_what_takes_its_name_is_on_the_disk_by_then(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, named = set[int](), list[str]()
+    fsync, rename = os.fsync, Path.rename
+
+    def synced_file(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    def renamed(path: Path, target: Path) -> Path:
+        if path.name.endswith(".partial"):
+            assert {each.stat().st_ino for each in (path, *path.rglob("*"))} <= synced
+            named.append(Path(target).name)
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced_file)
+    monkeypatch.setattr(Path, "rename", renamed)
+    save(tmp_path / "model", make_model(1), tokenizer)
+    splits = {"train": [(f"a dog {n}", f"ein Hund {n}") for n in range(200)], "validation": [("dog", "Hund")]}
+    corpus = write_splits(tmp_path, splits)
+    prepared = prepare(load_config([*corpus, "tokenizer.vocabulary_size=290", f"data_folder={tmp_path}"]))
+    assert named == ["model", prepared.folder.name]

@@ -3,14 +3,15 @@
 import json
 import os
 import signal
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
+from torch.nn import functional
 
 from endeavour.config import load_config
 from endeavour.data.batching import collate
@@ -19,6 +20,7 @@ from endeavour.data.sampling import SubwordSampler
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.special import PAD
 from endeavour.training import loop
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.config import TrainingConfig
@@ -26,10 +28,12 @@ from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import Validation, make_optimizer, train
 from endeavour.training.processes import Processes
+from endeavour.training.schedule import learning_rate
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import LossModel, SimCut, accumulate_gradients
 from endeavour.training.tracking import Tracker, TrackingConfig
+from endeavour.training.updates import updates
 
 VOCABULARY = 300
 
@@ -39,10 +43,10 @@ def training_config(*overrides: str) -> TrainingConfig:
     return load_config(["training=smoke", *small, "training.max_updates=24", *overrides]).training
 
 
-def make_model() -> Transformer:
+def make_model(*overrides: str) -> Transformer:
     torch.manual_seed(1)
     config = load_config(
-        ["model=tiny", "model.width=16", "model.feed_forward=32", "model.attention_dropout=0.1"]
+        ["model=tiny", "model.width=16", "model.feed_forward=32", "model.attention_dropout=0.1", *overrides]
     )
     config.model.encoder_layers = config.model.decoder_layers = 1
     return Transformer(config.model, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
@@ -59,9 +63,10 @@ def run(
     tokenizer: Tokenizer,
     config: TrainingConfig,
     validate: Callable[[Transformer], Validation] = no_validation,
+    overrides: Sequence[str] = (),
 ) -> TrainState:
-    """One start of the run in `folder`, as the train stage makes it."""
-    model = make_model()
+    """One start of the run in `folder`, as the train stage makes it; `overrides` are of the model."""
+    model = make_model(*overrides)
     optimizer = make_optimizer(model, config)
     checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=config.keep_last, keep_best=1)
     state, _ = checkpoints.restore_newest(model, optimizer)
@@ -104,6 +109,63 @@ def assert_same(first: Path, second: Path) -> None:
     assert tensors.keys() == other_tensors.keys()
     assert all(torch.equal(tensors[name], other_tensors[name]) for name in tensors)
     assert lines == other_lines
+
+
+def test_the_updates_are_those_of_a_plain_loop(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    # A large epsilon makes the size of every gradient matter, and hides the noise of those that are zero in theory.
+    config = training_config(
+        "training.max_updates=8",
+        "training.validate_every=8",
+        "training.log_every=1",
+        "training.accumulate=2",
+        "training.learning_rate=1.0",
+        "training.warmup_updates=4",
+        "training.clip_norm=0.1",
+        "training.weight_decay=0.1",
+        "training.label_smoothing=0.2",
+        "training.adam_epsilon=0.1",
+    )
+    undropped = [f"model.{kind}=0" for kind in ("dropout", "attention_dropout", "embedding_dropout")]
+    run(tmp_path, data, tokenizer, config, overrides=undropped)
+    model = make_model(*undropped)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": [each for each in model.parameters() if each.ndim > 1], "weight_decay": 0.1},
+            {"params": [each for each in model.parameters() if each.ndim == 1], "weight_decay": 0.0},
+        ],
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=0.1,
+    )
+    stream = updates(data, tokens_per_batch=128, accumulate=2, seed=1, epoch=0, position=0)
+    rates: list[float] = []
+    for number, made in enumerate(islice(stream, 8), start=1):
+        rates.append(
+            learning_rate(number, schedule="cosine", peak=1.0, warmup_updates=4, max_updates=8, final=0.0)
+        )
+        for group in optimizer.param_groups:
+            group["lr"] = rates[-1]
+        optimizer.zero_grad()
+        for batch in made.batches:
+            logits = model(batch.source, batch.target_in)
+            loss = functional.cross_entropy(
+                logits.flatten(0, 1),
+                batch.target_out.flatten(),
+                ignore_index=PAD,
+                reduction="sum",
+                label_smoothing=0.2,
+            )
+            (loss / made.target_tokens).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        assert norm > 0.1
+        optimizer.step()
+    weights = load_file(checkpoints_in(tmp_path)[-1] / "weights.safetensors")
+    torch.testing.assert_close(weights, dict(model.state_dict()), rtol=1e-3, atol=1e-5)
+    logged = [
+        line["learning_rate"] for line in MetricLog(tmp_path / "log.jsonl").read() if line["kind"] == "train"
+    ]
+    assert logged == rates
 
 
 def test_accumulated_gradients_equal_one_large_batch(data: ParallelDataset) -> None:
@@ -264,8 +326,20 @@ def test_keeps_the_last_and_the_best(tmp_path: Path, data: ParallelDataset, toke
     assert state.best == [(9.0, 8)]
 
 
+def test_by_loss_the_lowest_is_the_best(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
+    losses, scores = iter([5.0, 1.0, 3.0, 4.0, 4.5, 4.7]), iter(range(6))
+
+    def validate(_: Transformer) -> Validation:
+        return Validation(loss=next(losses), perplexity=1.0, bleu=next(scores), samples=[])
+
+    config = training_config("training.keep_last=2", "training.metric=loss")
+    state = run(tmp_path, data, tokenizer, config, validate)
+    assert [path.name[-2:] for path in checkpoints_in(tmp_path)] == ["08", "20", "24"]
+    assert state.best == [(1.0, 8)]
+
+
 @pytest.mark.parametrize(
-    ("limit", "updates"),
+    ("limit", "expected"),
     [
         (["training.max_updates=5"], 5),
         (["training.max_updates=null", "training.max_epochs=2", "training.schedule=inverse_sqrt"], None),
@@ -274,14 +348,14 @@ def test_keeps_the_last_and_the_best(tmp_path: Path, data: ParallelDataset, toke
     ],
 )
 def test_ends_at_the_first_limit(
-    limit: list[str], updates: int | None, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    limit: list[str], expected: int | None, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     state = run(tmp_path, data, tokenizer, training_config(*limit))
-    if updates is None:
+    if expected is None:
         assert (state.epoch, state.position) == (2, 0)
         assert state.target_tokens == 2 * int(data.target.lengths.sum())
     else:
-        assert state.update == updates
+        assert state.update == expected
     assert checkpoints_in(tmp_path)[-1].name == f"update-{state.update:08d}"
 
 
@@ -298,6 +372,25 @@ def test_a_run_whose_time_is_up_during_a_validation_makes_no_further_update(
     state = run(tmp_path, data, tokenizer, training_config("training.max_minutes=1"), long_validation)
     assert state.update == 4
     assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
+
+
+def test_the_time_of_earlier_starts_counts(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+
+    def long_validation(model: Transformer) -> Validation:
+        now[0] += 40
+        if now[0] > 1050 and len(checkpoints_in(tmp_path)) == 1:
+            now[0] = 0.0  # another start, with a clock of its own
+            raise RuntimeError("power cut")
+        return no_validation(model)
+
+    config = training_config("training.max_minutes=1")
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(tmp_path, data, tokenizer, config, long_validation)
+    assert run(tmp_path, data, tokenizer, config, long_validation).update == 8
 
 
 def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:

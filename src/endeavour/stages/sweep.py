@@ -166,7 +166,9 @@ def _check(swept: list[Override], given: dict[str, str]) -> bool:
         require("optuna", extra="sweep")
     plugin = LAUNCHERS[launcher]
     if plugin and find_spec(f"hydra_plugins.{plugin}") is None:
-        raise UserError(f"hydra/launcher={launcher} is not installed: pip install 'endeavour[sweep]'")
+        raise UserError(
+            f"hydra/launcher={launcher} is not installed: `pip install -e '.[sweep]'` in endeavour's folder brings it"
+        )
     if not swept:
         raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")
     for override in swept:

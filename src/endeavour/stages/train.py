@@ -12,6 +12,7 @@ import torch
 from rich.console import Console
 
 from endeavour.config import Config, to_dict
+from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.data.sampling import SubwordSampler
@@ -142,7 +143,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
     try:
         with display:
-            _announce(display, config, model, together, state, notes)
+            _announce(display, config, data, model, together, state, notes)
             if pretrained is not None and main:
                 show_validation(validator(model.eval()), 0, log, tracker, display)
             state = train_model(
@@ -214,6 +215,7 @@ def _check_start(state: TrainState, together: Processes, folder: Path) -> None:
 def _announce(
     display: TrainingDisplay,
     config: Config,
+    data: PreparedData,
     model: Transformer,
     together: Processes,
     state: TrainState,
@@ -230,6 +232,14 @@ def _announce(
     if not together.alone:
         where += f", {together.count} processes"
     display.note(f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {where})")
+    if config.training.max_updates is not None:
+        counts = data.splits[TRAIN]
+        tokens = config.training.max_updates * config.training.accumulate * config.training.tokens_per_batch
+        epochs = tokens / max(counts["source_tokens"], counts["target_tokens"])
+        display.note(
+            f"ends after {config.training.max_updates:,} updates at the latest: "
+            f"some {epochs:.1f} epochs of {counts['pairs']:,} pairs"
+        )
     if state.update:
         display.note(f"resuming after update {state.update}")
 

@@ -94,13 +94,14 @@ def run(
     together: Processes,
     *overrides: str,
     after: Callable[[int], None] = lambda update: None,
+    dropout: float = 0.0,
 ) -> list[str]:
-    """One start of a run without dropout, as the train stage makes it. Returns the notes of the restart."""
+    """One start of a run, as the train stage makes it. Returns the notes of the restart."""
     small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
     config = load_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
     layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
     layout.encoder_layers = layout.decoder_layers = 1
-    layout.dropout = layout.embedding_dropout = 0.0
+    layout.dropout = layout.embedding_dropout = dropout
     torch.manual_seed(1)
     model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
     optimizer = make_optimizer(model, config)
@@ -209,6 +210,24 @@ def test_the_number_of_processes_does_not_change_the_run(
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
     assert near(weights(tmp_path / "many"), weights(tmp_path / "one"))
+
+
+def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    def start(name: str, after: Callable[[int], None] = lambda update: None) -> list[int]:
+        return in_processes(
+            2,
+            lambda together: (
+                run(tmp_path / name, data, tokenizer, together, after=after, dropout=0.1) and None
+            ),
+        )
+
+    assert start("whole") == [0, 0]
+    assert start("cut", after=lambda update: os._exit(9) if update == 8 else None) == [9, 9]
+    assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000006"
+    assert start("cut") == [0, 0]
+    assert torch.equal(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

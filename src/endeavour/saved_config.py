@@ -25,8 +25,6 @@ BEFORE: dict[str, object] = {
     "evaluation.german_column": "de",
     "pretrained": None,
     "teachers": None,
-    "training.simcut_weight": 0.0,
-    "training.subword_noise": 0.0,
     **{f"validation_decoding.{key}": value for key, value in UNSAMPLED.items()},
     "validation_decoding.sampling": False,
 }

@@ -16,7 +16,7 @@ from endeavour.stages import preflight as module
 from endeavour.stages.prepare import prepare
 from endeavour.stages.train import train
 from endeavour.training.checkpoint import checkpoints_in
-from endeavour.training.step import LossModel, accumulate_gradients
+from endeavour.training.step import accumulate_gradients
 
 
 class Disk(NamedTuple):
@@ -47,26 +47,6 @@ def test_too_little_room_is_said_before_the_first_update(
     with pytest.raises(UserError, match=r"3 checkpoints .* need [0-9]+ MB of room, and 0 MB are free"):
         train(load_config([*parallel_files, *folders, "training.preflight=true"]))
     assert checkpoints_in(next((tmp_path / "outputs").glob("files-*")) / "checkpoints") == []
-
-
-def test_what_the_config_asks_of_training_is_rehearsed_and_done(
-    parallel_files: list[str], folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rehearsed: list[float] = []
-
-    def watched(loss_model: LossModel, *rest: object, **keywords: object) -> object:
-        rehearsed.append(loss_model.simcut.weight if loss_model.simcut else 0.0)
-        return accumulate_gradients(loss_model, *rest, **keywords)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(module, "accumulate_gradients", watched)
-    weights: list[torch.Tensor] = []
-    for number, options in enumerate(([], ["training.simcut_weight=3"], ["training.subword_noise=0.3"])):
-        options = [*options, f"name=run{number}", "training.preflight=true", "decoding=greedy"]
-        train(load_config([*parallel_files, *folders, *options]))
-        saved = load_file(tmp_path / "outputs" / f"run{number}" / "model" / "weights.safetensors")
-        weights.append(torch.cat([tensor.flatten() for tensor in saved.values()]))
-    assert rehearsed == [0.0, 3.0, 0.0]
-    assert len({tuple(each.tolist()) for each in weights}) == 3
 
 
 def test_a_validation_sentence_without_positions_is_said_before_the_first_update(

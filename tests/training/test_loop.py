@@ -16,7 +16,6 @@ from torch.nn import functional
 from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.sampling import SubwordSampler
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -31,7 +30,7 @@ from endeavour.training.processes import Processes
 from endeavour.training.schedule import learning_rate
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import LossModel, SimCut, accumulate_gradients
+from endeavour.training.step import LossModel, accumulate_gradients
 from endeavour.training.tracking import Tracker, TrackingConfig
 from endeavour.training.updates import updates
 
@@ -85,9 +84,6 @@ def run(
         checkpoints=checkpoints,
         log=log,
         validate=validate,
-        sampler=SubwordSampler(data, (tokenizer, tokenizer), noise)
-        if (noise := config.subword_noise)
-        else None,
         tracker=Tracker(tracking, name="", run_id=None, config={}, folder=folder),
         display=TrainingDisplay(Console(quiet=True), total_updates=None, done=0),
     )
@@ -227,26 +223,10 @@ def test_compiled_layers_give_the_same_gradients_for_all_shapes(data: ParallelDa
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
-def test_views_that_do_not_differ_have_the_plain_loss(data: ParallelDataset) -> None:
-    model = make_model().eval()  # without dropout
-    batch = collate(data, range(20))
-    inputs = batch.source, batch.target_in, batch.target_out
-    plain = LossModel(model, label_smoothing=0.1)(*inputs)
-    twice = LossModel(model, label_smoothing=0.1, simcut=SimCut(3.0, 0.0))(*inputs)
-    torch.testing.assert_close(twice, plain)
-    cut, likelihood = LossModel(model, label_smoothing=0.1, simcut=SimCut(3.0, 0.5))(*inputs)
-    assert cut > plain[0]
-    torch.testing.assert_close(likelihood, plain[1])
-
-
 @pytest.mark.parametrize(
     "overrides",
-    [
-        [],
-        ["training.accumulate=3"],
-        ["training.accumulate=3", "training.simcut_weight=3", "training.subword_noise=0.3"],
-    ],
-    ids=["plain", "accumulated", "regularized"],
+    [[], ["training.accumulate=3"]],
+    ids=["plain", "accumulated"],
 )
 @pytest.mark.parametrize("dies_at", [4, 12])
 def test_a_run_that_died_ends_as_if_it_had_not(

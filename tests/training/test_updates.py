@@ -8,9 +8,6 @@ from itertools import islice
 import pytest
 
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.sampling import SubwordSampler
-from endeavour.data.tokenizer import Tokenizer
-from endeavour.special import PAD
 from endeavour.training.updates import Update, ahead, updates
 
 
@@ -45,31 +42,6 @@ def test_the_stream_goes_on_from_any_update(data: ParallelDataset, accumulate: i
         place = whole[done - 1]
         rest = islice(stream(data, accumulate, place.epoch, place.position), 30 - done)
         assert all(same(one, other) for one, other in zip(whole[done:], rest, strict=True))
-
-
-def test_drawn_segmentations_are_the_same_for_every_process_and_from_any_update_on(
-    data: ParallelDataset, tokenizer: Tokenizer
-) -> None:
-    sampler = SubwordSampler(data, (tokenizer, tokenizer), 0.3)
-
-    def drawn(epoch: int = 0, position: int = 0, rank: int = 0, count: int = 1) -> Iterator[Update]:
-        place = {"seed": 3, "epoch": epoch, "position": position, "rank": rank, "count": count}
-        return updates(data, tokens_per_batch=100, accumulate=2, sampler=sampler, **place)
-
-    whole = list(islice(drawn(), 20))
-    assert whole[-1].epoch > 0
-    rest = islice(drawn(whole[6].epoch, whole[6].position), 13)
-    assert all(same(one, other) for one, other in zip(whole[7:], rest, strict=True))
-    assert whole[0].target_tokens != next(stream(data, accumulate=2)).target_tokens
-    shares = [list(islice(drawn(rank=rank, count=3), 20)) for rank in range(3)]
-    for update, *parts in zip(whole, *shares, strict=True):
-        assert {part.target_tokens for part in parts} == {update.target_tokens}
-        assert update.target_tokens == sum(batch.target_tokens for batch in update.batches)
-        for number, batch in enumerate(update.batches):
-            rows = {rank: part.batches[number] for rank, part in enumerate(parts)}
-            for row, ids in enumerate(batch.source):
-                mine = rows[row % 3].source[row // 3]
-                assert mine[mine != PAD].equal(ids[ids != PAD])
 
 
 def test_what_is_computed_ahead_is_the_same_in_the_same_order() -> None:

@@ -22,7 +22,7 @@ from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
 from endeavour.training.config import TrainingConfig
 from endeavour.training.device import autocast, choose_precision
-from endeavour.training.loop import make_optimizer, simcut
+from endeavour.training.loop import make_optimizer
 from endeavour.training.skipping import Skipping
 from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
 
@@ -71,7 +71,6 @@ class Ours:
         self._loss_model = LossModel(
             self.model,
             label_smoothing=training.label_smoothing,
-            simcut=simcut(training),
             compiled=choose_compile(training.compile, task.device),
         )
         self._optimizer = make_optimizer(self.model, training)

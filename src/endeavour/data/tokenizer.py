@@ -122,28 +122,6 @@ class Tokenizer:
             [normalize(sentence) for sentence in sentences], out_type=int, num_threads=-1
         )
 
-    def sample(self, sentences: Sequence[str], *, noise: float, seed: int) -> list[list[int]]:
-        """Ids of each sentence in a segmentation drawn at random; decoded they give the same text as `encode`'s.
-
-        BPE: each merge is left out with probability `noise` (BPE-dropout, Provilkov et al. 2020).
-        Unigram: a segmentation is drawn by its probability to the power of `noise` (subword regularization,
-        Kudo 2018). What is drawn is a matter of the arguments alone.
-
-        Args:
-            noise: above 0, at most 1.
-            seed: of the draw, not negative.
-        """
-        # Its generator is born with the thread that draws, and each call of a list has a new thread.
-        sentencepiece.set_random_generator_seed(seed % 2**31)
-        return self._processor.encode(
-            [normalize(sentence) for sentence in sentences],
-            out_type=int,
-            num_threads=1,
-            enable_sampling=True,
-            alpha=noise,
-            nbest_size=-1,
-        )
-
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, in normal form and so always one line; special ids are left out."""
         # A model may spell a line break, or half a character, in bytes; the latter comes out as U+FFFD.

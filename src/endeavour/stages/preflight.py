@@ -19,7 +19,7 @@ from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import load_model, random_state, size_of
 from endeavour.training.device import choose_precision
-from endeavour.training.loop import make_optimizer, simcut
+from endeavour.training.loop import make_optimizer
 from endeavour.training.processes import Processes
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import LossModel, accumulate_gradients, named_memory_error
@@ -110,7 +110,6 @@ def _longest_batch(
         LossModel(
             model.train(),
             label_smoothing=config.training.label_smoothing,
-            simcut=simcut(config.training),
         ),
         [collate(dataset, rows[: math.ceil(len(rows) / together.count)]) for rows in chosen],
         target_tokens=1,

@@ -15,7 +15,6 @@ from endeavour.config import Config, to_dict
 from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
-from endeavour.data.sampling import SubwordSampler
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -129,8 +128,6 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
     validator = Validator(data, tokenizers, config)
     train_data = ParallelDataset.open(data.folder, "train")
-    noise = config.training.subword_noise
-    sampler = SubwordSampler(train_data, tokenizers, noise) if noise else None
     # Opened last: what fails before `try` would leave it open, to be taken by the next run of this process.
     tracker = Tracker(
         config.tracking if main else replace(config.tracking, mode="none"),
@@ -157,7 +154,6 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
                 checkpoints=checkpoints,
                 log=log,
                 validate=validator,
-                sampler=sampler,
                 give_up=give_up,
                 tracker=tracker,
                 display=display,

@@ -18,9 +18,6 @@ class TrainingConfig:
     precision: str
     compile: str
     label_smoothing: float
-    simcut_weight: float
-    simcut_probability: float
-    subword_noise: float
     clip_norm: float | None
     learning_rate: float
     schedule: str
@@ -79,9 +76,6 @@ class TrainingConfig:
         for key in ("label_smoothing", "adam_beta1", "adam_beta2"):
             if not 0 <= getattr(self, key) < 1:
                 raise UserError(f"training.{key}={getattr(self, key)}: must be from 0 to below 1")
-        for key in ("simcut_probability", "subword_noise"):
-            if not 0 <= getattr(self, key) <= 1:
-                raise UserError(f"training.{key}={getattr(self, key)}: a probability, from 0 to 1")
-        for key in ("warmup_updates", "final_learning_rate", "weight_decay", "simcut_weight"):
+        for key in ("warmup_updates", "final_learning_rate", "weight_decay"):
             if not 0 <= getattr(self, key) < math.inf:
                 raise UserError(f"training.{key}={getattr(self, key)}: must not be negative")

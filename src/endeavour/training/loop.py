@@ -14,7 +14,6 @@ from functools import partial
 import torch
 
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.sampling import SubwordSampler
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in, random_state
@@ -27,7 +26,7 @@ from endeavour.training.schedule import learning_rate
 from endeavour.training.signals import Interrupted, StopSignal
 from endeavour.training.skipping import Skipping
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import LossModel, SimCut, accumulate_gradients, choose_compile
+from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
 from endeavour.training.tracking import Tracker
 from endeavour.training.updates import ahead, updates
 
@@ -67,13 +66,6 @@ def make_optimizer(model: Transformer, config: TrainingConfig) -> torch.optim.Op
     )
 
 
-def simcut(config: TrainingConfig) -> SimCut | None:
-    """The regularization that `config` asks for; None where its weight is 0."""
-    if config.simcut_weight == 0:
-        return None
-    return SimCut(config.simcut_weight, config.simcut_probability)
-
-
 def train(
     model: Transformer,
     data: ParallelDataset,
@@ -86,7 +78,6 @@ def train(
     checkpoints: Checkpoints,
     log: MetricLog,
     validate: Callable[[Transformer], Validation],
-    sampler: SubwordSampler | None = None,
     give_up: Callable[[], bool] | None = None,
     tracker: Tracker,
     display: TrainingDisplay,
@@ -95,9 +86,8 @@ def train(
 
     Every validation ends in a checkpoint, and so does a signal. A run that is resumed from a checkpoint makes
     the same updates, on the CPU to the bit, as one that never stopped. All `processes` run this together; the
-    main one alone validates and, given silent ones, the others neither log nor show anything. A `sampler` of `data`
-    reads the pairs in segmentations of its own. After each validation, once it is logged and saved, `give_up` may
-    end the run.
+    main one alone validates and, given silent ones, the others neither log nor show anything. After each
+    validation, once it is logged and saved, `give_up` may end the run.
 
     Raises:
         GivenUp: `give_up` said so.
@@ -112,7 +102,6 @@ def train(
         LossModel(
             model,
             label_smoothing=config.label_smoothing,
-            simcut=simcut(config),
             compiled=choose_compile(config.compile, device),
         )
     )
@@ -127,7 +116,6 @@ def train(
         seed=seed,
         epoch=state.epoch,
         position=state.position,
-        sampler=sampler,
         rank=processes.rank,
         count=processes.count,
         pinned=device.type == "cuda",

@@ -5,7 +5,6 @@ Knows a model, its loss and batches; not their order, schedules or files.
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -15,35 +14,10 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.special import PAD, UNK
-from endeavour.training.consistency import consistency_loss
 from endeavour.training.device import autocast
 from endeavour.training.loss import projected_loss
 
 COMPILE = ("auto", "always", "never")
-
-
-@dataclass(frozen=True)
-class SimCut:
-    """Consistency with a cut view of each pair (Gao et al. 2022, "Bi-SimCut").
-
-    Every pair is read twice, each time under a dropout of its own, and the second time with some tokens of both
-    sides hidden; the loss gains `weight` × the Kullback-Leibler divergence of the second prediction from the
-    first, and both learn from it. Their code hides a token by a vector of zeros, ours by UNK's embedding, which no
-    text uses.
-
-    Attributes:
-        weight: α, 3 in the paper.
-        probability: of each token to be hidden, 0.05 in the paper; with 0 dropout alone tells the two apart.
-    """
-
-    weight: float
-    probability: float
-
-    def cut(self, ids: Tensor) -> Tensor:
-        """Ids (batch, length), of which some that are not PAD have become UNK."""
-        hidden = torch.rand(ids.shape, device=ids.device) < self.probability
-        return ids.masked_fill(hidden & (ids != PAD), UNK)
 
 
 class LossModel(nn.Module):
@@ -58,37 +32,22 @@ class LossModel(nn.Module):
         model: Transformer,
         *,
         label_smoothing: float,
-        simcut: SimCut | None = None,
         compiled: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
-        self.simcut = simcut
         self._states: Callable[[Tensor, Tensor], Tensor] = (
             torch.compile(self._plain_states, dynamic=True) if compiled else self._plain_states
         )
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids of a `Batch` to the sums of loss and negative log-likelihood of `projected_loss`, in nats.
-
-        With `simcut` the likelihood is that of the view that is not cut.
-        """
-        weight, smoothing = self.model.output_weight, self.label_smoothing
-        if self.simcut is None:
-            return projected_loss(
-                self._states(source, target_in), weight, target_out, label_smoothing=smoothing
-            )
-        states, cut_states = self._states(
-            torch.cat([source, self.simcut.cut(source)]), torch.cat([target_in, self.simcut.cut(target_in)])
-        ).chunk(2)
-        return consistency_loss(
-            states,
-            cut_states,
-            weight,
+        """Ids of a `Batch` to the sums of loss and negative log-likelihood of `projected_loss`, in nats."""
+        return projected_loss(
+            self._states(source, target_in),
+            self.model.output_weight,
             target_out,
-            label_smoothing=smoothing,
-            consistency_weight=self.simcut.weight,
+            label_smoothing=self.label_smoothing,
         )
 
     def _plain_states(self, source: Tensor, target_in: Tensor) -> Tensor:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.sampling import SubwordSampler
 from endeavour.special import PAD
 
 # Updates that are ready before they are asked for.
@@ -49,7 +48,6 @@ def updates(
     seed: int,
     epoch: int,
     position: int,
-    sampler: SubwordSampler | None = None,
     rank: int = 0,
     count: int = 1,
     pinned: bool = False,
@@ -58,17 +56,15 @@ def updates(
 
     Of each batch every `count`-th row, from `rank` on, is this process's share, so that the batches, and with
     them the gradients, do not depend on the number of processes. `pinned` batches lie in memory from which a
-    CUDA device copies them while it computes. With a `sampler` each epoch is one of its draws, by
-    seed and epoch.
+    CUDA device copies them while it computes.
 
     Raises:
         UserError: a single pair is longer than `tokens_per_batch`.
     """
     while True:
-        pairs = data if sampler is None else sampler.draw((seed, epoch))
         order = epoch_batches(
-            pairs.source.lengths,
-            pairs.target.lengths,
+            data.source.lengths,
+            data.target.lengths,
             tokens_per_batch=tokens_per_batch,
             seed=seed,
             epoch=epoch,
@@ -78,11 +74,10 @@ def updates(
             last = start + accumulate >= len(order)
             after = (epoch + 1, 0) if last else (epoch, start + accumulate)
             window = order[start : start + accumulate]
-            tokens = sum(int(pairs.target.lengths[rows].sum()) for rows in window)
-            batches = [_share(pairs, rows, rank, count) for rows in window]
+            tokens = sum(int(data.target.lengths[rows].sum()) for rows in window)
+            batches = [_share(data, rows, rank, count) for rows in window]
             yield Update([batch.pin_memory() for batch in batches] if pinned else batches, tokens, *after)
         epoch, position = epoch + 1, 0
-        del pairs  # or two epochs' draws would be in memory at once
 
 
 def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: int) -> Batch:

@@ -1,12 +1,9 @@
 """Beam search against a slow and simple one, against exhaustive search, against itself in other batches."""
 
-from dataclasses import fields
 from itertools import product
-from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from reference import (
     assert_same,
     log_probability_of,
@@ -19,11 +16,8 @@ from reference import (
 
 from endeavour.decoding import beam_search as search_module
 from endeavour.decoding.beam_search import Hypothesis
-from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
-
-CONF = Path(__file__).parents[2] / "conf"
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
@@ -160,11 +154,3 @@ def test_dropout_is_refused() -> None:
 def test_numbers_that_describe_no_search_are_refused_by_key(changes: dict[str, float], message: str) -> None:
     with pytest.raises(UserError, match=message):
         search(random_model(12), random_sources(12, [3]), **changes)
-
-
-@pytest.mark.parametrize("name", ["greedy", "beam", "mbr"])
-def test_shipped_configs_have_every_key(name: str) -> None:
-    values = OmegaConf.to_container(OmegaConf.load(CONF / "decoding" / f"{name}.yaml"))
-    assert isinstance(values, dict)
-    assert set(values) == {field.name for field in fields(DecodingConfig)}
-    assert values["name"] == name

@@ -1,30 +1,25 @@
 """The whole model: equal to torch's, blind to padding and to the future, the same step by step."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 
+from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.layers import FeedForward
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import BOS, EOS, PAD
 
-CONFIGS = Path(__file__).parents[2] / "conf" / "model"
 VOCABULARY = 11
 VARIANTS = list(product(["pre", "post"], ["sinusoidal", "learned", "rotary"]))
 
 
 def _config(name: str) -> ModelConfig:
-    values = OmegaConf.to_container(OmegaConf.load(CONFIGS / f"{name}.yaml"))
-    assert isinstance(values, dict)
-    assert set(values) == {field.name for field in fields(ModelConfig)}
-    return ModelConfig(**{str(key): value for key, value in values.items()})
+    return load_config([f"model={name}"]).model
 
 
 def _model(**changes: object) -> Transformer:

@@ -492,10 +492,10 @@ def test_missing_packages_are_named_with_their_extra(
     tmp_path: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(UserError, match=r"pip install 'endeavour\[sweep\]'"):
+    with pytest.raises(UserError, match=r"pip install -e '\.\[sweep\]'"):
         start(tmp_path, *SEARCH)
     monkeypatch.setattr("endeavour.stages.sweep.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'endeavour\[sweep\]'"):
+    with pytest.raises(UserError, match=r"pip install -e '\.\[sweep\]'"):
         start(tmp_path, "seed=1,2", "hydra/launcher=joblib")
 
 

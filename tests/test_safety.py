@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import endeavour
 from endeavour.config import config_folder, load_config
 from endeavour.errors import UserError
 from endeavour.redaction import HIDDEN, names_secret, redact, secret_in
@@ -111,13 +112,18 @@ def test_secrets_of_the_environment_are_in_no_file_of_a_run(
     ],
 )
 def test_a_secret_on_the_command_line_is_refused_and_not_repeated(
-    argument: str, message: str, secrets: dict[str, str], folders: list[str], tmp_path: Path
+    argument: str,
+    message: str,
+    secrets: dict[str, str],
+    folders: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    result = run("train", *folders, argument)
-    assert result.returncode == 2
-    assert result.stderr.startswith(f"endeavour train: {message}")
-    assert argument.split("=", 1)[1] not in result.stderr
-    assert not any(value in result.stderr for value in secrets.values())
+    assert endeavour("train", *folders, argument) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"endeavour train: {message}")
+    assert argument.split("=", 1)[1] not in said
+    assert not any(value in said for value in secrets.values())
     assert list(tmp_path.iterdir()) == []
 
 

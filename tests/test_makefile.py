@@ -100,3 +100,15 @@ def test_help_lists_every_target(checkout: Path) -> None:
         "help",
     ):
         assert f"make {target}" in listed
+
+
+def test_a_python_that_is_too_old_makes_no_environment(checkout: Path) -> None:
+    shutil.rmtree(checkout / ".venv")
+    old = checkout / "python3.9"
+    old.write_text("#!/bin/sh\nexit 1\n")  # as it would of the question for its version
+    old.chmod(0o755)
+    command = ["make", "train", f"PYTHON={old}"]
+    ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "python3.9 is no Python 3.11 or later: make PYTHON=" in ended.stderr
+    assert not (checkout / ".venv").exists()

@@ -44,14 +44,14 @@ FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
-# Keys that mean nothing to other stages than these, which would leave them unread.
+# Keys that one stage reads, and all others would leave unread.
 ONLY_FOR = {
-    "text": ("translate",),
-    "input": ("translate",),
-    "output": ("translate",),
-    "runs": ("compare",),
-    "split": ("compare",),
-    "format": ("export",),
+    "text": "translate",
+    "input": "translate",
+    "output": "translate",
+    "runs": "compare",
+    "split": "compare",
+    "format": "export",
 }
 
 # Their values are text, file names or names of runs, never Hydra's grammar.
@@ -151,13 +151,14 @@ def refuse_unread(stage: str, overrides: list[str]) -> None:
 
     for override in overrides:
         key = override.lstrip("+").partition("=")[0]
-        if stage not in ONLY_FOR.get(key, (stage,)):
+        reader = ONLY_FOR.get(key, stage)
+        if stage != reader:
             hint = (
                 ": evaluation.splits=[…] is what it evaluates"
                 if (key, stage) == ("split", "evaluate")
                 else ""
             )
-            raise UserError(f"{key}=… is for `endeavour {ONLY_FOR[key][0]}`, not for {stage}{hint}")
+            raise UserError(f"{key}=… is for `endeavour {reader}`, not for {stage}{hint}")
 
 
 def unexpected(error: Exception) -> str:

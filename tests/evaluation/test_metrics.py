@@ -120,11 +120,10 @@ def test_resamples_without_any_match_or_reference_word_have_an_interval_too() ->
 
 
 def test_the_interval_is_sacrebleus() -> None:
+    hypotheses, references = _corpus()
     with metrics.sacrebleu_seed(1):
-        theirs = BLEU().corpus_score(
-            *((lines if number == 0 else [lines]) for number, lines in enumerate(_corpus())), n_bootstrap=100
-        )
-    ours = _score(*_corpus())["bleu"]
+        theirs = BLEU().corpus_score(hypotheses, [references], n_bootstrap=100)
+    ours = _score(hypotheses, references)["bleu"]
     mean, half_width = theirs._mean, theirs._ci
     assert (ours.low, ours.high) == pytest.approx((mean - half_width, mean + half_width))
 

@@ -58,9 +58,8 @@ def trial(composed: DictConfig) -> None:
             stack.enter_context(redirect_stderr(output))
         try:
             config = to_config(composed)
-            note["run"] = str(
-                config.run_folder
-            )  # whose name may have been typed with the output folder before it
+            # The name may have been typed with the output folder before it.
+            note["run"] = str(config.run_folder)
             write_json(folder / NOTE, note)
             train(config, give_up)
             _check_scores(config)

@@ -40,7 +40,7 @@ def projected_loss(
     # Boolean indexing waits for the device, and on a GPU the few padded rows cost less than waiting.
     if states.device.type == "cpu" and not bool(kept.all()):
         states, target_out = states[kept], target_out.flatten()[kept]
-    if not torch.is_grad_enabled():  # of which the function below knows nothing: it asks the tensors
+    if not torch.is_grad_enabled():  # the function below could not tell: it sees what its tensors require
         states, weight = states.detach(), weight.detach()
     device = states.device.type
     if torch.is_autocast_enabled(device):

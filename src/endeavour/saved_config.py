@@ -19,6 +19,7 @@ from endeavour.errors import UserError
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE: dict[str, object] = {
     **{f"decoding.{key}": value for key, value in UNSAMPLED.items()},
+    "decoding.precision": "fp32",
     "decoding.sampling": False,
     "evaluation.english_column": "en",
     "evaluation.files": {},
@@ -26,6 +27,7 @@ BEFORE: dict[str, object] = {
     "pretrained": None,
     "teachers": None,
     **{f"validation_decoding.{key}": value for key, value in UNSAMPLED.items()},
+    "validation_decoding.precision": "fp32",
     "validation_decoding.sampling": False,
 }
 

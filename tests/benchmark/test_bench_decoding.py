@@ -61,8 +61,8 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
         device=torch.device("cpu"),
         seed=1,
     )
-    toolkits = decoding_toolkits(["torch", *references])
-    assert len(toolkits) == 1 + len(references) + ("ctranslate2" in references)
+    toolkits = decoding_toolkits(["torch", *references], bf16=True)
+    assert len(toolkits) == 2 + 2 * len(references)
     steps: list[None] = []
     rows = measure_decoding(task, toolkits, repeats=2, done=lambda: steps.append(None))
     assert len(rows) == len(toolkits) * 2 * 2

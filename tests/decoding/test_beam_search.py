@@ -14,9 +14,11 @@ from reference import (
     simple_search,
 )
 
+from endeavour.config import load_config
 from endeavour.decoding import beam_search as search_module
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.errors import UserError
+from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -154,3 +156,23 @@ def test_dropout_is_refused() -> None:
 def test_numbers_that_describe_no_search_are_refused_by_key(changes: dict[str, float], message: str) -> None:
     with pytest.raises(UserError, match=message):
         search(random_model(12), random_sources(12, [3]), **changes)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("changes", [{}, {"positions": "rotary"}, {"positions": "learned", "norm": "post"}])
+def test_in_bf16_scores_are_those_of_fp32_but_for_rounding(
+    beam_size: int, changes: dict[str, object]
+) -> None:
+    model = random_model(12, **changes)
+    source = random_sources(12, [5, 0, 9, 3])
+    decoding = load_config(["decoding.precision=bf16", f"decoding.beam_size={beam_size}"]).decoding
+    sources = [[int(number) for number in row if number != PAD] for row in source]
+    found = PyTorchEngine(model, decoding).search(sources)
+    exact = [
+        log_probability_of(model, torch.tensor([ids]), hypotheses[0].ids)
+        for ids, hypotheses in zip(sources, found, strict=True)
+    ]
+    rounded = [hypotheses[0].log_probability for hypotheses in found]
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, rel=0.05, abs=0.3)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}

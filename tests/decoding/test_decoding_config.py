@@ -10,6 +10,14 @@ REFUSED = {
         ["decoding.utility=comet"],
         "decoding.utility=comet: choose one of bleu, chrf, null",
     ),
+    "an unknown precision": (
+        ["decoding.precision=int8"],
+        "decoding.precision=int8: choose one of fp32, bf16",
+    ),
+    "a precision of an export": (
+        ["decoding.precision=bf16", "decoding.engine=ctranslate2"],
+        "decoding.precision=bf16 needs decoding.engine=pytorch: an export has a quantization=…",
+    ),
     "no candidate": (
         ["decoding=mbr", "decoding.num_hypotheses=0"],
         "decoding.num_hypotheses=0: must lie from 1 to decoding.beam_size=12",

@@ -73,6 +73,7 @@ def decoding() -> DecodingConfig:
     return DecodingConfig(
         name="test",
         engine="pytorch",
+        precision="fp32",
         beam_size=4,
         length_penalty=0.6,
         max_length_ratio=1.5,

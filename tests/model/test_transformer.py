@@ -259,6 +259,7 @@ def test_bfloat16_weights_and_autocast_stay_close() -> None:
         exact = model(source, target_in)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             torch.testing.assert_close(model(source, target_in).float(), exact, atol=0.1, rtol=0.1)
+            assert model.encode(source).states.dtype == torch.bfloat16  # what flows past the sublayers too
         model.bfloat16()
         torch.testing.assert_close(model(source, target_in).float(), exact, atol=0.2, rtol=0.1)
     with torch.autocast("cpu", dtype=torch.bfloat16):

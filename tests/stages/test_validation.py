@@ -52,9 +52,10 @@ def test_its_numbers_are_those_of_each_sentence_alone(
         return 12.5  # of an untrained model it is 0, which a defect could give too
 
     monkeypatch.setattr(validation, "corpus_bleu", bleu)
-    config = load_config(
-        [*parallel_files, *folders, "training.validation_sentences=8", "training.label_smoothing=0.2"]
-    )
+    settings = [
+        f"training.{key}" for key in ("validation_sentences=8", "label_smoothing=0.2", "precision=fp32")
+    ]
+    config = load_config([*parallel_files, *folders, *settings])
     data = prepare(config)
     tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
     one = model(1, tokenizers)

@@ -39,7 +39,8 @@ VOCABULARY = 300
 
 def training_config(*overrides: str) -> TrainingConfig:
     small = ["training.tokens_per_batch=128", "training.log_every=2", "training.validate_every=4"]
-    return load_config(["training=smoke", *small, "training.max_updates=24", *overrides]).training
+    exact = "training.precision=fp32"  # on processors with bf16 units too
+    return load_config(["training=smoke", exact, *small, "training.max_updates=24", *overrides]).training
 
 
 def make_model(*overrides: str) -> Transformer:

@@ -98,7 +98,8 @@ def run(
 ) -> list[str]:
     """One start of a run, as the train stage makes it. Returns the notes of the restart."""
     small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
-    config = load_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
+    exact = "training.precision=fp32"  # on processors with bf16 units too
+    config = load_config(["training=smoke", exact, *small, "training.max_updates=12", *overrides]).training
     layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
     layout.encoder_layers = layout.decoder_layers = 1
     layout.dropout = layout.embedding_dropout = dropout

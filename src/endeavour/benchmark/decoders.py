@@ -3,6 +3,7 @@
 Knows ids and the limits under which all of them decode to one length; not clocks or text.
 """
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -70,8 +71,8 @@ class Ours:
 
     batches = False
 
-    def __init__(self, model: Transformer, task: DecodingTask) -> None:
-        self._model = model
+    def __init__(self, model: Transformer, task: DecodingTask, precision: torch.dtype) -> None:
+        self._model = copy.deepcopy(model).to(precision)
         self._task = task
 
     def decode(self, sources: Sentences, beam_size: int) -> list[int]:
@@ -94,13 +95,13 @@ class HuggingFace:
 
     batches = False
 
-    def __init__(self, model: Transformer, task: DecodingTask, folder: Path) -> None:
+    def __init__(self, model: Transformer, task: DecodingTask, precision: torch.dtype, folder: Path) -> None:
         transformers = require("transformers")
         transformers.utils.logging.disable_progress_bar()
         folder.mkdir()
         write_huggingface(folder, model, task.decoding)
         load = transformers.AutoModelForSeq2SeqLM.from_pretrained
-        self._model = load(str(folder), local_files_only=True, dtype=torch.float32).to(task.device).eval()
+        self._model = load(str(folder), local_files_only=True, dtype=precision).to(task.device).eval()
         self._task = task
 
     @torch.inference_mode()
@@ -172,10 +173,15 @@ def never_ending(model: Transformer) -> Transformer:
     return model
 
 
-def decoding_toolkits(references: Sequence[str]) -> list[str]:
-    """The rows that these references of the config stand for, ours first; torch has no search."""
-    names = [OURS]
-    names += ["huggingface"] if "huggingface" in references else []
+def decoding_toolkits(references: Sequence[str], *, bf16: bool) -> list[str]:
+    """The rows that these references of the config stand for, ours first; torch has no search.
+
+    Args:
+        bf16: whether the device computes it fast, so that it is measured beside float32.
+    """
+    kinds = ["float32", "bfloat16"] if bf16 else ["float32"]
+    names = [f"{OURS} {kind}" for kind in kinds]
+    names += [f"huggingface {kind}" for kind in kinds] if "huggingface" in references else []
     names += [f"ctranslate2 {kind}" for kind in QUANTIZATIONS] if "ctranslate2" in references else []
     return names
 
@@ -192,11 +198,11 @@ def make_decoders(task: DecodingTask, toolkits: Sequence[str], folder: Path) -> 
     model = never_ending(model).to(task.device).eval()
     decoders: dict[str, Decoder] = {}
     for name in toolkits:
-        package, _, quantization = name.partition(" ")
-        if name == OURS:
-            decoders[name] = Ours(model, task)
-        elif package == "huggingface":
-            decoders[name] = HuggingFace(model, task, folder / package)
+        package, _, kind = name.partition(" ")
+        if package == "ctranslate2":
+            decoders[name] = CTranslate2(model, task, kind, folder / name)
+        elif package == OURS:
+            decoders[name] = Ours(model, task, getattr(torch, kind))
         else:
-            decoders[name] = CTranslate2(model, task, quantization, folder / quantization)
+            decoders[name] = HuggingFace(model, task, getattr(torch, kind), folder / name)
     return decoders

@@ -77,11 +77,11 @@ def _row(
 ) -> dict[str, Any]:
     sentences = len(turns[0]) if batch == 1 else task.sentences
     seconds = [sum(turn) for turn in turns]
-    toolkit, _, quantization = name.partition(" ")
+    toolkit, _, precision = name.partition(" ")
     return {
         "size": task.model.name,
         "toolkit": toolkit,
-        "precision": quantization or "float32",
+        "precision": precision,
         "beam_size": beam,
         "batch": None if own and batch > 1 else batch,  # null: as the engine likes
         "sentences": sentences,

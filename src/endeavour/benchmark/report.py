@@ -135,7 +135,7 @@ includes collating the batches, clipping and the optimizer; all toolkits get the
 FLOP of the model: 2 per multiply-add of its matrix products, the backward pass as twice the forward pass, padding not
 counted; the matrix product they are compared with is this machine's fastest among the model's shapes, in the same run.
 Peak memory is that of a process of its own (on a GPU: of its tensors). Decoding: untrained weights that never choose
-EOS, so that every translation has the same length; fp32 but where it says int8.
+EOS, so that every translation has the same length, in the precision of the row (bfloat16 where the device has it).
 """
 
 

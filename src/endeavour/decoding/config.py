@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from endeavour.errors import UserError
 
 ENGINES = ("pytorch", "ctranslate2")
+PRECISIONS = ("fp32", "bf16")
 UTILITIES = ("bleu", "chrf")
 # What the keys of sampling are where nothing is drawn.
 UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
@@ -20,6 +21,7 @@ class DecodingConfig:
 
     name: str
     engine: str
+    precision: str
     beam_size: int
     length_penalty: float
     max_length_ratio: float
@@ -38,6 +40,11 @@ class DecodingConfig:
         if not self.name or set(self.name) & set("/\\") or self.name in (".", ".."):
             raise UserError(f"decoding.name={self.name!r} must name a folder, without / or \\")
         _check_choice("engine", self.engine, ENGINES)
+        _check_choice("precision", self.precision, PRECISIONS)
+        if self.precision != "fp32" and self.engine != "pytorch":
+            raise UserError(
+                f"decoding.precision={self.precision} needs decoding.engine=pytorch: an export has a quantization=…"
+            )
         if self.utility not in (None, *UTILITIES):
             raise UserError(f"decoding.utility={self.utility}: choose one of {', '.join(UTILITIES)}, null")
         if self.sampling:

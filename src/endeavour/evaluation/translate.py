@@ -4,6 +4,7 @@ Knows text and ids; not files, references or scores. Lines are read, translated 
 time, and a line longer than any sentence in parts, so memory grows neither with their number nor their length.
 """
 
+import copy
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,12 +52,13 @@ class PyTorchEngine:
     """A `decoding.engine.Engine` over our own model, or several of them, by beam search or by sampling.
 
     Args:
-        model: in evaluation mode or not; it is switched during a call and back after it.
+        model: in evaluation mode or not; it is switched during a call and back after it. A precision of bf16 takes
+            a copy of it.
         decoding: see conf/decoding/*.yaml.
     """
 
     def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig) -> None:
-        self.model = model
+        self.model = model if decoding.precision == "fp32" else copy.deepcopy(model).bfloat16()
         self.decoding = decoding
         self._generator = torch.Generator(next(model.parameters()).device)
 

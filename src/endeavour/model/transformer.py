@@ -229,7 +229,7 @@ class Transformer(nn.Module):
         states = embedding(ids) * self.config.width**0.5
         if positions is not None:
             states = states + positions(start, length)
-        return self.embedding_dropout(states)
+        return self.embedding_dropout(_in_autocast_type(states))
 
 
 class EncoderLayer(nn.Module):
@@ -297,6 +297,12 @@ def _feed_forward(config: ModelConfig) -> FeedForward:
 
 def _residual(config: ModelConfig) -> Residual:
     return Residual(width=config.width, norm=config.norm, dropout=config.dropout)
+
+
+def _in_autocast_type(states: Tensor) -> Tensor:
+    """Under autocast what flows past the sublayers is of its type too: each would convert it for itself."""
+    device = states.device.type
+    return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
 
 
 def _absolute_positions(config: ModelConfig) -> nn.Module | None:

@@ -37,7 +37,7 @@ from endeavour.export.ctranslate2 import exported_positions
 from endeavour.stages.circumstances import describe_start
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import named_write_error, write_json
-from endeavour.training.device import choose_device, keep_memory
+from endeavour.training.device import choose_device, choose_precision, keep_memory
 
 # Of the config: what the figures depend on, besides the device.
 SETTINGS = (
@@ -221,7 +221,7 @@ def _decoding(
     config: Config, data: PreparedData, device: torch.device, references: list[str], steps: Steps
 ) -> Rows:
     settings = config.bench
-    toolkits = decoding_toolkits(references)
+    toolkits = decoding_toolkits(references, bf16=choose_precision("auto", device) == torch.bfloat16)
     done = steps(len(settings.sizes) * len(toolkits) * len(settings.beam_sizes) * 2 * settings.repeats)
     rows: Rows = []
     for size in settings.sizes:

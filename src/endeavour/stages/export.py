@@ -58,6 +58,7 @@ def export(config: Config) -> Path:
         raise UserError(
             "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
         )
+    config.decoding.precision = "fp32"  # the weights are exported as they are, and compared as such
     require("ctranslate2" if config.format == "ctranslate2" else "transformers")
     model, tokenizers = load_model(run / "model", torch.device("cpu"))
     if config.format == "huggingface":

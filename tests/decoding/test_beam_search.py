@@ -167,12 +167,14 @@ def test_in_bf16_scores_are_those_of_fp32_but_for_rounding(
     source = random_sources(12, [5, 0, 9, 3])
     decoding = load_config(["decoding.precision=bf16", f"decoding.beam_size={beam_size}"]).decoding
     sources = [[int(number) for number in row if number != PAD] for row in source]
-    found = PyTorchEngine(model, decoding).search(sources)
+    engine = PyTorchEngine(model, decoding)
+    assert {parameter.dtype for parameter in engine.model.parameters()} == {torch.bfloat16}
+    found = engine.search(sources)
     exact = [
         log_probability_of(model, torch.tensor([ids]), hypotheses[0].ids)
         for ids, hypotheses in zip(sources, found, strict=True)
     ]
     rounded = [hypotheses[0].log_probability for hypotheses in found]
-    assert rounded != exact
+    assert rounded != pytest.approx(exact, abs=1e-4)
     assert rounded == pytest.approx(exact, rel=0.05, abs=0.3)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}

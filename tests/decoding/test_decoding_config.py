@@ -16,7 +16,7 @@ REFUSED = {
     ),
     "a precision of an export": (
         ["decoding.precision=bf16", "decoding.engine=ctranslate2"],
-        "decoding.precision=bf16 needs decoding.engine=pytorch: an export has a quantization=…",
+        "decoding.precision=bf16 needs decoding.engine=pytorch: set fp32, an export has a quantization=… instead",
     ),
     "no candidate": (
         ["decoding=mbr", "decoding.num_hypotheses=0"],

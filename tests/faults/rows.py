@@ -15,7 +15,7 @@ from faults.world import Row, World
 
 def kills(world: World) -> Row:
     """SIGKILL at random moments, some of them chosen inside a save, all of one run."""
-    wanted, wanted_in_save = (6, 6) if world.quick else (100, 30)
+    wanted, wanted_in_save = (4, 4) if world.quick else (100, 30)
     note = world.folder / "steps.txt"
     world.live("counted", before=counted(note))
     ends = [int(line) for line in note.read_text().split()]

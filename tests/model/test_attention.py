@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from endeavour.model import attention
 from endeavour.model.attention import attend, causal_mask, padding_mask
@@ -46,10 +47,26 @@ def test_plain_and_fused_agree_in_values_and_gradients(kind: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("kind", MASKS)
+def test_without_gradients_plain_and_fused_agree_and_only_few_sentences_are_fused(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = [tensor.detach() for tensor in _inputs()]
+    monkeypatch.setattr(attention, "PLAIN_SENTENCES", BATCH)
+    plain = _attend(inputs, kind)
+    monkeypatch.setattr(attention, "PLAIN_SENTENCES", BATCH + 1)
+    fused = _attend(inputs, kind)
+    torch.testing.assert_close(plain, fused)
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", lambda query, *_, **__: query * 0)
+    assert not _attend(inputs, kind).any()
+    monkeypatch.setattr(attention, "PLAIN_SENTENCES", BATCH)
+    assert torch.equal(_attend(inputs, kind), plain)
+
+
+@pytest.mark.parametrize("kind", MASKS)
 def test_recorded_weights_are_those_of_the_fused_path(kind: str) -> None:
     record: list[Tensor] = []
     with torch.no_grad():
-        inputs = _inputs()
+        inputs = [tensor.detach() for tensor in _inputs()]
         fused, recorded = _attend(inputs, kind), _attend(inputs, kind, record)
     (weights,) = record
     torch.testing.assert_close(recorded, fused)

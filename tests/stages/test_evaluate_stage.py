@@ -97,6 +97,24 @@ def test_other_text_by_the_same_name_does_not_replace_an_evaluation(
     assert scores.read_bytes() == before
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_another_precision_does_not_replace_an_evaluation_not_even_one_from_before_there_was_any(
+    known: bool, outputs: Path, news: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"decoding.name=fp32-{known}"
+    asked = ["eval", f"output_folder={outputs}", "name=forth", name, "evaluation.splits=[]", *news]
+    assert endeavour(*asked) == 0
+    scores = outputs / "forth" / "evaluation" / f"news-fp32-{known}" / "scores.json"
+    values = json.loads(scores.read_text("utf-8"))
+    if not known:
+        del values["decoding"]["precision"]
+        scores.write_text(json.dumps(values), "utf-8")
+    assert endeavour(*asked, "decoding.precision=bf16") == 2
+    assert "other settings (decoding.precision: fp32 → bf16)" in capsys.readouterr().err
+    assert endeavour(*asked) == 0
+    assert endeavour(*asked, "decoding.precision=bf16", f"decoding.name=bf16-{known}") == 0
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [

@@ -178,6 +178,7 @@ def test_a_name_is_one_however_it_is_written(other: list[str], tmp_path: Path) -
         (["prepare", "pretrained=apart", "direction=de-en"], "has a vocabulary for each side"),
         (["bench"], "leave out pretrained"),
         (["bench", "pretrained=null", "decoding=sample"], "leave out decoding=sample"),
+        (["bench", "pretrained=null", "decoding.precision=bf16"], "leave out decoding.precision"),
     ],
 )
 def test_other_stages_are_as_strict(

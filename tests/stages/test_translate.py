@@ -89,7 +89,7 @@ def test_a_long_line_is_cut_after_sentences_and_all_of_it_translated() -> None:
     apart = next(iter(translator().translate_n_best([sentence])))
     assert [TOKENIZER.decode([part])[0][-1] for part in one._parts(TOKENIZER.encode([long])[0])] == ["."] * 9
     assert whole[0].text == " ".join([apart[0].text] * 9).strip()
-    assert whole[0].score == pytest.approx(apart[0].score)
+    assert whole[0].score == pytest.approx(apart[0].score, rel=1e-4)
     assert len(whole) == 2
 
 

@@ -43,7 +43,8 @@ class DecodingConfig:
         _check_choice("precision", self.precision, PRECISIONS)
         if self.precision != "fp32" and self.engine != "pytorch":
             raise UserError(
-                f"decoding.precision={self.precision} needs decoding.engine=pytorch: an export has a quantization=…"
+                f"decoding.precision={self.precision} needs decoding.engine=pytorch: set fp32, an export has a "
+                "quantization=… instead"
             )
         if self.utility not in (None, *UTILITIES):
             raise UserError(f"decoding.utility={self.utility}: choose one of {', '.join(UTILITIES)}, null")

@@ -87,8 +87,8 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
     logits = logits.clone()
     logits[..., PAD] = logits[..., BOS] = -torch.inf
     if top_k is not None:
-        least = logits.topk(min(top_k, logits.shape[-1])).values[..., -1:]
-        logits.masked_fill_(logits < least, -torch.inf)
+        kept = logits.topk(min(top_k, logits.shape[-1]))  # no more, though in bf16 many are equal
+        logits = torch.full_like(logits, -torch.inf).scatter_(-1, kept.indices, kept.values)
     if epsilon:
         probabilities = logits.softmax(dim=-1)
         least = probabilities.amax(dim=-1, keepdim=True).clamp(max=epsilon)

@@ -229,7 +229,7 @@ class Transformer(nn.Module):
         states = embedding(ids) * self.config.width**0.5
         if positions is not None:
             states = states + positions(start, length)
-        return self.embedding_dropout(_in_autocast_type(states))
+        return self.embedding_dropout(_as_autocast(states))
 
 
 class EncoderLayer(nn.Module):
@@ -299,10 +299,11 @@ def _residual(config: ModelConfig) -> Residual:
     return Residual(width=config.width, norm=config.norm, dropout=config.dropout)
 
 
-def _in_autocast_type(states: Tensor) -> Tensor:
-    """Under autocast what flows past the sublayers is of its type too: each would convert it for itself."""
-    device = states.device.type
-    return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
+def _as_autocast(states: Tensor) -> Tensor:
+    """Under autocast on a CPU what flows past the sublayers is of its type too: each would convert it for itself."""
+    if states.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        return states.to(torch.get_autocast_dtype("cpu"))
+    return states
 
 
 def _absolute_positions(config: ModelConfig) -> nn.Module | None:

@@ -67,6 +67,8 @@ def bench(config: Config) -> dict[str, Any]:
     """
     if config.decoding.sampling:
         raise UserError("bench measures searches: leave out decoding=sample")
+    if config.decoding.precision != "fp32":
+        raise UserError("bench decodes in bf16 besides where it is fast: leave out decoding.precision")
     if config.pretrained is not None:
         raise UserError("bench measures models that begin from nothing: leave out pretrained=…")
     if config.teachers is not None:

@@ -17,6 +17,7 @@ from endeavour.evaluation.evaluate import evaluate_split
 from endeavour.evaluation.metrics import Score
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.translate import Translator
+from endeavour.saved_config import BEFORE
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
@@ -189,6 +190,7 @@ def _check_same_decoding(folder: Path, config: Config) -> None:
         earlier: dict[str, object] = json.loads(path.read_text("utf-8"))["decoding"]
     except (ValueError, KeyError):  # damaged: nothing is lost with it
         return
+    earlier = {key.removeprefix("decoding."): value for key, value in BEFORE.items()} | earlier
     differing = [
         f"decoding.{key}: {earlier[key]} → {value}"
         for key, value in asdict(config.decoding).items()

@@ -152,10 +152,13 @@ def _translated(name: str, config: Config, data: PreparedData, progress: Progres
     if name.isdecimal():
         require_same_data(run, data)
     verify(run / "model")
+    settings = asdict(decoding)
+    if decoding.precision == "fp32":
+        del settings["precision"]  # a key that came later: what was translated before is found
     recipe = {
         "text": _text_digest(data),
         "weights": file_digest(run / "model" / "weights.safetensors"),
-        "decoding": asdict(decoding),
+        "decoding": settings,
     }
     digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     run_name = run.relative_to(config.output_folder).as_posix()

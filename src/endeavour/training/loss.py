@@ -12,9 +12,9 @@ from torch import Tensor
 
 from endeavour.special import PAD
 
-# Rows of logits that exist at a time. Small enough to stay in a CPU's cache between the steps of the loss.
+# Rows of logits, and of as many probabilities, that exist at a time: few enough for a CPU's last cache.
 CPU_ROWS = 512
-GPU_ROWS = 8192
+GPU_ROWS = 4096
 
 
 def projected_loss(

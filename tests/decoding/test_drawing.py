@@ -128,6 +128,13 @@ def test_truncation_is_that_of_hugging_face(temperature: float, top_k: int | Non
     assert torch.equal(logits, before)
 
 
+def test_of_equal_tokens_no_more_than_k_stay() -> None:
+    logits = torch.zeros(3, 12)
+    kept = truncated(logits, temperature=1.0, top_k=4, epsilon=0.0)
+    assert (kept > 0).sum(dim=-1).tolist() == [4, 4, 4]
+    assert not kept[:, [PAD, BOS]].any()
+
+
 def test_limits_hold_and_what_is_drawn_is_a_matter_of_the_seed() -> None:
     model = random_model(12)
     source = random_sources(12, [5, 0, 9])

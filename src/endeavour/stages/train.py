@@ -15,18 +15,18 @@ from endeavour.config import Config, to_dict
 from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluate import check_splits, evaluate_splits
+from endeavour.stages.final_weights import load_final_weights
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
 from endeavour.stages.pretrained import begin_with_its_weights, require_same_model, with_its_vocabulary
 from endeavour.stages.run_folder import begin, find_earlier, is_begun, is_thrown_away, lock, write_json
 from endeavour.stages.teachers import check_teachers, train_teachers
 from endeavour.stages.validation import Validator
-from endeavour.training.checkpoint import atomic_folder, average_weights, write_model
+from endeavour.training.checkpoint import atomic_folder, write_model
 from endeavour.training.curves import draw_attention, draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
@@ -34,7 +34,7 @@ from endeavour.training.log import MetricLog
 from endeavour.training.loop import show_validation
 from endeavour.training.loop import train as train_model
 from endeavour.training.processes import Processes, check_local_rank, launched, processes
-from endeavour.training.state import Checkpoints, TrainState
+from endeavour.training.state import TrainState
 from endeavour.training.tracking import Tracker
 
 
@@ -160,7 +160,9 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
             )
         if not main:
             return {}
-        _finish_model(model, config, checkpoints, state, tokenizers)
+        made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)
+        with atomic_folder(folder / "model") as partial:
+            write_model(partial, model, tokenizers)
         console.print(validation_table(log.read()))
         final = validator(model.eval())
         scores = evaluate_splits(config, folder, data, reserved=list(data.splits))
@@ -179,6 +181,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         "minutes": round(state.seconds / 60, 2),
         "data_digest": state.data_digest,
         "pretrained_digest": state.pretrained_digest or None,
+        "checkpoints": [path.name for path in made_of],
         "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
         "test": scores,
     }
@@ -238,24 +241,3 @@ def _announce(
         )
     if state.update:
         display.note(f"resuming after update {state.update}")
-
-
-def _finish_model(
-    model: Transformer,
-    config: Config,
-    checkpoints: Checkpoints,
-    state: TrainState,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-) -> None:
-    """Makes the run's final model: an average of checkpoints, or the best one."""
-    sources = {
-        "last": checkpoints.last(),
-        "best": checkpoints.best(state),
-        "none": checkpoints.best(state)[:1],
-    }[config.training.average]
-    if not sources:  # the best was damaged, and deleted
-        sources = checkpoints.last()[-1:]
-        print(f"note: the best checkpoints are gone: the final model is {sources[0]}", file=sys.stderr)
-    model.load_state_dict(average_weights(sources))
-    with atomic_folder(config.run_folder / "model") as partial:
-        write_model(partial, model, tokenizers)

@@ -54,7 +54,7 @@ class Validator:
         self._decoding = config.validation_decoding
 
     def __call__(self, model: Transformer) -> Validation:
-        loss, likelihood = self._loss(model)
+        loss, likelihood = self.losses(model)
         translator = Translator(PyTorchEngine(model, self._decoding), self._tokenizers)
         hypotheses = list(translator.translate(self._sources))
         samples = list(zip(self._sources, hypotheses, self._references, strict=True))
@@ -65,6 +65,27 @@ class Validator:
             samples=samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES],
             attention=self._attention(model),
         )
+
+    @torch.no_grad()
+    def losses(self, model: Transformer) -> tuple[float, float]:
+        """Smoothed loss and negative log-likelihood of the whole split, nats per target token."""
+        device = model.output_weight.device
+        precision = choose_precision(self._training.precision, device)
+        sums = torch.zeros(2, dtype=torch.float64)
+        for batch in self._batches:
+            batch = batch.to(device)
+            with autocast(device, precision):
+                states = model.decode(batch.target_in, model.encode(batch.source))
+                losses = projected_loss(
+                    states,
+                    model.output_weight,
+                    batch.target_out,
+                    label_smoothing=self._training.label_smoothing,
+                )
+            sums += torch.stack(losses).cpu().double()
+        tokens = sum(batch.target_tokens for batch in self._batches)
+        loss, likelihood = (sums / tokens).tolist()
+        return loss, likelihood
 
     def _choose_watched(self) -> tuple[str, str] | None:
         """The first pair that is neither too short to show anything nor too long to be read."""
@@ -84,24 +105,3 @@ class Validator:
             return None
         source, target, weights = attention_picture(model, self._tokenizers, *self._watched)
         return source, target, [[round(weight, 4) for weight in row] for row in weights]
-
-    @torch.no_grad()
-    def _loss(self, model: Transformer) -> tuple[float, float]:
-        """Smoothed loss and negative log-likelihood, nats per target token."""
-        device = model.output_weight.device
-        precision = choose_precision(self._training.precision, device)
-        sums = torch.zeros(2, dtype=torch.float64)
-        for batch in self._batches:
-            batch = batch.to(device)
-            with autocast(device, precision):
-                states = model.decode(batch.target_in, model.encode(batch.source))
-                losses = projected_loss(
-                    states,
-                    model.output_weight,
-                    batch.target_out,
-                    label_smoothing=self._training.label_smoothing,
-                )
-            sums += torch.stack(losses).cpu().double()
-        tokens = sum(batch.target_tokens for batch in self._batches)
-        loss, likelihood = (sums / tokens).tolist()
-        return loss, likelihood

@@ -1,0 +1,92 @@
+"""The mean of checkpoints, unless it is clearly worse than the one that would be taken alone."""
+
+from typing import Any, cast
+
+import pytest
+import torch
+
+from endeavour.config import load_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.model.transformer import Transformer
+from endeavour.stages.final_weights import WORSE, load_final_weights
+from endeavour.training.state import Checkpoints, TrainState
+
+VALUES = {
+    3: 1.0,
+    6: 2.0,
+    9: 6.0,
+}  # update → value of all weights then; update 6 has the best validation, 3 the next
+
+
+class LossNear:
+    """A validator whose loss is the distance of the weights from some value, times a factor."""
+
+    def __init__(self, value: float, factor: float) -> None:
+        self.value, self.factor = value, factor
+
+    def losses(self, model: Transformer) -> tuple[float, float]:
+        assert not model.training
+        weights = float(next(model.parameters()).detach().mean())
+        return self.factor * abs(weights - self.value), 0.0
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Transformer, Checkpoints, TrainState]:
+    """A run of three checkpoints, all of them kept, the best two noted."""
+    config = load_config(["tokenizer.vocabulary_size=300", "model.width=16", "model.feed_forward=32"])
+    tokenizer = Tokenizer.train([f"Satz {n} hat Worte wie {n * 7}" for n in range(300)], config.tokenizer)
+    model = Transformer(config.model, source_vocabulary=300, target_vocabulary=300)
+    optimizer = torch.optim.Adam(model.parameters())
+    checkpoints = Checkpoints(
+        tmp_path_factory.mktemp("checkpoints"), (tokenizer, tokenizer), keep_last=3, keep_best=2
+    )
+    state = TrainState()
+    for update, value in VALUES.items():
+        for parameter in model.parameters():
+            parameter.detach().fill_(value)
+        state.update = update
+        state.note_validation({3: 2.0, 6: 3.0, 9: 1.0}[update], higher_is_better=True, keep=2)
+        checkpoints.save(model, optimizer, state, cast(list[dict[str, Any]], [{}]))
+    return model, checkpoints, state
+
+
+def final(
+    run: tuple[Transformer, Checkpoints, TrainState], average: str, validator: LossNear
+) -> tuple[float, list[str]]:
+    model, checkpoints, state = run
+    model.train()
+    made_of = load_final_weights(model, average, checkpoints, state, cast(Any, validator))
+    values = {float(value) for parameter in model.parameters() for value in parameter.detach().unique()}
+    assert len(values) == 1, "weights of several models"
+    return values.pop(), [path.name for path in made_of]
+
+
+def names(*updates: int) -> list[str]:
+    return [f"update-{update:08d}" for update in updates]
+
+
+@pytest.mark.parametrize(
+    ("average", "mean", "of", "alone"), [("last", 3.0, (3, 6, 9), 9), ("best", 1.5, (6, 3), 6)]
+)
+def test_the_mean_is_taken_unless_the_one_alone_is_clearly_better(
+    average: str,
+    mean: float,
+    of: tuple[int, ...],
+    alone: int,
+    run: tuple[Transformer, Checkpoints, TrainState],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    distance = abs(VALUES[alone] - mean)
+    assert final(run, average, LossNear(mean, 1.0)) == (mean, names(*of))
+    # What is worse by less than says anything is the mean still, and it is not spoken of.
+    assert final(run, average, LossNear(VALUES[alone], 0.9 * WORSE / distance)) == (mean, names(*of))
+    assert capsys.readouterr().err == ""
+    assert final(run, average, LossNear(VALUES[alone], 1.1 * WORSE / distance)) == (
+        VALUES[alone],
+        names(alone),
+    )
+    assert names(alone)[0] in capsys.readouterr().err
+
+
+def test_the_best_alone_is_not_measured(run: tuple[Transformer, Checkpoints, TrainState]) -> None:
+    assert final(run, "none", cast(LossNear, None)) == (VALUES[6], names(6))

@@ -50,12 +50,13 @@ ONLY_FOR = {
     "input": "translate",
     "output": "translate",
     "runs": "compare",
+    "systems": "compare",
     "split": "compare",
     "format": "export",
 }
 
 # Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = ("text", "input", "output", "runs", "ensemble", "teachers")
+LITERAL_KEYS = ("text", "input", "output", "runs", "systems", "ensemble", "teachers")
 
 
 def main() -> None:

@@ -57,6 +57,7 @@ class Config:
     input: str | None
     output: str | None
     runs: str | None
+    systems: str | None
     split: str | None
     ensemble: str | None
     format: str

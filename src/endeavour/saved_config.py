@@ -42,6 +42,7 @@ NOT_PART_OF_A_RUN = (
     "input",
     "output",
     "runs",
+    "systems",
     "split",
     "ensemble",
     "format",

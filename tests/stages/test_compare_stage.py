@@ -1,5 +1,6 @@
 """The compare stage on evaluation folders made by hand: what it finds, refuses, prints and writes."""
 
+import gzip
 import json
 import shlex
 import shutil
@@ -7,6 +8,7 @@ import sys
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -144,6 +146,34 @@ def test_two_decodings_of_one_run_are_compared_by_their_folders(outputs: Path) -
     record = json.loads((folder / "comparison.json").read_text("utf-8"))
     assert record["systems"] == ["a", "a/test-greedy"]
     assert record["tests"][0]["systems"][1]["difference"] > 0
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_translations_made_elsewhere_are_compared_as_those_of_a_run_are(outputs: Path, packed: bool) -> None:
+    content = "".join(f"{line}\n" for line in REFERENCES).encode()
+    file = outputs.parent / ("fairseq.de.gz" if packed else "fairseq.de")
+    file.write_bytes(gzip.compress(content) if packed else content)
+    assert run(outputs, "runs=a b") == 0
+    assert run(outputs, "runs=a", f"systems={file}") == 0
+    ours, theirs = (
+        json.loads((outputs / "comparisons" / name / "test-beam" / "comparison.json").read_text("utf-8"))
+        for name in ("a-vs-b", f"a-vs-{quote(str(file), safe='')}")
+    )
+    assert theirs["systems"] == ["a", str(file)]
+    # All figures are the same: only names and settings differ.
+    for record, name in ((ours, "b"), (theirs, str(file))):
+        del record["title"], record["settings"], record["systems"]
+        record["rates"]["other"] = record["rates"].pop(name)
+    assert json.dumps(ours).replace('"b"', '"other"') == json.dumps(theirs).replace(
+        json.dumps(str(file)), '"other"'
+    )
+
+
+def test_translations_made_elsewhere_stand_beside_several_runs(outputs: Path) -> None:
+    (outputs.parent / "x.de").write_text("".join(f"{line}\n" for line in BAD), "utf-8")
+    assert run(outputs, "runs=a b", f"systems={outputs.parent / 'x.de'}") == 0
+    (record,) = outputs.glob("comparisons/*/test-beam/comparison.json")
+    assert json.loads(record.read_text("utf-8"))["systems"] == ["a", "b", str(outputs.parent / "x.de")]
 
 
 def test_no_two_comparisons_share_a_folder(outputs: Path) -> None:
@@ -316,6 +346,22 @@ def test_a_line_too_few(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert message == (
         f"{path} has 29 lines for 30 references: run `endeavour eval name=b output_folder={outputs}`"
     )
+
+
+def test_files_of_translations_that_cannot_be_compared(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(outputs.parent)
+    for name in ("few.de", "b", "references"):
+        Path(name).write_text("".join(f"{line}\n" for line in REFERENCES[:-1]), "utf-8")
+    assert _error(monkeypatch, outputs, "runs=a", "systems=few.de") == (
+        "few.de has 29 lines for 30 references; line n of each must belong to the same sentence"
+    )
+    assert "none.de" in _error(monkeypatch, outputs, "runs=a", "systems=none.de")
+    for clash in ("b", "references"):
+        message = _error(monkeypatch, outputs, "runs=a b", f"systems={clash}")
+        assert message == f"systems={clash}: there is another {clash} in this comparison; rename the file"
+    assert "two runs or more" in _error(monkeypatch, outputs, "systems=few.de")
 
 
 @pytest.mark.parametrize(

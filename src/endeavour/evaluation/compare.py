@@ -48,7 +48,7 @@ class CompareConfig:
 
 @dataclass(frozen=True)
 class System:
-    """One run's translations, and the settings they were made with, to be shown."""
+    """One run's translations, or another system's, and what is known of how they were made, to be shown."""
 
     name: str
     hypotheses: Sequence[str]

@@ -1,4 +1,5 @@
-"""The compare stage: what several runs' evaluations of one test set say about which run is better.
+"""The compare stage: what several runs' evaluations of one test set say about which run is better, and what
+translations of it that were made elsewhere say beside them.
 
     <output_folder>/comparisons/<run>-vs-<run>/<evaluation>/    comparison.json, report.md, report.html
 It reads what evaluation wrote; nothing is decoded anew.
@@ -15,12 +16,16 @@ from urllib.parse import quote
 from rich.console import Console
 
 from endeavour.config import Config
+from endeavour.data.disk import file_digest
+from endeavour.data.files import read_lines as read_text_lines
+from endeavour.data.files import require_file
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import Comparison, System, compare_systems
+from endeavour.evaluation.compare import REFERENCES, Comparison, System, compare_systems
 from endeavour.evaluation.compare_page import as_html, as_markdown
 from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
 from endeavour.evaluation.report import flatten, write_atomically
 from endeavour.evaluation.words import TrainingText
+from endeavour.run_names import names_in
 from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluated import (
     Evaluated,
@@ -37,10 +42,11 @@ LONGEST_NAME = 150  # of a comparison's folder; file systems take 255 bytes
 
 
 def compare(config: Config) -> Comparison:
-    """Compares the runs that `config.runs` names, the first being the baseline; prints and writes the result.
+    """Compares the runs and files that `config` names, the first run being the baseline; prints and writes the result.
 
     Raises:
-        UserError: a run or its evaluation is not there, or two were not made on the same test set.
+        UserError: a run or its evaluation, or a file of `config.systems`, is not there, or two were not made on the
+            same test set.
     """
     refuse_ensemble(config, "its evaluation has a folder of its own, to be named in runs=…")
     evaluated = find_evaluations(config)
@@ -50,7 +56,14 @@ def compare(config: Config) -> Comparison:
     for other in others:
         _check_same_test_set(baseline, other, (sources, references), config)
     systems = [_system(one, len(references), config) for one in evaluated]
-    names = [one.name for one in evaluated]
+    names = [system.name for system in systems]
+    for path in names_in("systems", config.systems):
+        if path in (*names, REFERENCES):
+            raise UserError(
+                f"systems={config.systems}: there is another {path} in this comparison; rename the file"
+            )
+        systems.append(_made_elsewhere(path, len(references)))
+        names.append(path)
     title = " vs. ".join(names) if len(names) < 4 else f"{names[0]} vs. {len(names) - 1} others"
     with progress_bar(console) as progress:
         task = progress.add_task("reading the training text", total=None)
@@ -66,7 +79,7 @@ def compare(config: Config) -> Comparison:
             config=config.compare,
             notes=[_training_note(baseline, training, config)],
         )
-    folder = _result_folder(config, evaluated)
+    folder = _result_folder(config, names, baseline.folder.name)
     _write(folder, comparison)
     _print(comparison, folder)
     return comparison
@@ -99,6 +112,18 @@ def _system(one: Evaluated, sentences: int, config: Config) -> System:
     return System(one.name, hypotheses, settings)
 
 
+def _made_elsewhere(path: str, sentences: int) -> System:
+    file = Path(path)
+    require_file(file)
+    hypotheses = list(read_text_lines(file))
+    if len(hypotheses) != sentences:
+        raise UserError(
+            f"{path} has {len(hypotheses):,} lines for {sentences:,} references; "
+            "line n of each must belong to the same sentence"
+        )
+    return System(path, hypotheses, {"sha256": file_digest(file)})
+
+
 def _training_text(one: Evaluated, config: Config) -> TrainingText | None:
     data = prepared_of(one, config)
     if data is None or not (data.folder / "text" / "train").is_dir():
@@ -121,11 +146,11 @@ def _training_note(one: Evaluated, training: TrainingText | None, config: Config
     return f"Word frequencies are those in the training text of {one.name}, cased."
 
 
-def _result_folder(config: Config, evaluated: list[Evaluated]) -> Path:
-    name = "-vs-".join(quote(one.name, safe=" ,=") for one in evaluated)
+def _result_folder(config: Config, names: list[str], evaluation: str) -> Path:
+    name = "-vs-".join(quote(one, safe=" ,=") for one in names)
     if len(name.encode()) > LONGEST_NAME:
-        name = f"{len(evaluated)}-runs-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return Path(config.output_folder) / "comparisons" / name / evaluated[0].folder.name
+        name = f"{len(names)}-runs-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return Path(config.output_folder) / "comparisons" / name / evaluation
 
 
 def _write(folder: Path, comparison: Comparison) -> None:

@@ -39,8 +39,11 @@ def find_evaluations(config: Config) -> list[Evaluated]:
         raise UserError(
             f"runs={config.runs}: a comparison calls the references {REFERENCES}; rename that run's folder"
         )
-    if len(paths) < 2:
-        raise UserError('compare needs two runs or more, the first being the baseline: runs="NAME NAME"')
+    if len(paths) < (1 if config.systems else 2):
+        raise UserError(
+            'compare needs two runs or more, the first being the baseline: runs="NAME NAME", '
+            "or one beside translations made elsewhere: runs=NAME systems=FILE"
+        )
     runs = [path for path in paths if path.parent.name != "evaluation"]
     for path in runs:
         if not (path / "config.yaml").is_file() and not (path / "evaluation").is_dir():

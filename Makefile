@@ -28,7 +28,7 @@ eval: $(VENV)/installed  ## score a trained model: the same settings as train, o
 translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input
 	@$(RUN) translate $(OVERRIDES)
 
-compare: $(VENV)/installed  ## runs="a b": which run is better, by significance tests, and where
+compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(RUN) compare $(OVERRIDES)
 
 export: $(VENV)/installed  ## a trained model for other programs: format=ctranslate2 or huggingface

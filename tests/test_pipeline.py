@@ -144,6 +144,8 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
     bleu = [float(row["validation.bleu"]) for row in rows]
     assert bleu == sorted(bleu, reverse=True)
     assert all((tmp_path / "outputs" / row["name"] / "summary.json").is_file() for row in rows)
+    assert {row["checkpoints"] for row in rows} == {"update-00000002"}  # what decides nothing is not on the screen
+    assert "checkpoints" not in capsys.readouterr().out
 
     # A budget below the longest pair fails that trial; the finished ones are not trained again.
     capsys.readouterr()
@@ -171,6 +173,20 @@ def test_hydras_multirun_flag_sweeps_too_and_each_run_ends_in_the_average_that_i
         averaged = average_weights([run / "checkpoints" / f"update-{update:08d}" for update in updates])
         final = load_file(run / "model" / "weights.safetensors")
         assert all(torch.equal(final[name], averaged[name]) for name in final)
+
+
+def test_a_run_ends_in_its_newest_checkpoint_where_the_mean_is_clearly_worse(
+    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast = ["training.learning_rate=1e-2", "training.keep_last=2", "training.average=last"]
+    assert endeavour("train", *parallel_files, *folders, *fast) == 0
+    assert "update-00000006 alone" in capsys.readouterr().err
+    run = tmp_path / "outputs" / "files-tiny-1"
+    newest, final = (
+        load_file(run / folder / "weights.safetensors") for folder in ("checkpoints/update-00000006", "model")
+    )
+    assert all(torch.equal(final[name], newest[name]) for name in final)
+    assert json.loads((run / "summary.json").read_text("utf-8"))["checkpoints"] == ["update-00000006"]
 
 
 def test_a_run_is_not_resumed_on_other_data(

@@ -14,7 +14,7 @@ endeavour STAGE [key=value …]
   train      prepare, train and evaluate a model; goes on where it was stopped
   evaluate   score a trained model on the test splits, or on other files (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
-  compare    runs="a b": which run is better, tested for significance, and where; sick outputs
+  compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; sick outputs
   export     write a trained model for CTranslate2 or Hugging Face: format=…, quantization=…
   sweep      train every combination, model=tiny,small seed=1,2, or search with hydra/sweeper=optuna
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits

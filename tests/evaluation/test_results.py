@@ -78,6 +78,11 @@ def test_rows_hold_the_overrides_that_differ_and_the_metrics(sweep: list[Path]) 
     }
 
 
+def test_a_list_is_one_value_of_words(tmp_path: Path) -> None:
+    (row,) = _collect([_run(tmp_path, "tiny-1", 20.0, checkpoints=["update-3", "update-6"])])
+    assert row["checkpoints"] == "update-3 update-6"
+
+
 def test_overrides_all_runs_share_are_no_columns(tmp_path: Path) -> None:
     rows = _collect([_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0)])
     assert "seed" in rows[0]

@@ -7,6 +7,7 @@ import shutil
 import sys
 import unicodedata
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -157,30 +158,50 @@ def test_translations_made_elsewhere_are_compared_as_those_of_a_run_are(outputs:
     assert run(outputs, "runs=a", f"systems={file}") == 0
     ours, theirs = (
         json.loads((outputs / "comparisons" / name / "test-beam" / "comparison.json").read_text("utf-8"))
-        for name in ("a-vs-b", f"a-vs-{quote(str(file), safe='')}")
+        for name in (
+            "a-vs-b",
+            f"a-vs-{quote(str(file), safe='')}@{sha256(file.read_bytes()).hexdigest()[:8]}",
+        )
     )
     assert theirs["systems"] == ["a", str(file)]
     # All figures are the same: only names and settings differ.
     for record, name in ((ours, "b"), (theirs, str(file))):
-        del record["title"], record["settings"], record["systems"]
+        del record["title"], record["settings"], record["systems"], record["notes"]
         record["rates"]["other"] = record["rates"].pop(name)
     assert json.dumps(ours).replace('"b"', '"other"') == json.dumps(theirs).replace(
         json.dumps(str(file)), '"other"'
     )
 
 
-def test_translations_made_elsewhere_stand_beside_several_runs(outputs: Path) -> None:
-    (outputs.parent / "x.de").write_text("".join(f"{line}\n" for line in BAD), "utf-8")
-    assert run(outputs, "runs=a b", f"systems={outputs.parent / 'x.de'}") == 0
-    (record,) = outputs.glob("comparisons/*/test-beam/comparison.json")
-    assert json.loads(record.read_text("utf-8"))["systems"] == ["a", "b", str(outputs.parent / "x.de")]
+def test_translations_made_elsewhere_stand_beside_several_runs(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(outputs.parent)
+    # As other programs write lines: with CR, without the last line's end, with a separator that is no line end.
+    Path("x.de").write_bytes("\r\n".join(BAD).encode())
+    Path("by hand.de").write_text("\n".join(["", "Hund\u2028Mann", *REFERENCES[2:]]) + "\n", "utf-8")
+    assert run(outputs, "runs=a b", "systems=x.de 'by hand.de'") == 0
+    (path,) = outputs.glob("comparisons/*/test-beam/comparison.json")
+    record = json.loads(path.read_text("utf-8"))
+    assert record["systems"] == ["a", "b", "x.de", "by hand.de"]
+    bleu = {score["system"]: score["value"] for score in record["tests"][0]["systems"]}
+    assert bleu["x.de"] == bleu["a"] < bleu["by hand.de"] < bleu["b"]
+    assert record["settings"]["a"]
+    assert not record["settings"]["x.de"]
+    assert f"x.de: SHA-256 {sha256(Path('x.de').read_bytes()).hexdigest()}" in record["notes"]
 
 
-def test_no_two_comparisons_share_a_folder(outputs: Path) -> None:
+def test_no_two_comparisons_share_a_folder(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for one in ("x/y", "x_y"):
         evaluated(outputs, one, REFERENCES)
         assert run(outputs, f"runs=a {one}") == 0
-    assert len(list((outputs / "comparisons").iterdir())) == 2
+    file = outputs.parent / "b"  # called as a run is, and later with other content
+    for translations in (BAD, REFERENCES):
+        file.write_text("".join(f"{line}\n" for line in translations), "utf-8")
+        assert run(outputs, "runs=a", f"systems={file}") == 0
+    monkeypatch.chdir(outputs.parent)
+    assert run(outputs, "runs=a b") == run(outputs, "runs=a", "systems=b") == 0
+    assert len(list((outputs / "comparisons").iterdir())) == 6
 
 
 def test_the_command_that_would_help_decodes_as_the_comparison_wants_it(
@@ -277,7 +298,7 @@ def test_many_long_names_get_a_folder_all_the_same(outputs: Path) -> None:
         evaluated(outputs, name, BAD)
     assert run(outputs, f"runs={' '.join(names)}") == 0
     (folder,) = (outputs / "comparisons").iterdir()
-    assert folder.name.startswith("4-runs-")
+    assert folder.name.startswith("4-systems-")
 
 
 def _error(monkeypatch: pytest.MonkeyPatch, outputs: Path, *arguments: str) -> str:
@@ -357,11 +378,14 @@ def test_files_of_translations_that_cannot_be_compared(
     assert _error(monkeypatch, outputs, "runs=a", "systems=few.de") == (
         "few.de has 29 lines for 30 references; line n of each must belong to the same sentence"
     )
-    assert "none.de" in _error(monkeypatch, outputs, "runs=a", "systems=none.de")
+    assert _error(monkeypatch, outputs, "runs=a", "systems=none.de") == "none.de: no such file"
     for clash in ("b", "references"):
         message = _error(monkeypatch, outputs, "runs=a b", f"systems={clash}")
-        assert message == f"systems={clash}: there is another {clash} in this comparison; rename the file"
-    assert "two runs or more" in _error(monkeypatch, outputs, "systems=few.de")
+        assert message == f"systems={clash}: something else is called {clash} here; rename the file"
+    message = _error(monkeypatch, outputs, "runs=a", "systems=few.de ./few.de")
+    assert message == "systems=few.de ./few.de: ./few.de is named twice"
+    for arguments in (["systems=few.de"], ["runs=a", "systems=[]"], ["runs=a", "systems= "]):
+        assert "two runs or more" in _error(monkeypatch, outputs, *arguments)
 
 
 @pytest.mark.parametrize(

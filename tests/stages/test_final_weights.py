@@ -1,5 +1,7 @@
 """The mean of checkpoints, unless it is clearly worse than the one that would be taken alone."""
 
+import math
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -86,6 +88,26 @@ def test_the_mean_is_taken_unless_the_one_alone_is_clearly_better(
         names(alone),
     )
     assert names(alone)[0] in capsys.readouterr().err
+
+
+def test_a_mean_whose_loss_is_no_number_is_not_taken(
+    run: tuple[Transformer, Checkpoints, TrainState],
+) -> None:
+    class OnlyAlone(LossNear):
+        def losses(self, model: Transformer) -> tuple[float, float]:
+            loss, likelihood = super().losses(model)
+            return (math.nan if loss else loss), likelihood
+
+    assert final(run, "last", OnlyAlone(VALUES[9], 1.0)) == (VALUES[9], names(9))
+
+
+def test_the_newest_stands_in_where_the_best_is_gone(
+    run: tuple[Transformer, Checkpoints, TrainState], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, checkpoints, state = run
+    gone = (model, checkpoints, replace(state, best=[(3.0, 100)]))
+    assert final(gone, "best", cast(LossNear, None)) == (VALUES[9], names(9))
+    assert "best checkpoints are gone" in capsys.readouterr().err
 
 
 def test_the_best_alone_is_not_measured(run: tuple[Transformer, Checkpoints, TrainState]) -> None:

@@ -124,13 +124,12 @@ def _rates(comparison: Comparison) -> Figures:
 
 
 def settings_table(comparison: Comparison) -> Figures:
-    """How the outputs were made, run by run; what differs stands out."""
-    names = dict.fromkeys(name for settings in comparison.settings.values() for name in settings)
-    rows = [
-        [name, *(str(settings.get(name, "–")) for settings in comparison.settings.values())] for name in names
-    ]
+    """How the outputs were made, as far as it is known, run by run; what differs stands out."""
+    known = {system: settings for system, settings in comparison.settings.items() if settings}
+    names = dict.fromkeys(name for settings in known.values() for name in settings)
+    rows = [[name, *(str(settings.get(name, "–")) for settings in known.values())] for name in names]
     differing = {(number, 0) for number, row in enumerate(rows) if len(set(row[1:])) > 1}
-    return Figures("Settings", "", ["setting", *comparison.settings], rows, differing)
+    return Figures("Settings", "", ["setting", *known], rows, differing)
 
 
 def signature_table(comparison: Comparison) -> Figures:

@@ -43,7 +43,10 @@ def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object
         row: Row = {"name": summary.pop("name")}
         row |= {name: chosen[name] for name in differing if name in chosen}
         row["status"] = summary.pop("status")
-        rows.append(row | {key: value for key, value in flatten(summary).items() if value is not None})
+        for key, value in flatten(summary).items():
+            if value is not None:
+                row[key] = " ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
+        rows.append(row)
     return rows
 
 

@@ -2,7 +2,7 @@
 translations of it that were made elsewhere say beside them.
 
     <output_folder>/comparisons/<run>-vs-<run>/<evaluation>/    comparison.json, report.md, report.html
-It reads what evaluation wrote; nothing is decoded anew.
+It reads what evaluation wrote, and those files; nothing is decoded anew.
 """
 
 import hashlib
@@ -18,18 +18,17 @@ from rich.console import Console
 from endeavour.config import Config
 from endeavour.data.disk import file_digest
 from endeavour.data.files import read_lines as read_text_lines
-from endeavour.data.files import require_file
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import REFERENCES, Comparison, System, compare_systems
+from endeavour.evaluation.compare import Comparison, System, compare_systems
 from endeavour.evaluation.compare_page import as_html, as_markdown
 from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
 from endeavour.evaluation.report import flatten, write_atomically
 from endeavour.evaluation.words import TrainingText
-from endeavour.run_names import names_in
 from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluated import (
     Evaluated,
     eval_command,
+    files_of_systems,
     find_evaluations,
     lines_of,
     prepared_of,
@@ -55,15 +54,12 @@ def compare(config: Config) -> Comparison:
     sources, references = (lines_of(baseline, side, config) for side in ("sources", "references"))
     for other in others:
         _check_same_test_set(baseline, other, (sources, references), config)
-    systems = [_system(one, len(references), config) for one in evaluated]
+    files = files_of_systems(config, evaluated)
+    systems = [
+        *(_system(one, len(references), config) for one in evaluated),
+        *(_made_elsewhere(file, len(references)) for file in files),
+    ]
     names = [system.name for system in systems]
-    for path in names_in("systems", config.systems):
-        if path in (*names, REFERENCES):
-            raise UserError(
-                f"systems={config.systems}: there is another {path} in this comparison; rename the file"
-            )
-        systems.append(_made_elsewhere(path, len(references)))
-        names.append(path)
     title = " vs. ".join(names) if len(names) < 4 else f"{names[0]} vs. {len(names) - 1} others"
     with progress_bar(console) as progress:
         task = progress.add_task("reading the training text", total=None)
@@ -77,9 +73,12 @@ def compare(config: Config) -> Comparison:
             references=references,
             training=training,
             config=config.compare,
-            notes=[_training_note(baseline, training, config)],
+            notes=[
+                _training_note(baseline, training, config),
+                *(f"{file}: SHA-256 {file_digest(file)}" for file in files),
+            ],
         )
-    folder = _result_folder(config, names, baseline.folder.name)
+    folder = _result_folder(config, evaluated, files)
     _write(folder, comparison)
     _print(comparison, folder)
     return comparison
@@ -112,16 +111,14 @@ def _system(one: Evaluated, sentences: int, config: Config) -> System:
     return System(one.name, hypotheses, settings)
 
 
-def _made_elsewhere(path: str, sentences: int) -> System:
-    file = Path(path)
-    require_file(file)
+def _made_elsewhere(file: Path, sentences: int) -> System:
     hypotheses = list(read_text_lines(file))
     if len(hypotheses) != sentences:
         raise UserError(
-            f"{path} has {len(hypotheses):,} lines for {sentences:,} references; "
+            f"{file} has {len(hypotheses):,} lines for {sentences:,} references; "
             "line n of each must belong to the same sentence"
         )
-    return System(path, hypotheses, {"sha256": file_digest(file)})
+    return System(str(file), hypotheses, {})
 
 
 def _training_text(one: Evaluated, config: Config) -> TrainingText | None:
@@ -146,11 +143,14 @@ def _training_note(one: Evaluated, training: TrainingText | None, config: Config
     return f"Word frequencies are those in the training text of {one.name}, cased."
 
 
-def _result_folder(config: Config, names: list[str], evaluation: str) -> Path:
-    name = "-vs-".join(quote(one, safe=" ,=") for one in names)
+def _result_folder(config: Config, evaluated: list[Evaluated], files: list[Path]) -> Path:
+    # No run's name has an @ once it is quoted, and files of one name differ by what they hold.
+    parts = [quote(one.name, safe=" ,=") for one in evaluated]
+    parts += [f"{quote(str(file), safe=' ,=')}@{file_digest(file)[:8]}" for file in files]
+    name = "-vs-".join(parts)
     if len(name.encode()) > LONGEST_NAME:
-        name = f"{len(names)}-runs-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return Path(config.output_folder) / "comparisons" / name / evaluation
+        name = f"{len(parts)}-systems-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return Path(config.output_folder) / "comparisons" / name / evaluated[0].folder.name
 
 
 def _write(folder: Path, comparison: Comparison) -> None:

@@ -1,11 +1,12 @@
 """Evaluations that lie in run folders: found by the names of runs, and read; made by `evaluate`, never here.
 
 A name is a run's, below the output folder, or that of an evaluation's own folder, `NAME/evaluation/test-greedy`,
-so that two decodings of one run can be told apart.
+so that two decodings of one run can be told apart. Beside them may stand files of translations made elsewhere.
 """
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from omegaconf import OmegaConf
 from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.disk import file_digest
+from endeavour.data.files import require_file
 from endeavour.data.prepared import PreparedData, all_prepared, find_prepared
 from endeavour.errors import UserError
 from endeavour.evaluation.compare import REFERENCES
+from endeavour.run_names import names_in
 from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name
 from endeavour.stages.run_folder import data_digest, named_folders, splits_of
@@ -39,7 +42,7 @@ def find_evaluations(config: Config) -> list[Evaluated]:
         raise UserError(
             f"runs={config.runs}: a comparison calls the references {REFERENCES}; rename that run's folder"
         )
-    if len(paths) < (1 if config.systems else 2):
+    if len(paths) < (1 if names_in("systems", config.systems) else 2):
         raise UserError(
             'compare needs two runs or more, the first being the baseline: runs="NAME NAME", '
             "or one beside translations made elsewhere: runs=NAME systems=FILE"
@@ -63,6 +66,27 @@ def find_evaluations(config: Config) -> list[Evaluated]:
                 raise UserError(f"{run} has no evaluation {path.name} ({_listed(run)})")
         found.append(one)
     return found
+
+
+def files_of_systems(config: Config, evaluated: Sequence[Evaluated]) -> list[Path]:
+    """The files that `config.systems` names, to stand beside the `evaluated` runs.
+
+    Raises:
+        UserError: one is not there, or stands there twice, or would be called as a run or the references are.
+    """
+    files: list[Path] = []
+    taken = [REFERENCES, *(one.name for one in evaluated)]
+    for name in names_in("systems", config.systems):
+        file = Path(name).expanduser()
+        require_file(file)
+        if any(file.samefile(other) for other in files):
+            raise UserError(f"systems={config.systems}: {name} is named twice")
+        if str(file) in taken:
+            raise UserError(
+                f"systems={config.systems}: something else is called {file} here; rename the file"
+            )
+        files.append(file)
+    return files
 
 
 def _first_split(config: Config, runs: list[Path]) -> str:

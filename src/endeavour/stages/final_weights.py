@@ -18,7 +18,8 @@ def load_final_weights(
     """Loads into `model` what `training.average` names, and returns the checkpoints that it is made of.
 
     The mean of checkpoints near each other is mostly as good as the best of them, or better (Vaswani et al. 2017,
-    section 6.1). That of checkpoints far apart is worse than any: then the newest, or the best, is taken alone.
+    section 6.1). That of checkpoints far apart can be worse than any: where its validation loss is clearly above that
+    of the newest, or of the best by `training.metric`, this one is taken alone.
 
     Raises:
         UserError: a checkpoint was altered.
@@ -36,7 +37,7 @@ def load_final_weights(
         one = several[-1] if average == "last" else several[0]
         alone = average_weights([one])
         losses = [_loss(model, weights, validator) for weights in (mean, alone)]
-        if losses[0] > losses[1] + WORSE:
+        if not losses[0] <= losses[1] + WORSE:  # nor is a mean taken whose loss is not a number
             print(
                 f"note: the final model is {one.name} alone, with a validation loss of {losses[1]:.3f}: the mean of "
                 f"the {average} {len(several)} checkpoints has {losses[0]:.3f}",

@@ -47,7 +47,15 @@ NOT_PART_OF_A_SWEEP = (
     "hydra.sweeper.n_jobs",
 )
 # The screen has room for the scores that decide; the CSV has all.
-ONLY_IN_CSV = ("_digest", ".perplexity", ".bleu_lowercased", ".chrf", ".ter", ".bleu_tokenized")
+ONLY_IN_CSV = (
+    "_digest",
+    "checkpoints",
+    ".perplexity",
+    ".bleu_lowercased",
+    ".chrf",
+    ".ter",
+    ".bleu_tokenized",
+)
 
 
 @dataclass(frozen=True)

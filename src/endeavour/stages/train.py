@@ -1,4 +1,4 @@
-"""The training stage: prepare the data, train, keep the best weights, evaluate them."""
+"""The training stage: prepare the data, train, choose the final weights, evaluate them."""
 
 import os
 import sys

@@ -144,7 +144,8 @@ def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
     bleu = [float(row["validation.bleu"]) for row in rows]
     assert bleu == sorted(bleu, reverse=True)
     assert all((tmp_path / "outputs" / row["name"] / "summary.json").is_file() for row in rows)
-    assert {row["checkpoints"] for row in rows} == {"update-00000002"}  # what decides nothing is not on the screen
+    # What decides nothing is not on the screen.
+    assert {row["checkpoints"] for row in rows} == {"update-00000002"}
     assert "checkpoints" not in capsys.readouterr().out
 
     # A budget below the longest pair fails that trial; the finished ones are not trained again.

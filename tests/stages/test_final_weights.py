@@ -13,11 +13,8 @@ from endeavour.model.transformer import Transformer
 from endeavour.stages.final_weights import WORSE, load_final_weights
 from endeavour.training.state import Checkpoints, TrainState
 
-VALUES = {
-    3: 1.0,
-    6: 2.0,
-    9: 6.0,
-}  # update → value of all weights then; update 6 has the best validation, 3 the next
+# Update → value of all weights then; update 6 has the best validation, 3 the next.
+VALUES = {3: 1.0, 6: 2.0, 9: 6.0}
 
 
 class LossNear:

@@ -62,6 +62,18 @@ def test_train_evaluate_translate(
     assert epochs[-1] - 1 <= float(said[1]) <= epochs[-1] + 1
     assert float(said[1]) > 0.1
 
+    # Far more tokens than the text has are still an epoch an update, and a warmup beyond the end is not silent.
+    few = [
+        "name=few",
+        "training.max_updates=3",
+        "training.tokens_per_batch=100000",
+        "training.warmup_updates=3",
+    ]
+    assert endeavour("train", *settings, *few) == 0
+    noted = capsys.readouterr().err
+    assert "some 3.0 epochs" in noted
+    assert "training.warmup_updates=3 is not less than training.max_updates=3" in noted
+
     # Again: nothing to do. With another setting: refused, by name. Evaluated by the same settings.
     assert endeavour("train", *settings) == 0
     assert "finished" in capsys.readouterr().err

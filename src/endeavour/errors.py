@@ -1,5 +1,11 @@
 """The errors that are foreseen: what a user can put right, and what befalls a run. All others are defects of ours."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
+# What torch and the C library say where memory is refused; on a CPU torch has no class of its own for it.
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+
 
 class UserError(ValueError):
     """Something in the user's input, config or files is wrong.
@@ -14,3 +20,16 @@ class RunError(RuntimeError):
 
     Shown like a `UserError`, with exit code 1: the same command may well succeed later.
     """
+
+
+@contextmanager
+def named_memory_error(what: str, remedy: str) -> Generator[None]:
+    """Turns want of memory, of a GPU or of the host, into a `UserError` that names what was computed."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        # By its name: those who need no torch import this too.
+        refused = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+        if refused or any(words in str(error) for words in _NO_MEMORY):
+            raise UserError(f"out of memory on {what}: {remedy}") from error
+        raise

@@ -35,6 +35,12 @@ def test_every_pair_once_and_within_the_budget(pairs: list[tuple[int, int]], bud
         assert len(rows) * max(source[rows].max(), target[rows].max()) <= budget
 
 
+def test_a_batch_is_as_large_as_the_budget_however_short_its_pairs() -> None:
+    source, target = lengths([2] * 50_000), lengths([1, 2] * 25_000)
+    batches = epoch_batches(source, target, tokens_per_batch=20_000, seed=1, epoch=0)
+    assert [len(rows) for rows in batches] == [10_000] * 5
+
+
 def test_order_is_a_function_of_seed_and_epoch() -> None:
     random = np.random.default_rng(0)
     source, target = (random.integers(1, 30, 500).astype(np.int32) for _ in range(2))

@@ -100,6 +100,12 @@ def test_nested_parquet_and_several_files_of_one_split(tmp_path):
     assert read(tmp_path, "0.parquet", "1.parquet", **columns) == PAIRS
 
 
+def test_one_column_is_not_both_sides(tmp_path):
+    write(tmp_path / "a.tsv", "en\tde\n1\t2\n")
+    with pytest.raises(UserError, match="are both 'en'"):
+        read(tmp_path, "a.tsv", german_column="en")
+
+
 def test_missing_partner_lines_are_named(tmp_path):
     write(tmp_path / "a.en", "1\n2\n3\n4\n")
     write(tmp_path / "a.de", "1\n2\n")
@@ -129,6 +135,7 @@ def test_invalid_utf8_is_named(tmp_path, suffix):
         ),
         ("a.jsonl", '{"en": ' + "1" * 5000 + "}\n", r"a\.jsonl:1: not a JSON object"),
         ("a.tsv", "en\tde\n1\t2\n3\n", r"a\.tsv:3: column 2 is missing, the line has 1"),
+        ("a.tsv", "en\tde\ten\n1\t2\t3\n", r"a\.tsv:1: 2 columns are called 'en'"),
         ("a.jsonl", '{"en": "1", "de": "2"}\n{"en": "1"}\n', r"a\.jsonl:2: no column 'de' \(found: \['en'\]"),
         ("a.jsonl", '{"en": "1", "de": "2"}\n{"en": \n', r"a\.jsonl:2: not a JSON object"),
         ("a.jsonl", '{"en": "1", "de": "2"}\n["1", "2"]\n', r"a\.jsonl:2: no column 'en' \(found: list"),

@@ -43,6 +43,7 @@ def evaluated(
     name: str = "test-beam",
     sources: list[str] = SOURCES,
     references: list[str] = REFERENCES,
+    decoding: str | None = None,
 ) -> Path:
     folder = outputs / run / "evaluation" / name
     write_report(
@@ -52,7 +53,7 @@ def evaluated(
         hypotheses=hypotheses,
         references=references,
         scores=score(hypotheses, references, bootstrap_samples=40, seed=1),
-        decoding={"name": "beam"},
+        decoding={"name": decoding or name.partition("-")[2]},
         model={"run": run},
         seed=1,
     )
@@ -251,6 +252,17 @@ def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
         "news-greedy",
         "validation-greedy",
     ]
+
+
+def test_a_decoding_whose_name_ends_in_anothers_is_another(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for one in ("a", "b"):
+        shutil.rmtree(outputs / one / "evaluation" / "test-beam")
+        evaluated(outputs, one, REFERENCES, name="test-my-beam", decoding="my-beam")
+    assert run(outputs, "runs=a b") == 2
+    assert "has no evaluation *-beam" in capsys.readouterr().err
+    assert run(outputs, "runs=a b", "decoding.name=my-beam") == 0
 
 
 def test_words_are_counted_in_the_training_text_where_it_is(

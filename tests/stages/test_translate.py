@@ -1,5 +1,6 @@
 """`translate` survives any line: one line out for each line in, whatever it holds and however long it is."""
 
+import gzip
 import io
 import shlex
 import sys
@@ -156,6 +157,15 @@ def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
         assert engine.sources == searched
 
 
+def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(PyTorchEngine, "_found", full)
+    with pytest.raises(UserError, match=r"decoding 1 sentences of \d+ tokens: lower decoding\.tokens_per_b"):
+        list(translator().translate(["Worte wie diese."]))
+
+
 def test_a_line_longer_than_the_engine_takes_is_cut_to_fit() -> None:
     engine = Repeating(FOUND)
     engine.longest = 20
@@ -214,6 +224,44 @@ def test_a_line_of_100_000_characters_is_translated_in_parts(
     assert len(out) == 4
     assert out[0] == out[3]
     assert "note: 2 lines of more than 512 tokens translated in parts" in capsys.readouterr().err
+
+
+def test_what_is_no_utf8_is_noted_once(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    translated(run, "Ja.\nSätze\nSätze\n".encode("latin-1"), tmp_path, file=True)
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note")]
+    assert [note[:38] for note in notes] == ["note: line 2 holds what is no UTF-8, r"]
+    translated(run, "Ja.\nSätze\n".encode(), tmp_path, file=True)
+    assert "note" not in capsys.readouterr().err
+
+
+def test_a_gzip_file_is_decompressed_and_a_damaged_one_named(run: Path, tmp_path: Path) -> None:
+    content = b"Ja.\nSatz 7 hat Worte.\n" * 20
+    plain = translated(run, content, tmp_path, file=True)
+    packed = tmp_path / "in.gz"
+    config = replace(CONFIG, output_folder=str(run.parent), input=str(packed), output=str(tmp_path / "out"))
+    config.decoding = replace(CONFIG.decoding, beam_size=1, num_hypotheses=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["endeavour", "name=run", "decoding=greedy"])
+        packed.write_bytes(gzip.compress(content))
+        stage.translate(config)
+        assert (tmp_path / "out").read_bytes() == plain
+        for damaged in (gzip.compress(content)[:-12], content):
+            packed.write_bytes(damaged)
+            with pytest.raises(UserError, match=r"in\.gz: damaged gzip"):
+                stage.translate(config)
+
+
+def test_a_home_folder_is_one_in_the_names_of_input_and_output(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["endeavour", "name=run"])
+    (tmp_path / "in").write_text("Ja.\n", "utf-8")
+    config = replace(CONFIG, output_folder=str(run.parent), input="~/in", output="~/out")
+    stage.translate(config)
+    assert (tmp_path / "out").read_text("utf-8").count("\n") > 0
+    with pytest.raises(UserError, match="is the input itself"):
+        stage.translate(replace(config, output="~/in"))
 
 
 def test_what_a_line_holds_beyond_the_limit_is_left_out(

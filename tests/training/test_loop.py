@@ -1,6 +1,7 @@
 """Accumulated gradients, the end of training, and runs that are cut off and go on to the bit."""
 
 import json
+import math
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -413,6 +414,16 @@ def test_updates_with_gradients_that_are_not_finite_are_skipped_and_counted(
     lines = [line for line in MetricLog(tmp_path / "log.jsonl").read() if line["kind"] == "train"]
     assert [line["skipped"] for line in lines][:3] == [2, 0, 1]
     assert all(0 < line["loss"] < 20 for line in lines)
+
+
+def test_where_every_update_is_skipped_no_loss_is_shown(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poisoned(monkeypatch, {3, 4})
+    run(tmp_path, data, tokenizer, training_config("training.log_every=2", "training.max_updates=6"))
+    lines = [line for line in MetricLog(tmp_path / "log.jsonl").read() if line["kind"] == "train"]
+    for key in ("loss", "perplexity", "gradient_norm"):
+        assert [math.isnan(line[key]) for line in lines] == [False, True, False]
 
 
 def test_a_skipped_update_leaves_the_weights_alone(

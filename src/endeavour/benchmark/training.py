@@ -21,7 +21,7 @@ from endeavour.benchmark.trainees import Ours, Rows, Trainee, TrainingTask, make
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
-from endeavour.training.device import choose_precision, keep_memory
+from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.updates import ahead
 
 
@@ -141,6 +141,7 @@ def _best_product(task: TrainingTask, tokens: int) -> float:
 
 def _train_once(name: str, task: TrainingTask) -> int | None:
     """Runs in a process of its own: trains on every batch, and returns the peak of the device's memory."""
+    choose_device(str(task.device))  # with the kernels that are timed
     if name == OURS and task.device.type == "cpu":
         keep_memory()  # as the train stage does
     run_updates(make_trainee(name, task), ParallelDataset.open(task.data, "train"), task.rows)

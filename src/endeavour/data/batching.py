@@ -18,9 +18,6 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.special import BOS, PAD
 
-# A batch never holds more pairs than this, however short they are: it bounds the cost of cutting one batch.
-MAX_PAIRS = 4096
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -93,10 +90,12 @@ def epoch_batches(
 def _cut(
     order: NDArray[np.int64], source: NDArray[np.int32], target: NDArray[np.int32], budget: int
 ) -> list[NDArray[np.int64]]:
+    """Cuts rows that are sorted by target length."""
     batches: list[NDArray[np.int64]] = []
     start = 0
     while start < len(order):
-        window = slice(start, start + MAX_PAIRS)
+        # No pair of the batch is shorter than its first target, which bounds how many there can be.
+        window = slice(start, start + budget // int(target[start]))
         longest = np.maximum.accumulate(np.maximum(source[window], target[window]))
         cells = longest.astype(np.int64) * np.arange(1, len(longest) + 1)
         size = int(np.searchsorted(cells, budget, side="right"))

@@ -38,8 +38,13 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
             ("translation.en" reaches into a nested one), or "1", "2", … for a TSV file without a header.
 
     Raises:
-        UserError: a missing file, column or partner line, invalid UTF-8, invalid JSON, damaged gzip.
+        UserError: a missing file, column or partner line, one column for both sides, invalid UTF-8, invalid JSON,
+            damaged gzip.
     """
+    if english_column == german_column != "":
+        raise UserError(
+            f"corpus.english_column and corpus.german_column are both {english_column!r}: a model would learn to copy"
+        )
     for path in paths:
         require_file(path)
     columns = (english_column, german_column)
@@ -149,6 +154,8 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
                     f"{path}:1: no column {column!r} in the header {header}; set corpus.english_column and "
                     "corpus.german_column, to 1 and 2 for a file without a header"
                 )
+            if header.count(column) > 1:
+                raise UserError(f"{path}:1: {header.count(column)} columns are called {column!r}; rename one")
         first, second = (header.index(column) for column in columns)
         width = len(header)
     for number, line in lines:

@@ -22,6 +22,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.sampling import sample
+from endeavour.errors import named_memory_error
 from endeavour.evaluation.minimum_bayes_risk import most_useful
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
@@ -39,6 +40,7 @@ WINDOW_CHARACTERS = 2**20
 LONGEST = 512
 SENTENCE_ENDS = (".", "!", "?")
 WORD_START = "\u2581"  # as SentencePiece writes it
+SMALLER_BATCHES = "lower decoding.tokens_per_batch (validation_decoding.tokens_per_batch while training)"
 
 
 class Translation(NamedTuple):
@@ -68,7 +70,11 @@ class PyTorchEngine:
         return self.model.max_target_length
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """See `decoding.engine.Engine`; sentences of similar length share a batch."""
+        """See `decoding.engine.Engine`; sentences of similar length share a batch.
+
+        Raises:
+            UserError: a batch does not fit into memory.
+        """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
         each = self.decoding.num_hypotheses if self.decoding.sampling else self.decoding.beam_size
@@ -82,7 +88,9 @@ class PyTorchEngine:
         was_training = self.model.training
         self.model.eval()
         for rows in length_batches(lengths, budget):
-            found = self._found(pad([sources[row] for row in rows]).to(device))
+            shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
+            with named_memory_error(shape, SMALLER_BATCHES):
+                found = self._found(pad([sources[row] for row in rows]).to(device))
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)

@@ -4,6 +4,7 @@ A name is a run's, below the output folder, or that of an evaluation's own folde
 so that two decodings of one run can be told apart. Beside them may stand files of translations made elsewhere.
 """
 
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -98,7 +99,7 @@ def _first_split(config: Config, runs: list[Path]) -> str:
         {
             path.parent.name.removesuffix(suffix)
             for path in run.glob("evaluation/*/scores.json")
-            if path.parent.name.endswith(suffix)
+            if path.parent.name.endswith(suffix) and _decoding_name(path) in (config.decoding.name, None)
         }
         for run in runs
     ]
@@ -114,6 +115,14 @@ def _first_split(config: Config, runs: list[Path]) -> str:
         f"{run.name}: {', '.join(sorted(there))}" for run, there in zip(runs, splits, strict=True)
     )
     raise UserError(f"the runs were evaluated on no split in common ({listing}): choose one with split=…")
+
+
+def _decoding_name(scores: Path) -> str | None:
+    """That of an evaluation, whose folder's name may end in another one's; None where it is not known."""
+    try:
+        return json.loads(scores.read_text("utf-8"))["decoding"]["name"]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _test_splits(run: Path, config: Config) -> list[str]:

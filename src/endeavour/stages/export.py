@@ -102,8 +102,8 @@ def _fill(
         "versions": {name: version(name) for name in ("endeavour", "torch", package)},
     }
     write_json(folder / DESCRIPTION, description)
-    (folder / "README.md").write_text(_readme(folder, config, description, data), "utf-8")
     parity = _parity(folder, config, model, tokenizers, data)
+    (folder / "README.md").write_text(_readme(folder, config, description, data), "utf-8")
     if not math.isfinite(parity.largest_difference):
         raise UserError(
             "the exported model gives probabilities that are no numbers (NaN or infinite); nothing was written\n"

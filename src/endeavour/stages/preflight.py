@@ -13,7 +13,7 @@ from endeavour.config import Config
 from endeavour.data.batching import collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
-from endeavour.errors import UserError
+from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
@@ -22,7 +22,7 @@ from endeavour.training.device import choose_precision
 from endeavour.training.loop import make_optimizer
 from endeavour.training.processes import Processes
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import LossModel, accumulate_gradients, named_memory_error
+from endeavour.training.step import SMALLER_BATCHES, LossModel, accumulate_gradients
 
 REHEARSAL = ".preflight-"  # how the names of its folders begin
 SENTENCES = 2  # that are translated; an untrained model seldom ends one before its limit
@@ -116,7 +116,7 @@ def _longest_batch(
         device=together.device,
         precision=choose_precision(config.training.precision, together.device),
     )
-    with named_memory_error("the optimizer's first step"):
+    with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
         optimizer.step()
 
 

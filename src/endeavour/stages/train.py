@@ -1,5 +1,6 @@
 """The training stage: prepare the data, train, choose the final weights, evaluate them."""
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -231,13 +232,21 @@ def _announce(
     if not together.alone:
         where += f", {together.count} processes"
     display.note(f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {where})")
-    if config.training.max_updates is not None:
+    settings = config.training
+    if settings.max_updates is not None:
         counts = data.splits[TRAIN]
-        tokens = config.training.max_updates * config.training.accumulate * config.training.tokens_per_batch
-        epochs = tokens / max(counts["source_tokens"], counts["target_tokens"])
+        batches = math.ceil(max(counts["source_tokens"], counts["target_tokens"]) / settings.tokens_per_batch)
+        epochs = settings.max_updates / math.ceil(
+            batches / settings.accumulate
+        )  # no update has batches of two
         display.note(
-            f"ends after {config.training.max_updates:,} updates at the latest: "
-            f"some {epochs:.1f} epochs of {counts['pairs']:,} pairs"
+            f"ends after {settings.max_updates:,} updates at the latest: "
+            f"some {epochs:,.1f} epochs of {counts['pairs']:,} pairs"
         )
+        if settings.max_updates <= settings.warmup_updates:
+            display.note(
+                f"note: the learning rate rises to the end, for training.warmup_updates={settings.warmup_updates} "
+                f"is not less than training.max_updates={settings.max_updates}"
+            )
     if state.update:
         display.note(f"resuming after update {state.update}")

@@ -1,7 +1,9 @@
 """The translate stage: a sentence, a file or standard input through a run's model, line by line."""
 
+import gzip
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,12 +29,12 @@ def translate(config: Config) -> None:
     """Writes one line for each line read; with `decoding.num_hypotheses` > 1 and no `decoding.utility` to choose
     among them, the n best, each as line number, score and text with tabs between.
 
-    Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost. A line of more than 512 tokens, or than
-    the model has positions, is translated in parts, and what it holds beyond a million characters is left out;
-    a note says so.
+    An input called `.gz` is decompressed. Bytes that are no UTF-8 are read as U+FFFD, so that no line is lost. A line
+    of more than 512 tokens, or than the model has positions, is translated in parts, and what it holds beyond a
+    million characters is left out. Notes say so.
 
     Raises:
-        UserError: no such run, or no such file.
+        UserError: no such run, no such file, or a damaged one.
     """
     folder, trained = find_run(config)
     config = as_decoded(config, trained)
@@ -81,12 +83,21 @@ def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
     if config.input is None:
         sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
         return _lines(sys.stdin)
+    path = Path(config.input).expanduser()
+    open_text = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         # A line ends at \n and nowhere else, or the output would have more lines than the input.
-        opened = Path(config.input).open(encoding="utf-8", errors="replace", newline="\n")  # noqa: SIM115
+        opened = stack.enter_context(open_text(path, "rt", encoding="utf-8", errors="replace", newline="\n"))
     except OSError as error:
         raise UserError(f"input={config.input} cannot be read ({error.strerror})") from error
-    return _lines(stack.enter_context(opened))
+    return _undamaged(_lines(opened), path)
+
+
+def _undamaged(lines: Iterator[str], path: Path) -> Iterator[str]:
+    try:
+        yield from lines
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"input={path}: damaged gzip ({error}); obtain the file anew") from error
 
 
 def _open_output(config: Config, stack: ExitStack) -> TextIO:
@@ -96,7 +107,7 @@ def _open_output(config: Config, stack: ExitStack) -> TextIO:
         ):  # a captured one, in a test or a notebook, has no encoding to set
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         return sys.stdout
-    output = Path(config.output)
+    output = Path(config.output).expanduser()
     try:
         if output.exists() and _is_input(output, config):
             raise UserError(f"output={output} is the input itself, which would be lost: choose another file")
@@ -110,7 +121,7 @@ def _is_input(output: Path, config: Config) -> bool:
     if config.text is not None:
         return False
     if config.input is not None:
-        return output.samefile(config.input)
+        return output.samefile(Path(config.input).expanduser())
     try:
         return os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
     except (OSError, ValueError):  # a standard input of no file, as in a notebook
@@ -118,9 +129,15 @@ def _is_input(output: Path, config: Config) -> bool:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    number = 0
+    number, noted = 0, False
     while line := file.readline(LONGEST_LINE):
         number += 1
+        if "\ufffd" in line and not noted:
+            noted = True
+            print(
+                f"note: line {number} holds what is no UTF-8, read as \ufffd; of further lines it is not said",
+                file=sys.stderr,
+            )
         more = line
         while more and not more.endswith("\n"):
             more = file.readline(LONGEST_LINE)

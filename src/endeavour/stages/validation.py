@@ -11,13 +11,14 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.errors import UserError
+from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator, attention_picture
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast, choose_precision
 from endeavour.training.loop import Validation
 from endeavour.training.loss import projected_loss
+from endeavour.training.step import SMALLER_BATCHES
 
 # Translations that are shown and tracked at every validation.
 SAMPLES = 8
@@ -73,8 +74,8 @@ class Validator:
         precision = choose_precision(self._training.precision, device)
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self._batches:
-            batch = batch.to(device)
-            with autocast(device, precision):
+            with named_memory_error("validation's loss", SMALLER_BATCHES), autocast(device, precision):
+                batch = batch.to(device)
                 states = model.decode(batch.target_in, model.encode(batch.source))
                 losses = projected_loss(
                     states,

@@ -82,18 +82,19 @@ class MetricWindow:
             self._cells += cells
 
     def close(self, processes: Processes, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
-        """The means, loss and perplexity per target token, of the updates that were not skipped.
+        """The means, loss and perplexity per target token, of the updates that were not skipped; NaN if all were.
 
         The window is used up. `padding` is that of this process's batches.
         """
         columns = self._all_rows(processes).double().sum(dim=0)
         loss, likelihood, norm, tokens, made = columns.tolist()
+        loss, likelihood = (total / tokens if tokens else math.nan for total in (loss, likelihood))
         return {
             "epoch": epoch,
-            "loss": loss / max(tokens, 1),
-            "perplexity": math.exp(min(likelihood / max(tokens, 1), 700.0)),
+            "loss": loss,
+            "perplexity": math.exp(min(likelihood, 700.0)),
             "learning_rate": rate,
-            "gradient_norm": norm / max(made, 1),
+            "gradient_norm": norm / made if made else math.nan,
             "skipped": self._updates - int(made),
             "tokens_per_second": self._tokens / max(time.monotonic() - self._started, 1e-9),
             "padding": self._padding / max(self._cells, 1),

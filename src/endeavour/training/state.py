@@ -121,7 +121,7 @@ class Checkpoints:
 
     def _unwritable(self, target: Path, model: Transformer, error: Exception) -> str:
         room = size_of(model) / 1e6
-        free = shutil.disk_usage(self.folder).free / 1e6
+        free = shutil.disk_usage(self.folder.parent).free / 1e6  # not even the folder may be there
         earlier = [str(path) for path in checkpoints_in(self.folder) if path != target]
         return (
             f"{target} cannot be written ({error}): a checkpoint takes {room:,.1f} MB and {free:,.1f} MB are free\n"

@@ -12,12 +12,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from endeavour.data.batching import Batch
-from endeavour.errors import UserError
+from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast
 from endeavour.training.loss import projected_loss
 
 COMPILE = ("auto", "always", "never")
+SMALLER_BATCHES = (
+    "lower training.tokens_per_batch (and raise training.accumulate by as much) or choose a smaller model, "
+    "for a run under another name=…"
+)
 
 
 class LossModel(nn.Module):
@@ -103,7 +107,7 @@ def accumulate_gradients(
 @contextmanager
 def named_errors(what: str) -> Generator[None]:
     """Turns want of memory, and of what `torch.compile` needs, into a `UserError`."""
-    with named_memory_error(what):
+    with named_memory_error(what, SMALLER_BATCHES):
         try:
             yield
         except RuntimeError as error:
@@ -115,18 +119,3 @@ def named_errors(what: str) -> Generator[None]:
                 f"torch.compile failed: {' '.join(lines[:1])}\n"
                 "install a C++ compiler if none is found, or set training.compile=never"
             ) from error
-
-
-@contextmanager
-def named_memory_error(what: str) -> Generator[None]:
-    """Turns want of memory into a `UserError` that names what was computed."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        # On a CPU torch has no class of its own for it.
-        if isinstance(error, torch.OutOfMemoryError | MemoryError) or "not enough memory" in str(error):
-            raise UserError(
-                f"out of memory on {what}: lower training.tokens_per_batch (and raise "
-                "training.accumulate by as much) or choose a smaller model, for a run under another name=…"
-            ) from error
-        raise

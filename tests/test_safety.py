@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import endeavour
+from endeavour.__main__ import refuse_secrets
 from endeavour.config import config_folder, load_config
 from endeavour.errors import UserError
 from endeavour.redaction import HIDDEN, names_secret, redact, secret_in
@@ -125,6 +126,12 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(
     assert argument.split("=", 1)[1] not in said
     assert not any(value in said for value in secrets.values())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_split_may_be_called_as_secrets_are() -> None:
+    refuse_secrets(["+corpus.splits.token=[a.tsv]", "+evaluation.files.key=[b.tsv]"])
+    with pytest.raises(UserError, match="looks like a key"):
+        refuse_secrets(["+evaluation.files.key=[hf_" + "x" * 30 + "]"])
 
 
 def test_a_config_that_holds_a_secret_is_refused(secrets: dict[str, str]) -> None:

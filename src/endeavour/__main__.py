@@ -44,15 +44,23 @@ FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
-# Keys that one stage reads, and all others would leave unread.
+# Keys that these stages read, and all others would leave unread.
 ONLY_FOR = {
-    "text": "translate",
-    "input": "translate",
-    "output": "translate",
-    "runs": "compare",
-    "systems": "compare",
-    "split": "compare",
-    "format": "export",
+    "text": ("translate",),
+    "input": ("translate",),
+    "output": ("translate",),
+    "runs": ("compare",),
+    "systems": ("compare",),
+    "split": ("compare",),
+    "format": ("export",),
+    "ensemble": ("eval", "translate"),
+}
+# What to do instead, by key and stage.
+INSTEAD = {
+    ("split", "evaluate"): "evaluation.splits=[…] is what it evaluates",
+    ("ensemble", "train"): "each run trains its own model, with a seed=… of its own",
+    ("ensemble", "compare"): "its evaluation has a folder of its own, to be named in runs=…",
+    ("ensemble", "export"): "an export holds one model",
 }
 
 # Their values are text, file names or names of runs, never Hydra's grammar.
@@ -133,11 +141,12 @@ def quote_literal(override: str) -> str:
 def refuse_secrets(overrides: list[str]) -> None:
     """Raises `UserError` for an override that holds a key or a token: it would be saved, and all could read it."""
     from endeavour.errors import UserError
-    from endeavour.redaction import names_secret, secret_in
+    from endeavour.redaction import NAMED_BY_USERS, names_secret, secret_in
 
     for override in overrides:
         key, equals, _ = override.partition("=")
-        found = secret_in(override) or ("a secret" if equals and names_secret(key) else None)
+        named = equals and not key.lstrip("+").startswith(NAMED_BY_USERS) and names_secret(key)
+        found = secret_in(override) or ("a secret" if named else None)
         if found:
             which = f"the argument {key.lstrip('+~')}=…" if equals else "an argument"
             raise UserError(
@@ -152,14 +161,11 @@ def refuse_unread(stage: str, overrides: list[str]) -> None:
 
     for override in overrides:
         key = override.lstrip("+").partition("=")[0]
-        reader = ONLY_FOR.get(key, stage)
-        if stage != reader:
-            hint = (
-                ": evaluation.splits=[…] is what it evaluates"
-                if (key, stage) == ("split", "evaluate")
-                else ""
-            )
-            raise UserError(f"{key}=… is for `endeavour {reader}`, not for {stage}{hint}")
+        readers = ONLY_FOR.get(key, (stage,))
+        if stage not in [STAGES[reader] for reader in readers]:
+            commands = " and ".join(f"`endeavour {reader}`" for reader in readers)
+            instead = f": {INSTEAD[key, stage]}" if (key, stage) in INSTEAD else ""
+            raise UserError(f"{key}=… is for {commands}, not for {stage}{instead}")
 
 
 def unexpected(error: Exception) -> str:

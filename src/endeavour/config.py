@@ -30,13 +30,10 @@ from endeavour.evaluation.compare import CompareConfig
 from endeavour.evaluation.evaluate import EvaluationConfig
 from endeavour.export.formats import FORMATS, QUANTIZATIONS
 from endeavour.model.transformer import ModelConfig
-from endeavour.redaction import secret_in
+from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.run_names import run_name, teachers_in
 from endeavour.training.config import TrainingConfig
 from endeavour.training.tracking import TrackingConfig
-
-# Keys with names of the user's own below them.
-OPEN_ENDED = ("corpus.splits.", "evaluation.files.")
 
 ONLY_BEAM_SEARCH = "a model in training decodes by beam search alone"
 
@@ -231,7 +228,7 @@ def one_line(error: Exception) -> str:
     )
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
     kept = [line for line in kept if not any(line in other and line != other for other in kept)]
-    if key and key.startswith(OPEN_ENDED) and "not in struct" in str(error) + str(cause):
+    if key and key.startswith(NAMED_BY_USERS) and "not in struct" in str(error) + str(cause):
         kept = [f"a new name needs a + before it: +{key}=[…]"]
     text = "; ".join(dict.fromkeys(kept))
     return text if not key or key in text else f"{key}: {text}"

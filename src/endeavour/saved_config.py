@@ -12,7 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from endeavour.config import Config, flat, to_config, to_dict
-from endeavour.data.disk import flush_entry
+from endeavour.data.disk import write_atomically
 from endeavour.decoding.config import UNSAMPLED
 from endeavour.errors import UserError
 
@@ -70,10 +70,7 @@ UNREAD = {
 
 def save_config(config: Config, path: Path) -> None:
     """Writes the resolved config as YAML, in one step: half of it would look like another run's."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(OmegaConf.to_yaml(OmegaConf.structured(config)), encoding="utf-8")
-    flush_entry(partial)
-    partial.replace(path)
+    write_atomically(path, OmegaConf.to_yaml(OmegaConf.structured(config)))
 
 
 def read_config(path: Path, *, newer: Config) -> Config:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from endeavour.data.disk import write_atomically
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, report
 from endeavour.evaluation.page import FEW_SENTENCES
@@ -215,7 +216,7 @@ def test_differing_line_counts_write_nothing(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_the_old_file_whole(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
-    report.write_atomically(path, "old\n")
+    write_atomically(path, "old\n")
     with pytest.raises(UnicodeEncodeError):
-        report.write_atomically(path, "new \ud800")
+        write_atomically(path, "new \ud800")
     assert path.read_text() == "old\n"

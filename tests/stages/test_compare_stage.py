@@ -192,6 +192,15 @@ def test_translations_made_elsewhere_stand_beside_several_runs(
     assert f"x.de: SHA-256 {sha256(Path('x.de').read_bytes()).hexdigest()}" in record["notes"]
 
 
+def test_damaged_scores_are_named_with_what_makes_them_anew(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for content in ("{", "{}", "[]"):
+        (outputs / "b" / "evaluation" / "test-beam" / "scores.json").write_text(content, "utf-8")
+        assert run(outputs, "runs=a b") == 2
+        assert "scores.json is damaged: run `endeavour eval name=b" in capsys.readouterr().err
+
+
 def test_no_two_comparisons_share_a_folder(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for one in ("x/y", "x_y"):
         evaluated(outputs, one, REFERENCES)

@@ -243,6 +243,7 @@ def other_vocabulary(run: Path) -> None:
     (run / "model" / "digests.json").write_text(json.dumps(digests))
 
 
+NOT_FOR = "ensemble=… is for `endeavour eval` and `endeavour translate`, not for"
 # What is done to a copy of b that is called other, the command, and the message.
 WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "a run that is not there": (
@@ -304,12 +305,12 @@ WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "training": (
         lambda run: None,
         ["train", "ensemble=other"],
-        "ensemble=other is for eval and translate: each run trains its own model, with a seed=… of its own",
+        f"{NOT_FOR} train: each run trains its own model, with a seed=… of its own",
     ),
     "comparing": (
         lambda run: None,
         ["compare", "runs=a b", "ensemble=b"],
-        "ensemble=b is for eval and translate: its evaluation has a folder of its own, to be named in runs=…",
+        f"{NOT_FOR} compare: its evaluation has a folder of its own, to be named in runs=…",
     ),
     "comparing what is not there": (
         lambda run: shutil.rmtree(run / "evaluation", ignore_errors=True),
@@ -319,7 +320,17 @@ WRONG: dict[str, tuple[Callable[[Path], object], list[str], str]] = {
     "export": (
         lambda run: None,
         ["export", "ensemble=other"],
-        "ensemble=other is for eval and translate: an export holds one model",
+        f"{NOT_FOR} export: an export holds one model",
+    ),
+    "preparing": (
+        lambda run: None,
+        ["prepare", "ensemble=other"],
+        f"{NOT_FOR} prepare",
+    ),
+    "measuring": (
+        lambda run: None,
+        ["bench", "ensemble=other"],
+        f"{NOT_FOR} bench",
     ),
 }
 

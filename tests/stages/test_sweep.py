@@ -12,11 +12,12 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.distributions import IntDistribution
 
 from endeavour.config import Config, load_config
 from endeavour.errors import RunError, UserError
 from endeavour.saved_config import save_config
-from endeavour.stages.search import search
+from endeavour.stages.search import _options, search
 from endeavour.stages.sweep import make_plan, sweep
 from endeavour.stages.train import train
 from endeavour.stages.trial import NOTE, hopeless, result_rows
@@ -332,6 +333,11 @@ def test_a_search_that_was_interrupted_makes_the_trials_of_an_unbroken_one(
     assert len(training.calls) == 16  # nothing was left to do
     searching(n_trials=15)
     assert len(training.calls) == 17
+
+
+def test_a_wide_range_of_whole_numbers_is_not_listed_to_be_counted() -> None:
+    assert _options(IntDistribution(1, 10**6)) == range(1, 10**6 + 1)
+    assert list(_options(IntDistribution(2, 8, step=3))) == [2, 5, 8]
 
 
 def test_a_failed_trial_of_a_search_is_left_for_the_next_start(

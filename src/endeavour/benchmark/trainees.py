@@ -22,9 +22,9 @@ from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
 from endeavour.training.config import TrainingConfig
 from endeavour.training.device import autocast, choose_precision
-from endeavour.training.loop import make_optimizer
+from endeavour.training.loop import make_optimizer, make_update
 from endeavour.training.skipping import Skipping
-from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
+from endeavour.training.step import LossModel, choose_compile
 
 Rows = NDArray[np.int64]
 
@@ -83,17 +83,16 @@ class Ours:
 
     def update(self, batch: Batch) -> tuple[Tensor, int]:
         tokens = batch.target_tokens
-        loss, _ = accumulate_gradients(
+        loss, *_ = make_update(
             self._loss_model,
+            self._optimizer,
+            self._skipping,
             [batch],
             target_tokens=tokens,
+            clip_norm=self._task.training.clip_norm,
             device=self._task.device,
             precision=self._precision,
         )
-        clip_norm = self._task.training.clip_norm or math.inf
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), clip_norm)
-        self._skipping.step(self._optimizer, norm)
-        self._optimizer.zero_grad(set_to_none=False)
         return loss, tokens
 
 

@@ -26,3 +26,11 @@ def flush_entry(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes UTF-8 with `\\n` line ends under another name, flushes, then renames: a reader never sees half a file."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    flush_entry(partial)
+    partial.replace(path)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from endeavour.data.disk import flush_entry
+from endeavour.data.disk import flush_entry, write_atomically
 
 
 class Journal:
@@ -35,8 +35,5 @@ class Journal:
         """Notes that `part` is done, after its files have reached the disk."""
         for file in self.folder.glob(f"{part}.*"):
             flush_entry(file)
-        partial = self.folder / f".{part}"
-        partial.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
-        flush_entry(partial)
-        partial.replace(self.path(part, "json"))
+        write_atomically(self.path(part, "json"), json.dumps(content, ensure_ascii=False))
         flush_entry(self.folder)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from endeavour.data.disk import flush_entry
+from endeavour.data.disk import write_atomically
 from endeavour.evaluation.metrics import (
     Score,
     bleu_by_source_length,
@@ -106,14 +106,6 @@ def pick_examples(
     others = [example for example in others if example not in worst]
     chosen = random.Random(seed).sample(others, min(count, len(others)))
     return {"best": best, "worst": worst, "random": sorted(chosen, key=lambda example: example.line)}
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write UTF-8 with `\\n` line ends under another name, flush, then rename: a reader never sees half a file."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    flush_entry(partial)
-    partial.replace(path)
 
 
 def flatten(settings: Mapping[str, object], prefix: str = "") -> dict[str, object]:

@@ -30,9 +30,9 @@ from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.trainees import TrainingTask, sized
 from endeavour.benchmark.training import check_budget, draw_rows, measure_training
 from endeavour.config import Config, to_dict
+from endeavour.data.disk import write_atomically
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
-from endeavour.evaluation.report import write_atomically
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.stages.circumstances import describe_start
 from endeavour.stages.prepare import prepare, progress_bar

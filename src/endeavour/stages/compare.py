@@ -16,15 +16,14 @@ from urllib.parse import quote
 from rich.console import Console
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest
+from endeavour.data.disk import file_digest, write_atomically
 from endeavour.data.files import read_lines as read_text_lines
 from endeavour.errors import UserError
 from endeavour.evaluation.compare import Comparison, System, compare_systems
 from endeavour.evaluation.compare_page import as_html, as_markdown
 from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
-from endeavour.evaluation.report import flatten, write_atomically
+from endeavour.evaluation.report import flatten
 from endeavour.evaluation.words import TrainingText
-from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluated import (
     Evaluated,
     eval_command,
@@ -47,7 +46,6 @@ def compare(config: Config) -> Comparison:
         UserError: a run or its evaluation, or a file of `config.systems`, is not there, or two were not made on the
             same test set.
     """
-    refuse_ensemble(config, "its evaluation has a folder of its own, to be named in runs=…")
     evaluated = find_evaluations(config)
     console = Console(stderr=True)
     baseline, *others = evaluated
@@ -106,8 +104,12 @@ def _system(one: Evaluated, sentences: int, config: Config) -> System:
             f"{one.folder / 'hypotheses.txt'} has {len(hypotheses)} lines for {sentences} references: "
             f"run `{eval_command(one.run, config)}`"
         )
-    record: dict[str, Any] = json.loads((one.folder / "scores.json").read_text("utf-8"))
-    settings = flatten({key: record[key] for key in ("decoding", "model")})
+    path = one.folder / "scores.json"
+    try:
+        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        settings = flatten({key: record[key] for key in ("decoding", "model")})
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged: run `{eval_command(one.run, config)}`") from error
     return System(one.name, hypotheses, settings)
 
 

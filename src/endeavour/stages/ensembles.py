@@ -17,12 +17,6 @@ from endeavour.training.checkpoint import load_model
 Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
-def refuse_ensemble(config: Config, why: str) -> None:
-    """Raises `UserError` in a stage that knows one model only."""
-    if config.ensemble is not None:
-        raise UserError(f"ensemble={config.ensemble} is for eval and translate: {why}")
-
-
 def further_runs(config: Config) -> list[Path]:
     """The folders of the other runs, in their order; empty where the run decodes alone.
 

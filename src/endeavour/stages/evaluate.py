@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from endeavour.config import Config
+from endeavour.data.disk import file_digest
 from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -22,7 +23,7 @@ from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import as_decoded, find_run, named_write_error, require_same_data, splits_of
-from endeavour.training.checkpoint import file_digest, load_model
+from endeavour.training.checkpoint import load_model
 from endeavour.training.device import choose_device
 
 Values = dict[str, dict[str, float]]
@@ -68,13 +69,18 @@ def evaluate_splits(
             would be lost.
     """
     sets, published = check_splits(config, data, reserved)
+    console = Console(stderr=True)
+    if not sets:
+        none = "evaluation.splits=[] asks for none"
+        asked = none if config.evaluation.splits == [] else "the corpus has no test split"
+        console.print(f"{asked}, so there are no test scores", markup=False)
+        return {}
     folders = {split: folder / "evaluation" / evaluation_name(config, split, others) for split in sets}
     for split, there in folders.items():
         _check_same_decoding(there, config)
         _check_same_text(there, split, sets[split])
         with named_write_error(there):
             there.mkdir(parents=True, exist_ok=True)
-    console = Console(stderr=True)
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
     joined = join_models(config, model, tokenizers, others, device)
@@ -100,14 +106,6 @@ def evaluate_splits(
                     folder=folders[split],
                     progress=progress,
                 )
-    if not results:
-        asked = (
-            "evaluation.splits=[] asks for none"
-            if config.evaluation.splits == []
-            else "the corpus has no test split"
-        )
-        console.print(f"{asked}, so there are no test scores", markup=False)
-        return {}
     _show(results, folders, f"{config.name}, {title}")
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 

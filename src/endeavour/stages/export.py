@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 
 from endeavour.config import Config
+from endeavour.data.disk import file_digest
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizer
@@ -27,7 +28,6 @@ from endeavour.export.readme import CTRANSLATE2, HUGGINGFACE, MAX_LENGTH
 from endeavour.model.transformer import Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
-from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.prepare import prepare
 from endeavour.stages.run_folder import (
     as_decoded,
@@ -36,7 +36,7 @@ from endeavour.stages.run_folder import (
     require_same_data,
     write_json,
 )
-from endeavour.training.checkpoint import atomic_folder, file_digest, load_model
+from endeavour.training.checkpoint import atomic_folder, load_model
 
 PARITY_SENTENCES = 500  # of the validation split
 
@@ -50,7 +50,6 @@ def export(config: Config) -> Path:
         UserError: the format cannot hold this model, or a float export is not the same model; then nothing is
             written.
     """
-    refuse_ensemble(config, "an export holds one model")
     run, trained = find_run(config)
     trained.data_folder = config.data_folder
     config = as_decoded(config, trained)
@@ -176,7 +175,10 @@ def _sentences(
         if all(0 < len(ids) < positions for ids in pair)
     ][:PARITY_SENTENCES]
     if not rows:
-        raise UserError("no validation sentence fits model.max_length, so the export cannot be checked")
+        raise UserError(
+            f"no validation sentence has between 1 and {positions - 2} tokens on either side, so the export cannot "
+            "be checked"
+        )
     return (
         [[*sources[row], EOS] for row in rows],
         [targets[row] for row in rows],

@@ -149,7 +149,9 @@ def _untried(space: Space, known: list[FrozenTrial]) -> list[dict[str, Any]] | N
 def _options(kind: BaseDistribution) -> Sequence[Any]:
     if isinstance(kind, CategoricalDistribution):
         return kind.choices
-    assert isinstance(kind, IntDistribution | FloatDistribution)
+    if isinstance(kind, IntDistribution):
+        return range(kind.low, kind.high + 1, kind.step)
+    assert isinstance(kind, FloatDistribution)
     assert kind.step is not None
     count = round((kind.high - kind.low) / kind.step) + 1
     return [kind.low + number * kind.step for number in range(count)]

@@ -3,7 +3,7 @@
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.stages.ensembles import refuse_ensemble
 from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.final_weights import load_final_weights
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
@@ -32,7 +31,7 @@ from endeavour.training.curves import draw_attention, draw_curves, validation_ta
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import show_validation
+from endeavour.training.loop import Validation, show_validation
 from endeavour.training.loop import train as train_model
 from endeavour.training.processes import Processes, check_local_rank, launched, processes
 from endeavour.training.state import TrainState
@@ -52,7 +51,6 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
         raise UserError(
             f"decoding.engine={config.decoding.engine} needs an export, and so a trained run: train without it first"
         )
-    refuse_ensemble(config, "each run trains its own model, with a seed=… of its own")
     config = with_its_vocabulary(config)
     require_same_model(config)
     device = choose_device(config.device)
@@ -165,9 +163,8 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         with atomic_folder(folder / "model") as partial:
             write_model(partial, model, tokenizers)
         console.print(validation_table(log.read()))
-        final = validator(model.eval())
-        scores = evaluate_splits(config, folder, data, reserved=list(data.splits))
-        for split, row in scores.items():
+        summary = _summary(config, data, state, made_of, validator(model.eval()))
+        for split, row in summary["test"].items():
             tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
     finally:
         with suppress(OSError):  # a picture less is no reason to hide why the run ended
@@ -175,7 +172,18 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
                 draw_curves(log.read(), folder / "curves.png", title=config.name)
                 draw_attention(log.read(), folder / "attention.png", title=config.name)
         tracker.finish()
-    summary = {
+    write_json(folder / "summary.json", summary)
+    for name in ("curves", "attention"):
+        if (folder / f"{name}.png").is_file():
+            console.print(f"{name}: {folder / name}.png", markup=False, highlight=False, soft_wrap=True)
+    return summary
+
+
+def _summary(
+    config: Config, data: PreparedData, state: TrainState, made_of: Sequence[Path], final: Validation
+) -> dict[str, Any]:
+    """Evaluates the trained run; what summary.json is to hold."""
+    return {
         "name": config.name,
         "status": "finished",
         "updates": state.update,
@@ -184,13 +192,8 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         "pretrained_digest": state.pretrained_digest or None,
         "checkpoints": [path.name for path in made_of],
         "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
-        "test": scores,
+        "test": evaluate_splits(config, config.run_folder, data, reserved=list(data.splits)),
     }
-    write_json(folder / "summary.json", summary)
-    for name in ("curves", "attention"):
-        if (folder / f"{name}.png").is_file():
-            console.print(f"{name}: {folder / name}.png", markup=False, highlight=False, soft_wrap=True)
-    return summary
 
 
 def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:

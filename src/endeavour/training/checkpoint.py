@@ -6,7 +6,6 @@ digests.json, written last, with the SHA-256 of every other file. Knows tensors 
 """
 
 import json
-import random
 import shutil
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -164,13 +162,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
 
 
 def random_state(device: torch.device) -> dict[str, Any]:
-    """The states of Python's, NumPy's and torch's generators, of CPU and `device`, as JSON can hold them."""
-    name, keys, *rest = np.random.get_state(legacy=True)
-    state: dict[str, Any] = {
-        "python": random.getstate(),
-        "numpy": [name, np.asarray(keys).tolist(), *rest],
-        "cpu": torch.get_rng_state().numpy().tobytes().hex(),
-    }
+    """The states of torch's generators, of CPU and `device`, as JSON can hold them; no other is drawn from."""
+    state = {"cpu": torch.get_rng_state().numpy().tobytes().hex()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device).numpy().tobytes().hex()
     if device.type == "mps":
@@ -180,9 +173,6 @@ def random_state(device: torch.device) -> dict[str, Any]:
 
 def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
     """Puts `random_state` back; what it holds of another kind of device is left alone."""
-    version, numbers, gauss = state["python"]
-    random.setstate((version, tuple(numbers), gauss))
-    np.random.set_state(tuple(state["numpy"]))
     torch.set_rng_state(_bytes_tensor(state["cpu"]))
     if device.type == "cuda" and "cuda" in state:
         torch.cuda.set_rng_state(_bytes_tensor(state["cuda"]), device)

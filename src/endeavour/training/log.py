@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endeavour.data.disk import flush_entry
+from endeavour.data.disk import write_atomically
 from endeavour.errors import RunError
 from endeavour.training.processes import Processes
 from endeavour.training.updates import Update
@@ -29,10 +29,7 @@ class MetricLog:
         if not self._path.is_file():
             return
         kept = [line for line in self.read() if line["update"] <= update]
-        partial = self._path.with_name(f".{self._path.name}.partial")
-        partial.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
-        flush_entry(partial)
-        partial.replace(self._path)
+        write_atomically(self._path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def write(self, kind: str, update: int, metrics: Mapping[str, object]) -> None:
         try:

@@ -6,13 +6,15 @@ a function that it is handed.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 import torch
+from torch import Tensor, nn
 
+from endeavour.data.batching import Batch
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -125,34 +127,25 @@ def train(
     upcoming = nullcontext(stream()) if device.type == "cpu" else ahead(stream)
     with StopSignal() as stop, upcoming as ready:
         for made in ready:
-            rate = learning_rate(
-                state.update + 1,
-                schedule=config.schedule,
-                peak=config.learning_rate,
-                warmup_updates=config.warmup_updates,
-                max_updates=config.max_updates,
-                final=config.final_learning_rate,
-            )
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            sums = accumulate_gradients(
+            rate = _set_learning_rate(optimizer, state.update + 1, config)
+            loss, likelihood, norm, finite = make_update(
                 loss_model,
+                optimizer,
+                skipping,
                 made.batches,
                 target_tokens=made.target_tokens,
+                clip_norm=config.clip_norm,
                 device=device,
                 precision=precision,
                 processes=processes.count,
             )
-            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm or math.inf)
-            finite = skipping.step(optimizer, norm)
-            optimizer.zero_grad(set_to_none=False)
 
             state.update += 1
             state.epoch, state.position = made.epoch, made.position
             state.target_tokens += made.target_tokens
             # All processes have to see the same: a signal that comes later waits for the next time.
             state.seconds, signalled = processes.largest(time.monotonic() - started, stop.number)
-            window.add(*sums, norm, finite, made)
+            window.add(loss, likelihood, norm, finite, made)
             display.updated(state.update)
             finished = _finished(state, config)
             due = finished or state.update % config.validate_every == 0
@@ -164,9 +157,7 @@ def train(
             if due or logs:
                 metrics = window.close(processes, epoch=state.epoch, rate=rate, seconds=state.seconds)
                 window = MetricWindow()
-                log.write("train", state.update, metrics)
-                tracker.log({f"train/{key}": value for key, value in metrics.items()}, state.update)
-                display.logged(state.update, metrics)
+                _log(metrics, state.update, log, tracker, display)
             if due:
                 result = processes.from_main(_validated(model, validate) if processes.main else None)
                 assert result is not None
@@ -186,6 +177,62 @@ def train(
             if due and give_up is not None and processes.from_main(give_up() if processes.main else None):
                 raise GivenUp(f"after update {state.update}")
     return state
+
+
+def make_update(
+    loss_model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    skipping: Skipping,
+    batches: Sequence[Batch],
+    *,
+    target_tokens: int,
+    clip_norm: float | None,
+    device: torch.device,
+    precision: torch.dtype,
+    processes: int = 1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """One update of the weights: gradients, clipping, and the optimizer's step, unless they are not finite.
+
+    Args:
+        target_tokens: of the batches of all `processes` together.
+
+    Returns:
+        Loss and likelihood, sums over the tokens of this process; the gradients' norm, and whether it is finite.
+    """
+    loss, likelihood = accumulate_gradients(
+        loss_model,
+        batches,
+        target_tokens=target_tokens,
+        device=device,
+        precision=precision,
+        processes=processes,
+    )
+    norm = nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf)
+    finite = skipping.step(optimizer, norm)
+    optimizer.zero_grad(set_to_none=False)
+    return loss, likelihood, norm, finite
+
+
+def _set_learning_rate(optimizer: torch.optim.Optimizer, update: int, config: TrainingConfig) -> float:
+    rate = learning_rate(
+        update,
+        schedule=config.schedule,
+        peak=config.learning_rate,
+        warmup_updates=config.warmup_updates,
+        max_updates=config.max_updates,
+        final=config.final_learning_rate,
+    )
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    return rate
+
+
+def _log(
+    metrics: Mapping[str, float], update: int, log: MetricLog, tracker: Tracker, display: TrainingDisplay
+) -> None:
+    log.write("train", update, metrics)
+    tracker.log({f"train/{key}": value for key, value in metrics.items()}, update)
+    display.logged(update, metrics)
 
 
 def _diverged(skipped: int, update: int, checkpoints: Checkpoints) -> str:

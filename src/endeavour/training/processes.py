@@ -1,18 +1,18 @@
 """The processes that train one model together, as `torchrun` starts them; without it, one process alone.
 
 Knows torch.distributed; not models, data or files. What one process does, all must do in the same order: every
-method but `share` waits for the others.
+method waits for the others.
 """
 
 import os
 import time
 import uuid
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
@@ -23,7 +23,6 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.errors import RunError, UserError
 
 T = TypeVar("T")
-Rows = TypeVar("Rows", bound=Sequence[Any])
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,6 @@ class Processes:
     @property
     def alone(self) -> bool:
         return self.count == 1
-
-    def share(self, rows: Rows) -> Rows:
-        """Every `count`-th of `rows`, so that the shares of all processes together are all rows."""
-        return cast(Rows, rows[self.rank :: self.count])
 
     def joined(self, module: nn.Module) -> nn.Module:
         """`module`, which after a backward pass has the mean of all processes' gradients."""

@@ -61,15 +61,14 @@ class TrainState:
     skipped_in_a_row: int = 0
     window: dict[str, Any] = field(default_factory=lambda: {})
 
-    def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> bool:
-        """Enters a validation of the present update; says whether it is the best so far."""
+    def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> None:
+        """Enters a validation of the present update."""
         ordered = sorted(
             [*self.best, (metric, self.update)], key=lambda entry: entry[0], reverse=higher_is_better
         )
         improved = ordered[0][1] == self.update
-        self.best = ordered[: max(keep, 1)]
+        self.best = ordered[:keep]
         self.validations_without_gain = 0 if improved else self.validations_without_gain + 1
-        return improved
 
 
 class Checkpoints:

@@ -229,7 +229,7 @@ def test_a_line_of_100_000_characters_is_translated_in_parts(
 def test_what_is_no_utf8_is_noted_once(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     translated(run, "Ja.\nSätze\nSätze\n".encode("latin-1"), tmp_path, file=True)
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note")]
-    assert [note[:38] for note in notes] == ["note: line 2 holds what is no UTF-8, r"]
+    assert notes == ["note: line 2 is no valid UTF-8 (read as \ufffd); others are not noted"]
     translated(run, "Ja.\nSätze\n".encode(), tmp_path, file=True)
     assert "note" not in capsys.readouterr().err
 

@@ -1,5 +1,6 @@
 """Folders that are whole or not there, models that come back equal, averages."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import torch
 from commands import write_splits
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.errors import UserError
+from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.prepare import prepare
 from endeavour.training.checkpoint import (
@@ -21,6 +22,8 @@ from endeavour.training.checkpoint import (
     verify,
     write_model,
 )
+from endeavour.training.loop import make_optimizer
+from endeavour.training.state import Checkpoints, TrainState
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +95,19 @@ def test_an_average_is_the_mean_of_each_parameter(tmp_path: Path, tokenizer: Tok
     assert torch.equal(
         average_weights(folders[:1])["source_embedding.weight"], models[0].source_embedding.weight
     )
+
+
+def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("endeavour.training.state.atomic_folder", full)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", (tokenizer, tokenizer), keep_last=1, keep_best=1)
+    model = make_model(1)
+    with pytest.raises(RunError, match=r"No space left.*MB are free\nthe run stands at its beginning"):
+        checkpoints.save(model, make_optimizer(model, load_config([]).training), TrainState(), [])
 
 
 def test_random_state_comes_back() -> None:

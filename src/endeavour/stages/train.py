@@ -239,9 +239,8 @@ def _announce(
     if settings.max_updates is not None:
         counts = data.splits[TRAIN]
         batches = math.ceil(max(counts["source_tokens"], counts["target_tokens"]) / settings.tokens_per_batch)
-        epochs = settings.max_updates / math.ceil(
-            batches / settings.accumulate
-        )  # no update has batches of two
+        # An update has no batches of two epochs.
+        epochs = settings.max_updates / math.ceil(batches / settings.accumulate)
         display.note(
             f"ends after {settings.max_updates:,} updates at the latest: "
             f"some {epochs:,.1f} epochs of {counts['pairs']:,} pairs"

@@ -135,7 +135,7 @@ def _lines(file: TextIO) -> Iterator[str]:
         if "\ufffd" in line and not noted:
             noted = True
             print(
-                f"note: line {number} holds what is no UTF-8, read as \ufffd; of further lines it is not said",
+                f"note: line {number} is no valid UTF-8 (read as \ufffd); others are not noted",
                 file=sys.stderr,
             )
         more = line

@@ -280,7 +280,7 @@ def test_text_that_is_strange_and_not_wrong(case: str, tmp_path: Path) -> None:
     assert endeavour("prepare", *arguments, "cleaning.drop_overlap=false") == 0
     (folder,) = (tmp_path / "data" / "prepared").glob("files-*")
     data = PreparedData.open(folder)
-    tokenizer = data.load_source_tokenizer()
+    tokenizer, _ = data.load_tokenizers()
     from endeavour.data.dataset import ParallelDataset
 
     rows = ParallelDataset.open(folder, "train").source

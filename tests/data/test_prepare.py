@@ -95,7 +95,7 @@ def rows(data: PreparedData, split: str, side: str) -> list[list[int]]:
 
 def test_rows_are_the_encoded_normal_form_and_end_in_eos(settings):
     data = prepare(**settings)
-    source, target = data.load_source_tokenizer(), data.load_target_tokenizer()
+    source, target = data.load_tokenizers()
     for split, pairs in {"train": TRAIN, "validation": VALIDATION, "test": TEST}.items():
         for side, tokenizer, number in (("source", source, 0), ("target", target, 1)):
             found = rows(data, split, side)
@@ -133,7 +133,7 @@ def test_the_direction_swaps_the_sides(settings):
     assert (back.manifest["source_language"], back.manifest["target_language"]) == ("de", "en")
     assert back.lines("test", "source") == forth.lines("test", "target")
     assert back.splits["test"]["pairs"] == forth.splits["test"]["pairs"]
-    text = back.load_source_tokenizer().decode([rows(back, "train", "source")[0]])
+    text = back.load_tokenizers()[0].decode([rows(back, "train", "source")[0]])
     assert text == [TRAIN[0][1]]
     with pytest.raises(UserError, match="en-de or de-en"):
         prepare(**(settings | {"direction": "de-fr"}))
@@ -141,7 +141,7 @@ def test_the_direction_swaps_the_sides(settings):
 
 def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path):
     first = prepare(**settings)
-    given = first.load_source_tokenizer(), first.load_target_tokenizer()
+    given = first.load_tokenizers()
     other = [(f"Another {source}", f"Anderes {target}") for source, target in TRAIN]
     settings["corpus"] = write(tmp_path / "raw", train=other, validation=VALIDATION, test=TEST)
     second = prepare(
@@ -184,10 +184,11 @@ def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path):
 
 
 def test_joint_and_separate_vocabularies(settings):
-    joint = prepare(**settings)
-    assert joint.load_source_tokenizer().digest == joint.load_target_tokenizer().digest
+    source, target = prepare(**settings).load_tokenizers()
+    assert source.digest == target.digest
     apart = prepare(**(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}))
-    assert apart.load_source_tokenizer().digest != apart.load_target_tokenizer().digest
+    source, target = apart.load_tokenizers()
+    assert source.digest != target.digest
     assert apart.manifest["vocabularies"]["target"]["size"] == 310
 
 

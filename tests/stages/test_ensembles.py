@@ -10,7 +10,7 @@ import torch
 
 from commands import endeavour
 from endeavour.config import load_config
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
@@ -42,7 +42,7 @@ def settings(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory
     overrides = [*parallel_files, *TINY, f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
     config = load_config(overrides)
     data = prepare(config)
-    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    tokenizers = data.load_tokenizers()
     for seed, name in enumerate("abc"):
         config.name = name
         config.run_folder.mkdir(parents=True)
@@ -69,7 +69,7 @@ def outputs(settings: list[str]) -> Iterator[Path]:
     shutil.rmtree(folder / "other", ignore_errors=True)
 
 
-def models(outputs: Path, names: str) -> tuple[list[Transformer], tuple[Tokenizer, Tokenizer]]:
+def models(outputs: Path, names: str) -> tuple[list[Transformer], Tokenizers]:
     loaded = [load_model(outputs / name / "model", CPU) for name in names]
     return [model for model, _ in loaded], loaded[0][1]
 

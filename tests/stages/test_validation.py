@@ -11,7 +11,7 @@ from commands import write_splits
 from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.stages import validation
@@ -24,7 +24,7 @@ def test_the_attention_of_one_pair_is_watched_with_its_reference_whatever_the_mo
 ) -> None:
     config = load_config([*parallel_files, *folders])
     data = prepare(config)
-    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    tokenizers = data.load_tokenizers()
     validator = Validator(data, tokenizers, config)
     found = [validator(model(config.seed + more, tokenizers)).attention for more in range(2)]
     assert found[0] is not None
@@ -57,7 +57,7 @@ def test_its_numbers_are_those_of_each_sentence_alone(
     ]
     config = load_config([*parallel_files, *folders, *settings])
     data = prepare(config)
-    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    tokenizers = data.load_tokenizers()
     one = model(1, tokenizers)
     found = Validator(data, tokenizers, config)(one)
     pairs = ParallelDataset.open(data.folder, "validation")
@@ -83,7 +83,7 @@ def test_where_every_sentence_is_short_none_is_watched(tmp_path: Path, folders: 
     vocabulary = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
     config = load_config([*write_splits(tmp_path, splits), *vocabulary, *folders])
     data = prepare(config)
-    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    tokenizers = data.load_tokenizers()
     assert Validator(data, tokenizers, config)(model(1, tokenizers)).attention is None
 
 
@@ -96,13 +96,13 @@ def test_a_long_source_of_a_short_target_makes_no_batch_larger(tmp_path: Path, f
     data = prepare(config)
     longest = int(ParallelDataset.open(data.folder, "validation").source.lengths.max())
     budget = max(config.training.tokens_per_batch, longest)
-    validator = Validator(data, (data.load_source_tokenizer(), data.load_target_tokenizer()), config)
+    validator = Validator(data, data.load_tokenizers(), config)
     cells = [max(batch.source.numel(), batch.target_in.numel()) for batch in validator._batches]
     assert sum(batch.source.shape[0] for batch in validator._batches) == 201
     assert longest <= max(cells) <= budget
 
 
-def model(seed: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> Transformer:
+def model(seed: int, tokenizers: Tokenizers) -> Transformer:
     torch.manual_seed(seed)
     config = load_config(
         ["model.width=16", "model.num_heads=2", "model.encoder_layers=1", "model.decoder_layers=1"]

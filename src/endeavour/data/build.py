@@ -23,7 +23,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
 from endeavour.data.tables import BATCH, Table, TableWriter, batches, save_tables
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Vocabularies
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
 from endeavour.errors import UserError
 from endeavour.special import EOS
 
@@ -37,7 +37,7 @@ def build(
     splits: dict[str, Iterable[Pair]],
     *,
     cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig | Vocabularies,
+    tokenizer: TokenizerConfig | Tokenizers,
     progress: Progress,
 ) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """Writes everything but the manifest and the reports into `folder`.
@@ -163,7 +163,7 @@ def _require_pairs(kept: int, read: int, steps: list[Step]) -> None:
 
 def _train_tokenizers(
     tables: Sequence[Path], rows: int, config: TokenizerConfig, journal: Journal
-) -> Vocabularies:
+) -> Tokenizers:
     """The source's and the target's tokenizer, the same one twice if joint."""
     paths = [journal.path("tokenizers", f"{side}.model") for side in SIDES]
     if journal.read("tokenizers") is None:
@@ -190,7 +190,7 @@ def _train_tokenizers(
 def _encode_train(
     tables: Sequence[Path],
     rows: int,
-    tokenizers: Vocabularies,
+    tokenizers: Tokenizers,
     lengths: LengthFilter,
     journal: Journal,
     progress: Progress,
@@ -216,7 +216,7 @@ def _encode_train(
 def _encode(
     table: Path,
     prefix: Path,
-    tokenizers: Vocabularies,
+    tokenizers: Tokenizers,
     lengths: LengthFilter | None = None,
 ) -> Iterator[int]:
     """Writes the ids of a table as ragged arrays; with `lengths`, of the pairs it keeps, and their text too.
@@ -245,7 +245,7 @@ def _encode(
             yield met
 
 
-def _join(name: str, prefixes: Sequence[Path], tokenizers: Vocabularies, folder: Path) -> dict[str, int]:
+def _join(name: str, prefixes: Sequence[Path], tokenizers: Tokenizers, folder: Path) -> dict[str, int]:
     """Joins the shards of a split to its arrays in `folder`, and counts it."""
     with ExitStack() as stack:
         writers = _writers(folder / name, tokenizers, stack)
@@ -259,7 +259,7 @@ def _join(name: str, prefixes: Sequence[Path], tokenizers: Vocabularies, folder:
     }
 
 
-def _writers(prefix: Path, tokenizers: Vocabularies, stack: ExitStack) -> list[RaggedWriter]:
+def _writers(prefix: Path, tokenizers: Tokenizers, stack: ExitStack) -> list[RaggedWriter]:
     return [
         stack.enter_context(
             RaggedWriter(prefix.with_name(f"{prefix.name}.{side}"), vocabulary_size=tokenizer.vocabulary_size)

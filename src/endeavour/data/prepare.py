@@ -25,7 +25,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.prepared import FORMAT, MANIFEST, SEAL, PreparedData, seal
 from endeavour.data.report import as_markdown, cleaning_report
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Vocabularies
+from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 
 LIBRARIES = ("datasets", "numpy", "sentencepiece")
@@ -38,7 +38,7 @@ def prepare(
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
     direction: str,
-    vocabularies: Vocabularies | None = None,
+    vocabularies: Tokenizers | None = None,
     further: Sequence[Further] = (),
     folder: Path,
     progress: Progress = lambda what, done, total: None,
@@ -141,7 +141,7 @@ def _build(
     splits: dict[str, Iterable[Pair]],
     recipe: dict[str, Any],
     cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig | Vocabularies,
+    tokenizer: TokenizerConfig | Tokenizers,
     progress: Progress,
     unchanged: Callable[[], bool],
 ) -> None:
@@ -201,7 +201,7 @@ def _code() -> dict[str, Any]:
 
 def _manifest(folder: Path, recipe: dict[str, Any], counts: dict[str, dict[str, int]]) -> dict[str, Any]:
     source, target = recipe["direction"].split("-")
-    tokenizers = {side: Tokenizer.load(folder / f"{side}.model") for side in ("source", "target")}
+    tokenizers = dict(zip(("source", "target"), load_tokenizers(folder), strict=True))
     files = sorted(path for path in folder.iterdir() if path.suffix in (".npy", ".txt", ".model"))
     return recipe | {
         "source_language": source,

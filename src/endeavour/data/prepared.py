@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.disk import file_digest
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 
 MANIFEST = "prepared.json"
@@ -88,11 +88,8 @@ class PreparedData:
     def test_splits(self) -> list[str]:
         return self.manifest["test_splits"]
 
-    def load_source_tokenizer(self) -> Tokenizer:
-        return Tokenizer.load(self.folder / "source.model")
-
-    def load_target_tokenizer(self) -> Tokenizer:
-        return Tokenizer.load(self.folder / "target.model")
+    def load_tokenizers(self) -> Tokenizers:
+        return load_tokenizers(self.folder)
 
     def lines(self, split: str, side: str) -> list[str]:
         """The untouched lines of a validation or test split; side is "source" or "target"."""

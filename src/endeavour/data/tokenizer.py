@@ -136,7 +136,12 @@ class Tokenizer:
         path.write_bytes(self._model)
 
 
-Vocabularies = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
+Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
+
+
+def load_tokenizers(folder: Path) -> Tokenizers:
+    """Those that lie in a folder of prepared data or of a model."""
+    return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
 
 
 def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES, Score, score
 from endeavour.evaluation.report import write_report
@@ -49,7 +49,7 @@ class EvaluationConfig:
 
 def evaluate_split(
     translator: Translator,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    tokenizers: Tokenizers,
     *,
     model: Transformer,
     title: str,

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from endeavour.data.batching import length_batches, pad
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.beam_search import Hypothesis, beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
@@ -143,7 +143,7 @@ class Translator:
     def __init__(
         self,
         engine: Engine,
-        tokenizers: tuple[Tokenizer, Tokenizer],
+        tokenizers: Tokenizers,
         window: int = WINDOW,
         longest: int = LONGEST,
         decoding: DecodingConfig | None = None,
@@ -232,7 +232,7 @@ def _joined(parts: list[list[Translation]]) -> list[Translation]:
 
 
 def attention_picture(
-    model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer], source: str, hypothesis: str
+    model: Transformer, tokenizers: Tokenizers, source: str, hypothesis: str
 ) -> tuple[list[str], list[str], list[list[float]]]:
     """Cross-attention of the last layer, averaged over its heads, for a sentence and its translation.
 

@@ -6,15 +6,13 @@ from pathlib import Path
 import torch
 
 from endeavour.config import Config
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.saved_config import read_config
 from endeavour.stages.run_folder import named_folders, require_model
 from endeavour.training.checkpoint import load_model
-
-Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
 def further_runs(config: Config) -> list[Path]:

@@ -14,7 +14,7 @@ from endeavour.config import Config
 from endeavour.data.disk import file_digest
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.beam_search import length_limit
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
@@ -39,8 +39,6 @@ from endeavour.stages.run_folder import (
 from endeavour.training.checkpoint import atomic_folder, load_model
 
 PARITY_SENTENCES = 500  # of the validation split
-
-Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
 def export(config: Config) -> Path:

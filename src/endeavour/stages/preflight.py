@@ -33,10 +33,11 @@ def fresh_model(
 ) -> tuple[Transformer, torch.optim.Optimizer]:
     """The model as `config.seed` initialises it, and its optimizer; seeds torch's generators."""
     torch.manual_seed(config.seed)
+    source, target = data.load_tokenizers()
     model = Transformer(
         config.model,
-        source_vocabulary=data.load_source_tokenizer().vocabulary_size,
-        target_vocabulary=data.load_target_tokenizer().vocabulary_size,
+        source_vocabulary=source.vocabulary_size,
+        target_vocabulary=target.vocabulary_size,
     ).to(device)
     return model, make_optimizer(model, config.training)
 
@@ -45,7 +46,7 @@ def open_checkpoints(config: Config, folder: Path, data: PreparedData) -> Checkp
     """The checkpoints of a run in `folder`."""
     return Checkpoints(
         folder / "checkpoints",
-        (data.load_source_tokenizer(), data.load_target_tokenizer()),
+        data.load_tokenizers(),
         keep_last=config.training.keep_last,
         keep_best=config.training.keep_best,
     )

@@ -12,7 +12,7 @@ from endeavour.data.corpus import Further
 from endeavour.data.corpus import Progress as ProgressReport
 from endeavour.data.prepare import prepare as prepare_data
 from endeavour.data.prepared import PreparedData, find_prepared
-from endeavour.data.tokenizer import Vocabularies
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.stages.pretrained import vocabularies, with_its_vocabulary
 from endeavour.stages.run_folder import data_digest
@@ -64,13 +64,13 @@ def _prepared(config: Config, console: Console, run: Path | None, keep: bool) ->
             texts = taught_text(config, data, show, run)
         if keep:
             keep_taught_text(config, texts)
-        data = _build(config, console, (data.load_source_tokenizer(), data.load_target_tokenizer()), texts)
+        data = _build(config, console, data.load_tokenizers(), texts)
         data.verify()
     return data
 
 
 def _build(
-    config: Config, console: Console, given: Vocabularies | None, further: Sequence[Further] = ()
+    config: Config, console: Console, given: Tokenizers | None, further: Sequence[Further] = ()
 ) -> PreparedData:
     with _shown(console) as show:
         return prepare_data(

@@ -12,7 +12,7 @@ from typing import Any
 
 from endeavour.config import Config
 from endeavour.data.disk import file_digest
-from endeavour.data.tokenizer import Tokenizer, Vocabularies
+from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.saved_config import read_config
@@ -24,7 +24,7 @@ from endeavour.training.state import TrainState
 FREE = ("name", "dropout", "attention_dropout", "activation_dropout", "embedding_dropout")
 
 
-def vocabularies(config: Config, run: Path | None = None) -> Vocabularies | None:
+def vocabularies(config: Config, run: Path | None = None) -> Tokenizers | None:
     """The (source, target) vocabularies that come with pretrained weights; None where the run learns its own.
 
     Args:
@@ -36,7 +36,7 @@ def vocabularies(config: Config, run: Path | None = None) -> Vocabularies | None
     if folder is None:
         folder = _pretrained(config) / "model"
         verify(folder)
-    return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
+    return load_tokenizers(folder)
 
 
 def with_its_vocabulary(config: Config) -> Config:

@@ -114,7 +114,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     if config.training.preflight:
         preflight(config, data, together)
 
-    tokenizers = data.load_source_tokenizer(), data.load_target_tokenizer()
+    tokenizers = data.load_tokenizers()
     model, optimizer = fresh_model(config, data, device)
     checkpoints = open_checkpoints(config, folder, data)
     state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)

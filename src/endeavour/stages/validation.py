@@ -10,7 +10,7 @@ from endeavour.data.batching import collate, length_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator, attention_picture
@@ -33,7 +33,7 @@ class Validator:
         UserError: the split does not fit the positions that the model is to learn.
     """
 
-    def __init__(self, data: PreparedData, tokenizers: tuple[Tokenizer, Tokenizer], config: Config) -> None:
+    def __init__(self, data: PreparedData, tokenizers: Tokenizers, config: Config) -> None:
         split = data.validation_split
         dataset = ParallelDataset.open(data.folder, split)
         lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)

@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from endeavour.data.disk import file_digest, flush, flush_entry
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import ModelConfig, Transformer
 
@@ -66,7 +66,7 @@ def verify(folder: Path) -> None:
             raise UserError(f"{folder / name}: missing or altered since it was written (SHA-256 differs)")
 
 
-def write_model(folder: Path, model: Transformer, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+def write_model(folder: Path, model: Transformer, tokenizers: Tokenizers) -> None:
     """Writes the files of a model folder into an existing folder."""
     source, target = tokenizers
     save_file(weights_of(model), folder / "weights.safetensors")
@@ -81,7 +81,7 @@ def write_model(folder: Path, model: Transformer, tokenizers: tuple[Tokenizer, T
     target.save(folder / "target.model")
 
 
-def load_model(folder: Path, device: torch.device) -> tuple[Transformer, tuple[Tokenizer, Tokenizer]]:
+def load_model(folder: Path, device: torch.device) -> tuple[Transformer, Tokenizers]:
     """Rebuilds model and tokenizers from a model folder alone, verified, in evaluation mode.
 
     Raises:
@@ -89,7 +89,7 @@ def load_model(folder: Path, device: torch.device) -> tuple[Transformer, tuple[T
     """
     verify(folder)
     description = json.loads((folder / "model.json").read_text("utf-8"))
-    tokenizers = Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
+    tokenizers = load_tokenizers(folder)
     for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
         if tokenizer.digest != description["tokenizers"][side]:
             raise UserError(f"{folder / side}.model is not the tokenizer that this model was trained with")

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import (
@@ -74,9 +74,7 @@ class TrainState:
 class Checkpoints:
     """The checkpoints of one run: `<folder>/update-00000500/` and so on, the last and the best of them kept."""
 
-    def __init__(
-        self, folder: Path, tokenizers: tuple[Tokenizer, Tokenizer], *, keep_last: int, keep_best: int
-    ) -> None:
+    def __init__(self, folder: Path, tokenizers: Tokenizers, *, keep_last: int, keep_best: int) -> None:
         self.folder = folder
         self._tokenizers = tokenizers
         self._keep_last = keep_last

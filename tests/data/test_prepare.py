@@ -302,10 +302,34 @@ class Stop(Exception):
     pass
 
 
+# Of each kind that is dropped some pairs, early and late, and what is met a second time stood in another part.
+DROPPED = [("", "leer"), TEST[0], ("A " + "cat " * 150, "Ein " + "Kater " * 150), TRAIN[100]]
+DIRTY = [*TRAIN[:9], *DROPPED, *TRAIN[9:], *DROPPED[:3]]
+
+
+def contents(data: PreparedData) -> list[object]:
+    """All that is in the folder, but for when and how it came there."""
+    reports = [(data.folder / name).read_text() for name in ("report.json", "report.md")]
+    text = datasets.load_from_disk(str(data.folder / "text" / "train"))[:]
+    return [data.manifest, text, *reports]
+
+
+@pytest.mark.parametrize("size", [7, 40, len(DIRTY)])  # the last leaves nothing for its second part
+def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, size):
+    settings["corpus"] = write(tmp_path / "raw", train=DIRTY, validation=VALIDATION, test=TEST)
+    at_once = prepare(**(settings | {"folder": tmp_path / "at once"}))
+    steps = json.loads((at_once.folder / "report.json").read_text())["steps"]
+    dropped = {step["name"].split()[0]: step["dropped"] for step in steps if step["dropped"]}
+    assert dropped == {"empty": 2, "duplicate": 3, "overlap": 1, "more": 1}
+    monkeypatch.setattr(build, "SHARD_PAIRS", size)
+    assert contents(prepare(**settings)) == contents(at_once)
+
+
 @pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
 def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
-    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+    settings["corpus"] = write(tmp_path / "raw", train=DIRTY, validation=VALIDATION, test=TEST)
     whole = prepare(**(settings | {"folder": tmp_path / "whole"}))
+    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
     events = count()
 
     def stop_at(*_):
@@ -329,11 +353,7 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
     assert len(trained) == (event < 9)
     shards = [name for name in encoded if name.startswith("encoded-")]
     assert len(shards) < 5 if event >= 12 else len(shards) == 5
-    assert resumed.manifest == whole.manifest
-    for name in ("report.json", "report.md"):
-        assert (resumed.folder / name).read_text() == (whole.folder / name).read_text()
-    texts = [datasets.load_from_disk(str(data.folder / "text" / "train"))[:] for data in (whole, resumed)]
-    assert texts[0] == texts[1]
+    assert contents(resumed) == contents(whole)
     read = json.loads((whole.folder / "report.json").read_text())["read"]
     if event >= 5:  # some shard was finished by then
         assert len(cleaned) < read

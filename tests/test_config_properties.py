@@ -30,7 +30,7 @@ WORDS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(NUMBERS), st.sampled_from([-(10**9), -1, -0.5, 0, 1, 2, 1e-9, 0.5, 10**9, float("inf")])
 )
@@ -49,7 +49,7 @@ def test_a_number_is_taken_or_refused_by_name(place: tuple[str, str], number: fl
     assert refusal.count("\n") <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(WORDS), st.text(max_size=8).map("?{}".format))  # no word of ours begins so
 def test_a_word_that_is_not_known_is_refused_by_name(place: tuple[str, str], word: str) -> None:
     section, key = place
@@ -87,7 +87,7 @@ def test_a_config_saved_before_there_was_a_key_means_what_was_done_then(tmp_path
     assert differing_keys(newer, saved) == ["teachers: None → 2"]
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=10, phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**31), st.floats(1e-6, 1.0), st.integers(1, 10**6), st.booleans())
 def test_a_saved_config_is_read_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, seed: int, rate: float, updates: int, joint: bool

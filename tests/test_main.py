@@ -27,7 +27,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.one_of(
         st.text(alphabet=st.sampled_from("ab '\"\\${}[](),=:~!#%&ä€\t"), max_size=12),

@@ -21,7 +21,7 @@ def lengths(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(values, np.int32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200),
     st.integers(40, 400),

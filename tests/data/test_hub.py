@@ -15,14 +15,6 @@ REPOSITORY = "someone/pairs"
 CONTENT = "".join(json.dumps({"en": f"Line {i}.", "de": f"Zeile {i}."}) + "\n" for i in range(200)).encode()
 
 
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch):
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv("NO_PROXY", "*")
-
-
 @pytest.fixture
 def hub(monkeypatch):
     with HubServer(REPOSITORY, {"train.jsonl": CONTENT}) as server:

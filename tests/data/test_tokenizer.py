@@ -62,7 +62,7 @@ def test_text_in_normal_form_comes_back_as_it_was(tokenizer, text):
 
 @both
 @given(text=st.text(max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_text_comes_back_in_normal_form_and_none_is_unknown(tokenizer, text):
     ids = tokenizer.encode([text])[0]
     assert not {PAD, UNK, BOS, EOS} & set(ids)
@@ -70,7 +70,7 @@ def test_any_text_comes_back_in_normal_form_and_none_is_unknown(tokenizer, text)
 
 
 @given(text=st.text(max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_normal_form_is_its_own_normal_form(text):
     normal = normalize(text)
     assert normalize(normal) == normal

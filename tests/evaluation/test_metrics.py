@@ -172,7 +172,7 @@ def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch, before: s
     assert os.environ.get("SACREBLEU_SEED") == before
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=6))
 def test_any_text_gets_scores_on_the_scale_inside_their_interval_order(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

@@ -21,7 +21,7 @@ SENTENCES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(SENTENCES, min_size=1, max_size=5), UTILITY)
 def test_utilities_are_sacrebleus_sentence_scores(texts: list[str], utility: str) -> None:
     metric = METRICS[utility]
@@ -33,14 +33,14 @@ def test_utilities_are_sacrebleus_sentence_scores(texts: list[str], utility: str
             assert value == pytest.approx(naive, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(SENTENCES, st.integers(1, 4), UTILITY)
 def test_one_candidate_is_the_choice(text: str, times: int, utility: str) -> None:
     ((chosen, _),) = most_useful([text] * times, [1.0] * times, utility)
     assert chosen == text
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(st.tuples(SENTENCES, st.integers(1, 3)), min_size=1, max_size=6).flatmap(
         lambda rows: st.tuples(st.just(rows), st.permutations(rows))
@@ -54,7 +54,7 @@ def test_the_order_of_the_candidates_does_not_matter(
     assert one == other
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(SENTENCES, st.integers(1, 4)), min_size=1, max_size=5), UTILITY)
 def test_a_weight_is_a_number_of_times(rows: list[tuple[str, int]], utility: str) -> None:
     weighted = most_useful([text for text, _ in rows], [float(times) for _, times in rows], utility)
@@ -63,7 +63,7 @@ def test_a_weight_is_a_number_of_times(rows: list[tuple[str, int]], utility: str
     assert len(weighted) == len({text for text, _ in rows})
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(SENTENCES, min_size=1, max_size=5, unique=True), UTILITY)
 def test_values_are_expected_utilities_the_highest_first(texts: list[str], utility: str) -> None:
     weights = [1.0 + place for place in range(len(texts))]

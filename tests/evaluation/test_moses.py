@@ -37,7 +37,7 @@ def test_lines_tokenized_by_hand(language: str, line: str, tokens: str) -> None:
     assert moses.tokenize([line], language) == [tokens]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=30), max_size=4), st.sampled_from(["de", "en"]))
 @example(["a\nb\r\u2028c", "\x00", "DOTMULTI.. ...."], "de")
 def test_any_text_comes_out_as_one_line_of_single_spaced_tokens_each(lines: list[str], language: str) -> None:

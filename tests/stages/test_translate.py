@@ -62,7 +62,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(LINES, st.integers(1, 4), st.integers(2, 40))
 def test_one_line_for_each_line(lines: list[str], window: int, longest: int) -> None:
     found = list(translator(window=window, longest=longest).translate(lines))
@@ -70,7 +70,7 @@ def test_one_line_for_each_line(lines: list[str], window: int, longest: int) -> 
     assert all(len((text + "x").splitlines()) == 1 for text in found)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(2, 30), st.lists(st.sampled_from(["Satz", "hat", "Ja!", "x" * 50, "7."]), max_size=60))
 def test_parts_are_the_whole_and_none_is_too_long(longest: int, words: list[str]) -> None:
     (ids,) = TOKENIZER.encode([" ".join(words)])
@@ -205,7 +205,7 @@ def translated(run: Path, content: bytes, folder: Path, *, file: bool) -> bytes:
     return (folder / "out").read_bytes()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.binary(max_size=40), st.booleans())
 def test_any_bytes_come_in_and_as_many_lines_go_out(
     run: Path, tmp_path_factory: pytest.TempPathFactory, content: bytes, file: bool
@@ -227,9 +227,13 @@ def test_a_line_of_100_000_characters_is_translated_in_parts(
 
 
 def test_what_is_no_utf8_is_noted_once(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    translated(run, "Ja.\nSätze\nSätze\n".encode("latin-1"), tmp_path, file=True)
+    there = "A character of its own: \ufffd.\n".encode()
+    replaced = translated(run, there + "Ja.\nS\ufffdtze\nS\ufffdtze\n".encode(), tmp_path, file=True)
+    assert "note" not in capsys.readouterr().err
+    broken = there + "Ja.\nSätze\nSätze\n".encode("latin-1")
+    assert translated(run, broken, tmp_path, file=True) == replaced
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note")]
-    assert notes == ["note: line 2 is no valid UTF-8 (read as \ufffd); others are not noted"]
+    assert notes == ["note: line 3 is no valid UTF-8 (read as \ufffd); others are not noted"]
     translated(run, "Ja.\nSätze\n".encode(), tmp_path, file=True)
     assert "note" not in capsys.readouterr().err
 

@@ -23,6 +23,7 @@ from endeavour.training.device import choose_device
 
 # Of a line more is left out: nobody wrote it, and it would fill the memory.
 LONGEST_LINE = 1_000_000  # characters
+KEEP_BYTES = "surrogateescape"  # bytes that are no UTF-8, until it is noted where they stand
 
 
 def translate(config: Config) -> None:
@@ -81,13 +82,13 @@ def _open_input(config: Config, stack: ExitStack) -> Iterator[str]:
     if config.text is not None:
         return iter([config.text])
     if config.input is None:
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
+        sys.stdin.reconfigure(encoding="utf-8", errors=KEEP_BYTES, newline="\n")  # type: ignore[union-attr]
         return _lines(sys.stdin)
     path = Path(config.input).expanduser()
     open_text = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         # A line ends at \n and nowhere else, or the output would have more lines than the input.
-        opened = stack.enter_context(open_text(path, "rt", encoding="utf-8", errors="replace", newline="\n"))
+        opened = stack.enter_context(open_text(path, "rt", encoding="utf-8", errors=KEEP_BYTES, newline="\n"))
     except OSError as error:
         raise UserError(f"input={config.input} cannot be read ({error.strerror})") from error
     return _undamaged(_lines(opened), path)
@@ -132,12 +133,6 @@ def _lines(file: TextIO) -> Iterator[str]:
     number, noted = 0, False
     while line := file.readline(LONGEST_LINE):
         number += 1
-        if "\ufffd" in line and not noted:
-            noted = True
-            print(
-                f"note: line {number} is no valid UTF-8 (read as \ufffd); others are not noted",
-                file=sys.stderr,
-            )
         more = line
         while more and not more.endswith("\n"):
             more = file.readline(LONGEST_LINE)
@@ -145,4 +140,12 @@ def _lines(file: TextIO) -> Iterator[str]:
                 print(f"note: line {number} is cut after {LONGEST_LINE:,} characters", file=sys.stderr)
                 while more and not more.endswith("\n"):
                     more = file.readline(LONGEST_LINE)
+        try:
+            line.encode()
+        except UnicodeEncodeError:
+            line = line.encode(errors=KEEP_BYTES).decode(errors="replace")
+            if not noted:
+                note = f"note: line {number} is no valid UTF-8 (read as \ufffd); others are not noted"
+                print(note, file=sys.stderr)
+            noted = True
         yield line.removesuffix("\n")

@@ -157,3 +157,15 @@ def test_hydras_own_flags_work() -> None:
     assert job.returncode == 0
     assert "name: ${corpus.name}-${model.name}-${seed}" in job.stdout
     assert "seed: 7" in job.stdout
+
+
+def test_a_process_that_is_still_joined_with_others_ends_without_waiting_for_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(code: int) -> None:
+        raise SystemExit(100 + code)
+
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    monkeypatch.setattr("os._exit", ended)
+    assert endeavour("train", "no.such=key") == 102
+    assert "no.such" in capsys.readouterr().err

@@ -184,6 +184,12 @@ def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> No
         # Repeated as it stands it would throw away what it was to go on from.
         message = message.replace("the same command", "the same command without training.restart")
     print(redact(f"{command}: {message}"), file=sys.stderr)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_initialized():
+        # The processes of a run are still joined, and at a usual end this one might wait for the others for ever.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

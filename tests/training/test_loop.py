@@ -469,7 +469,8 @@ def test_what_compiling_lacks_is_named_with_its_remedy(
     kind = type("InductorError", (RuntimeError,), {"__module__": "torch._inductor.exc"})
 
     def no_compiler(*_: object) -> None:
-        raise kind("InvalidCxxCompiler: No working C++ compiler found\n\nSet TORCHDYNAMO_VERBOSE=1")
+        said = "InvalidCxxCompiler: No working C++ compiler found\n\nSet TORCHDYNAMO_VERBOSE=1"
+        raise kind(f"backend='inductor' raised:\n{said}")
 
     monkeypatch.setattr(loss_model, "_states", no_compiler)
     batch, device = collate(data, [0, 1]), torch.device("cpu")

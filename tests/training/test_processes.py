@@ -213,6 +213,32 @@ def test_the_number_of_processes_does_not_change_the_run(
     assert near(weights(tmp_path / "many"), weights(tmp_path / "one"))
 
 
+@pytest.mark.slow
+def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    run(tmp_path / "one", data, tokenizer, Processes(0, 1, torch.device("cpu")))
+
+    def compiled(together: Processes) -> None:
+        run(tmp_path / "two", data, tokenizer, together, "training.compile=always")
+
+    assert in_processes(2, compiled, timeout_seconds=400) == [0, 0]
+    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=2e-4)
+    assert near(weights(tmp_path / "two"), weights(tmp_path / "one"))
+
+
+def test_processes_part_together_and_stay_joined_no_longer(tmp_path: Path) -> None:
+    def work(together: Processes) -> None:
+        together.leave()
+        assert not torch.distributed.is_initialized()
+        if together.main:
+            time.sleep(0.5)  # as when it evaluates
+        (tmp_path / f"{together.rank}").write_text("on its own")
+
+    assert in_processes(2, work) == [0, 0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+
+
 def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:

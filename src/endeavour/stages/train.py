@@ -157,6 +157,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
                 tracker=tracker,
                 display=display,
             )
+        together.leave()  # the others need not wait for the evaluation
         if not main:
             return {}
         made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)

@@ -86,6 +86,12 @@ class Processes:
         distributed.all_gather_object(values, value)
         return values
 
+    def leave(self) -> None:
+        """Parts the processes, which all have to come here: from then on each is on its own."""
+        if not self.alone:
+            self.largest(0)
+            distributed.destroy_process_group()
+
 
 def launched() -> bool:
     """Whether `torchrun` started this process, as one of possibly many."""
@@ -103,7 +109,10 @@ def check_local_rank(device: torch.device) -> None:
 
 @contextmanager
 def processes(device: torch.device, timeout_seconds: float) -> Generator[Processes]:
-    """Joins the processes that `torchrun` started, if it did, and leaves them at the end.
+    """Joins the processes that `torchrun` started, if it did, and parts them at the end.
+
+    After an error of one CUDA process they stay joined, for NCCL would wait for the others, who may never come: such
+    a process has to end by `os._exit`, which `torchrun` sees.
 
     Args:
         device: as chosen by the user; of several CUDA devices each process takes that of its local rank.
@@ -129,7 +138,10 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
             world_size=count,
             timeout=timeout,
         )
-        yield Processes(rank, count, device)
+        together = Processes(rank, count, device)
+        yield together
+        if distributed.is_initialized():
+            together.leave()
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
             reason = str(error).splitlines()[0]
@@ -140,7 +152,7 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
             ) from error
         raise
     finally:
-        if distributed.is_initialized():
+        if device.type != "cuda" and distributed.is_initialized():
             distributed.destroy_process_group()
 
 

@@ -41,9 +41,11 @@ class LossModel(nn.Module):
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
-        self._states: Callable[[Tensor, Tensor], Tensor] = (
-            torch.compile(self._plain_states, dynamic=True) if compiled else self._plain_states
-        )
+        self._states: Callable[[Tensor, Tensor], Tensor] = self._plain_states
+        if compiled:
+            # Or in several processes each some 25 MB of weights become a graph of their own, for every new shape.
+            torch._dynamo.config.optimize_ddp = False  # pyright: ignore[reportPrivateUsage]
+            self._states = torch.compile(self._plain_states, dynamic=True)
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
         """Ids of a `Batch` to the sums of loss and negative log-likelihood of `projected_loss`, in nats."""
@@ -114,7 +116,8 @@ def named_errors(what: str) -> Generator[None]:
             # By its home: to import that for its name takes a second, whether anything is compiled or not.
             if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
                 raise
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            lines = [line.strip() for line in str(error).splitlines()]
+            lines = [line for line in lines if line and not line.endswith("raised:")]
             raise UserError(
                 f"torch.compile failed: {' '.join(lines[:1])}\n"
                 "install a C++ compiler if none is found, or set training.compile=never"

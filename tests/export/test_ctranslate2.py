@@ -170,3 +170,19 @@ def test_int8_is_smaller_and_nearly_the_same(
     assert sizes[1] < 0.8 * sizes[0]
     assert not torch.equal(scores[0], scores[1])
     assert torch.stack(scores).corrcoef()[0, 1] > 0.9
+
+
+def test_a_gpu_whose_libraries_are_missing_is_said_at_once(
+    random_model: Any, decoding: DecodingConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Lacking:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def translate_batch(self, *_: object, **__: object) -> None:
+            raise RuntimeError("Library libcublas.so.12 is not found or cannot be loaded")
+
+    folder = exported(tmp_path, random_model())
+    monkeypatch.setattr(ctranslate2, "Translator", Lacking)
+    with pytest.raises(UserError, match=r"does not run on this GPU \(Library libcublas\.so\.12 is not found"):
+        CTranslate2Engine(folder, decoding, device="cuda")

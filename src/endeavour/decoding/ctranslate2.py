@@ -40,6 +40,9 @@ class CTranslate2Engine:
         device_index: which GPU.
         workers: translations at a time, of one thread each (two workers of one thread beat one of two).
         shortest: tokens that every translation has at least, for measurements.
+
+    Raises:
+        UserError: CTranslate2 has not what it needs on this GPU.
     """
 
     def __init__(
@@ -66,6 +69,14 @@ class CTranslate2Engine:
             inter_threads=workers,
             intra_threads=1,
         )
+        if device == "cuda":
+            try:  # its libraries are loaded only now
+                self._translator.translate_batch([self._source_pieces[:1]], max_decoding_length=1)
+            except RuntimeError as error:
+                raise UserError(
+                    f"CTranslate2 does not run on this GPU ({error}): use device=cpu, decoding.engine=pytorch, or "
+                    "in `endeavour bench` bench.references=[torch,huggingface]"
+                ) from error
         torch.set_num_threads(threads)  # which it has set to its own one thread, for the whole process
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:

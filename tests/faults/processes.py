@@ -30,6 +30,7 @@ def rank_killed(folder: Path) -> dict[str, object]:
     log = folder / "bereaved" / "log.jsonl"
     while not log.is_file() or log.read_text().count('"kind": "train"') < 12:
         time.sleep(0.05)
+        assert agent.poll() is None, "torchrun gave up"
     first = _workers(agent)
     os.kill(first[1], signal.SIGKILL)
     killed = time.monotonic()

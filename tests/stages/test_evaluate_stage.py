@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from commands import endeavour
 from endeavour.config import load_config
@@ -55,7 +56,12 @@ def test_other_files_are_translated_and_scored_untouched_without_the_corpus(
     file.write_text("\n".join(source) + "\n", "utf-8")
     assert endeavour("translate", *asked, f"input={file}", f"output={output}") == 0
     assert (folder / "hypotheses.txt").read_bytes() == output.read_bytes()
-    assert json.loads((folder / "scores.json").read_text("utf-8"))["sentences"] == len(source)
+    written = json.loads((folder / "scores.json").read_text("utf-8"))
+    assert written["sentences"] == len(source)
+    hypotheses = output.read_text("utf-8").splitlines()
+    for name, metric in (("bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())):
+        expected = metric.corpus_score(hypotheses, [target]).score
+        assert written["scores"][name]["value"] == pytest.approx(expected, abs=1e-6), name
 
 
 def test_one_file_of_records_and_splits_of_the_corpus_beside_it(

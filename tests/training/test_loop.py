@@ -107,7 +107,7 @@ def outcome(folder: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, objec
 def assert_same(first: Path, second: Path) -> None:
     (tensors, lines), (other_tensors, other_lines) = outcome(first), outcome(second)
     assert tensors.keys() == other_tensors.keys()
-    assert all(torch.equal(tensors[name], other_tensors[name]) for name in tensors)
+    assert [name for name in tensors if not torch.equal(tensors[name], other_tensors[name])] == []
     assert lines == other_lines
 
 
@@ -341,6 +341,30 @@ def test_ends_at_the_first_limit(
     else:
         assert state.update == expected
     assert checkpoints_in(tmp_path)[-1].name == f"update-{state.update:08d}"
+
+
+@pytest.mark.parametrize("dies_at", [None, 8, 16])
+def test_patience_and_the_best_outlive_a_resume(
+    dies_at: int | None, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    updates = count(4, 4)
+    losses = {4: 5.0, 8: 1.0, 12: 2.0, 16: 3.0, 20: 4.0, 24: 0.5}
+    config = training_config("training.metric=loss", "training.patience=3")
+
+    def validate(model: Transformer) -> Validation:
+        nonlocal dies_at, updates
+        update = next(updates)
+        if update == dies_at:
+            dies_at, updates = None, count(update, 4)
+            raise RuntimeError("power cut")
+        return Validation(loss=losses[update], perplexity=1.0, bleu=1.0, samples=[])
+
+    if dies_at is not None:
+        with pytest.raises(RuntimeError, match="power cut"):
+            run(tmp_path, data, tokenizer, config, validate)
+    state = run(tmp_path, data, tokenizer, config, validate)
+    assert state.update == 20
+    assert [tuple(entry) for entry in state.best] == [(1.0, 8)]
 
 
 @pytest.fixture

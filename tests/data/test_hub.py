@@ -15,11 +15,16 @@ REPOSITORY = "someone/pairs"
 CONTENT = "".join(json.dumps({"en": f"Line {i}.", "de": f"Zeile {i}."}) + "\n" for i in range(200)).encode()
 
 
+@pytest.fixture(autouse=True)
+def online(monkeypatch):
+    # Read once, when the package is imported: after that the variable of this name says nothing.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+
 @pytest.fixture
 def hub(monkeypatch):
     with HubServer(REPOSITORY, {"train.jsonl": CONTENT}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
         yield server
 
 

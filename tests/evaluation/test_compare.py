@@ -1,9 +1,9 @@
 import dataclasses
 import random
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -128,38 +128,9 @@ def test_a_sick_run_is_named_and_a_healthy_one_is_not() -> None:
     assert strange_line(_compare(list(REFERENCES), list(REFERENCES))) == "Out of the ordinary: nothing."
 
 
-class _Page(HTMLParser):
-    """Checks that tags are balanced, and gathers them, their attributes and the page's text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[str] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_both_reports_tell_all_figures_signatures_sentences_and_settings() -> None:
     comparison = _compare(_outputs(0.6), _outputs(0.9), notes=["A note."])
-    page = _Page(as_html(comparison)).text
+    page = Page(as_html(comparison)).text
     markdown = as_markdown(comparison).replace("\\", "")
     for text in (page, markdown):
         for figures in figure_tables(comparison):
@@ -192,7 +163,7 @@ def test_the_page_is_self_contained_and_text_is_never_obeyed() -> None:
         systems, title=nasty, sources=SOURCES, references=REFERENCES, training=_training(), config=CONFIG
     )
     text = as_html(comparison)
-    page = _Page(text)
+    page = Page(text)
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert not {"src", "href"} & set(page.attributes)
     assert "url(" not in text

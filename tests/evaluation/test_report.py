@@ -1,50 +1,16 @@
 import dataclasses
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from html_page import Page
 
 from endeavour.data.disk import write_atomically
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, report
 from endeavour.evaluation.page import FEW_SENTENCES
-
-VOID = {"meta", "br", "hr", "img", "link"}
-
-
-class _Page(HTMLParser):
-    """Checks that tags are balanced, and gathers them with the text of the page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.classes: list[str] = []
-        self.attributes: list[str] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attrs]
-        self.classes += (dict(attrs).get("class") or "").split()
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.classes += (dict(attrs).get("class") or "").split()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def _corpus(sentences: int = 40) -> dict[str, list[str]]:
@@ -130,7 +96,7 @@ def test_scores_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_both_reports_tell_scores_signatures_lengths_samples_and_settings(tmp_path: Path) -> None:
     corpus = _corpus()
     _write(tmp_path, corpus)
-    page = _Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8").replace("\\", "")
     bleu = metrics.score(corpus["hypotheses"], corpus["references"], bootstrap_samples=50, seed=1)["bleu"]
     for text in (page, markdown):
@@ -145,7 +111,7 @@ def test_text_is_shown_and_never_obeyed(tmp_path: Path) -> None:
     corpus = {"sources": [nasty], "hypotheses": [nasty], "references": [nasty]}
     picture = ([nasty], [nasty], [[1.0]])
     _write(tmp_path, corpus, title=nasty, model={nasty: nasty}, attention=[picture])
-    page = _Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "script" not in page.tags
     assert page.text.count(nasty) >= 6
     rows = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("| 1 |")]
@@ -156,7 +122,7 @@ def test_text_is_shown_and_never_obeyed(tmp_path: Path) -> None:
 def test_the_page_is_self_contained(tmp_path: Path) -> None:
     _write(tmp_path, _corpus())
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    page = _Page(text)
+    page = Page(text)
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
     assert not {"src", "href"} & set(page.attributes)
     assert "url(" not in text
@@ -167,7 +133,7 @@ def test_the_chart_has_a_bar_a_bucket_pale_where_there_are_few_sentences(tmp_pat
     corpus = _corpus(99)
     _write(tmp_path, corpus)
     buckets = metrics.bleu_by_source_length(*corpus.values())
-    page = _Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert page.classes.count("bar") == len(buckets)
     thin = [bucket for bucket in buckets if bucket.sentences < FEW_SENTENCES]
     assert 0 < page.classes.count("thin") == len(thin) < len(buckets)
@@ -177,7 +143,7 @@ def test_attention_is_drawn_with_the_pieces_of_both_sides(tmp_path: Path) -> Non
     corpus = _corpus(1)
     _write(tmp_path / "without", corpus)
     _write(tmp_path / "with", corpus, attention=[(["▁the", "▁cat"], ["▁Katze"], [[0.1, 0.9]])])
-    without, drawn = (_Page((tmp_path / name / "report.html").read_text()) for name in ("without", "with"))
+    without, drawn = (Page((tmp_path / name / "report.html").read_text()) for name in ("without", "with"))
     assert drawn.classes.count("bar") == without.classes.count("bar") + 2
     assert "▁Katze ← ▁cat: 0.90" in drawn.text
     assert "Cross-attention" not in without.text

@@ -85,7 +85,7 @@ def link_cut(folder: Path) -> dict[str, object]:
         codes = [host.wait() for host in _start(folder, "whole")]
         assert codes == [0, 0], codes
         hosts = _start(folder, "cut")
-        _wait_for_update(folder / "cut", 12)
+        _wait_for_update(folder / "cut", 12, hosts)
         _ip("-n", HOSTS[0], "link", "set", "veth0", "down")
         cut = time.monotonic()
         exit_codes = [host.wait(120) for host in hosts]
@@ -127,9 +127,10 @@ def _start(folder: Path, name: str) -> list["subprocess.Popen[bytes]"]:
     ]
 
 
-def _wait_for_update(run: Path, update: int) -> None:
+def _wait_for_update(run: Path, update: int, hosts: list["subprocess.Popen[bytes]"]) -> None:
     log = run / "log.jsonl"
     while not log.is_file() or log.read_text().count('"kind": "train"') < update:
+        assert all(host.poll() is None for host in hosts), "a host ended before the link was cut"
         time.sleep(0.05)
 
 

@@ -193,9 +193,9 @@ def weights(folder: Path) -> torch.Tensor:
     return torch.cat([newest[name].flatten() for name in sorted(newest)])
 
 
-def near(one: torch.Tensor, other: torch.Tensor) -> bool:
+def assert_near(one: torch.Tensor, other: torch.Tensor) -> None:
     """Equal but for rounding; where a gradient is nought in theory (biases of keys) Adam makes steps of its noise."""
-    return float((one - other).norm() / other.norm()) < 5e-3
+    assert float((one - other).norm() / other.norm()) < 5e-3
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -210,7 +210,7 @@ def test_the_number_of_processes_does_not_change_the_run(
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
-    assert near(weights(tmp_path / "many"), weights(tmp_path / "one"))
+    assert_near(weights(tmp_path / "many"), weights(tmp_path / "one"))
 
 
 @pytest.mark.slow
@@ -224,7 +224,7 @@ def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
 
     assert in_processes(2, compiled, timeout_seconds=400) == [0, 0]
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=2e-4)
-    assert near(weights(tmp_path / "two"), weights(tmp_path / "one"))
+    assert_near(weights(tmp_path / "two"), weights(tmp_path / "one"))
 
 
 def test_processes_part_together_and_stay_joined_no_longer(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
     (note,) = run(tmp_path / "cut", data, tokenizer, alone)
     assert "2 processes wrote" in note
     assert "now there is 1" in note
-    assert near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+    assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 def test_a_signal_to_one_process_stops_all_after_the_same_update(
@@ -314,7 +314,7 @@ def test_a_signal_to_one_process_stops_all_after_the_same_update(
     assert len(state["random"]) == 2
     assert 4 <= state["state"]["update"] <= 5
     assert in_processes(2, lambda one: run(tmp_path / "cut", data, tokenizer, one) and None) == [0, 0]
-    assert near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+    assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 def test_when_one_process_dies_the_other_ends_soon(

@@ -36,10 +36,23 @@ def names_in(key: str, text: str | None) -> list[str]:
 def teachers_in(text: str, output_folder: str) -> str:
     """`teachers` as a run notes it, however it was typed."""
     words = names_in("teachers", text)
-    names = [run_name("teachers", word, output_folder) for word in words]
-    if not names:
+    if not words:
         raise UserError('teachers names no run: teachers="NAME 2", or null to train on the text alone')
-    for word, name in zip(words, names, strict=True):
-        if name.isdecimal() and not word.isdecimal():
-            raise UserError(f"teachers={text}: {name} would be a seed; rename the run {word}")
-    return " ".join(str(int(name)) if name.isdecimal() else f'"{name}"' for name in names)
+    teachers = [_teacher(word, text, output_folder) for word in words]
+    return " ".join(teacher if teacher.isdecimal() else f'"{teacher}"' for teacher in teachers)
+
+
+def members_of(teacher: str) -> list[str]:
+    """The seeds and names of runs in `1`, `a` or, where they translate as an ensemble, `1+2+a`."""
+    return teacher.split("+")
+
+
+def _teacher(word: str, text: str, output_folder: str) -> str:
+    """One teacher of `text` as a run notes it."""
+    members = []
+    for member in members_of(word):
+        name = run_name("teachers", member, output_folder)
+        if name.isdecimal() and not member.isdecimal():
+            raise UserError(f"teachers={text}: {name} would be a seed; rename the run {member}")
+        members.append(str(int(name)) if name.isdecimal() else name)
+    return "+".join(members)

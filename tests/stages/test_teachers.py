@@ -51,10 +51,10 @@ def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
-def shake(run: Path) -> None:
+def shake(run: Path, seed: int = 5) -> None:
     """Makes a model that has learnt nothing say something else of each sentence."""
     model, tokenizers = load_model(run / "model", torch.device("cpu"))
-    torch.manual_seed(5)
+    torch.manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.3)
@@ -116,6 +116,20 @@ def test_the_data_are_the_text_and_after_it_what_each_teacher_makes_of_it(
         name: entry for name, entry in taught.manifest["files"].items() if not name.startswith("train.")
     }
     assert taught.content_digest != genuine.content_digest
+
+
+def test_runs_that_are_joined_translate_as_an_ensemble_that_decodes_like_the_first(
+    settings: list[str], outputs: Path, tmp_path: Path
+) -> None:
+    shake(outputs / "two", seed=6)
+    first = load_config([*settings, "decoding=beam", "decoding.beam_size=3", "name=one"])
+    save_config(first, outputs / "one" / "config.yaml")
+    pairs = text(data_of(settings))
+    sources = [source for source, _ in pairs]
+    made = translations("one", sources, [*settings, "ensemble=two"], tmp_path)
+    assert made != translations("one", sources, settings, tmp_path)
+    expected = dict.fromkeys([*pairs, *zip(sources, made, strict=True)])
+    assert text(data_of([*settings, "teachers=one+two"])) == [pair for pair in expected if all(pair)]
 
 
 def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_path: Path) -> None:
@@ -190,8 +204,8 @@ def test_a_text_that_is_there_is_not_translated_again(
 def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_run_has_begun(
     settings: list[str], outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [*settings, "teachers=2 one"]
-    by_name = data_of([*settings, "teachers=two one"])
+    command = [*settings, "teachers=2 one+2"]
+    by_name = data_of([*settings, "teachers=two one+two"])
     assert endeavour("train", *command) == 0
     # The run with seed 2 is the one that `two` is.
     weights = [outputs / name / "model" / "weights.safetensors" for name in ("new-teacher-2", "two")]
@@ -268,6 +282,10 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
         (["teachers=2 new/inner"], "new/inner is the run itself, or in it; name others"),
         (["teachers=one,one"], "names a run twice"),
         (["teachers=2 new-teacher-2"], "names a run twice"),
+        (["teachers=one+2+one"], "names a run twice"),
+        (["teachers=one+two two+one"], "names a run twice"),
+        (["teachers=2+absent"], "outputs/absent holds no trained model"),
+        (["teachers=2+"], "teachers='' must name a folder below output_folder"),
         (["teachers=one two/.."], "teachers='two/..' must name a folder below output_folder"),
         (['teachers="one'], "a quote that is not closed"),
         (["teachers="], "teachers names no run"),

@@ -38,13 +38,17 @@ def evaluation_name(config: Config, split: str, others: Sequence[Path] = ()) -> 
     """
     suffix = "" if config.decoding.engine == "pytorch" else f"-{engine_name(config)}"
     if others:
-        root = Path(config.output_folder)
-        # Quoted, so that x/y and x_y, or b+c and b with c, have folders of their own.
-        names = "+".join(sorted(quote(other.relative_to(root).as_posix(), safe=" ,=") for other in others))
-        if len(names.encode()) > LONGEST_NAME:
-            names = f"{len(others)}-runs-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
-        suffix += f"-with-{names}"
+        suffix += f"-with-{joined_names(others, Path(config.output_folder))}"
     return f"{split}-{config.decoding.name}{suffix}"
+
+
+def joined_names(runs: Sequence[Path], root: Path) -> str:
+    """The names of runs below `root`, in whatever order, as one that a file can have."""
+    # Quoted, so that x/y and x_y, or b+c and b with c, have folders of their own.
+    names = "+".join(sorted(quote(run.relative_to(root).as_posix(), safe=" ,=") for run in runs))
+    if len(names.encode()) > LONGEST_NAME:
+        names = f"{len(runs)}-runs-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
+    return names
 
 
 def open_engine(config: Config, run: Path, model: Transformer | Ensemble) -> Engine:

@@ -37,9 +37,14 @@ def further_runs(config: Config) -> list[Path]:
 
 
 def join_models(
-    config: Config, model: Transformer, tokenizers: Tokenizers, others: Sequence[Path], device: torch.device
+    run: Path,
+    model: Transformer,
+    tokenizers: Tokenizers,
+    others: Sequence[Path],
+    config: Config,
+    device: torch.device,
 ) -> Transformer | Ensemble:
-    """`model`, the run's own, with those of the other runs, if there are any.
+    """`model`, that of `run`, with those of the other runs, if there are any.
 
     Raises:
         UserError: a run translates in the other direction, has other vocabularies, or is damaged.
@@ -47,18 +52,16 @@ def join_models(
     if not others:
         return model
     models = [model]
-    direction = read_config(config.run_folder / "config.yaml", newer=config).direction
+    direction = read_config(run / "config.yaml", newer=config).direction
     for folder in others:
         theirs = read_config(folder / "config.yaml", newer=config).direction
         if theirs != direction:
-            raise UserError(
-                f"{folder} translates {theirs} and {config.run_folder} {direction}: no ensemble of them"
-            )
+            raise UserError(f"{folder} translates {theirs} and {run} {direction}: no ensemble of them")
         other, its_tokenizers = load_model(folder / "model", device)
         for side, ours, its in zip(("source", "target"), tokenizers, its_tokenizers, strict=True):
             if ours.digest != its.digest:
                 raise UserError(
-                    f"{folder} has another {side} vocabulary than {config.run_folder}: "
+                    f"{folder} has another {side} vocabulary than {run}: "
                     "only models over the same tokenizers decode together"
                 )
         models.append(other)

@@ -83,7 +83,7 @@ def evaluate_splits(
             there.mkdir(parents=True, exist_ok=True)
     device = choose_device(config.device)
     model, tokenizers = load_model(folder / "model", device)
-    joined = join_models(config, model, tokenizers, others, device)
+    joined = join_models(folder, model, tokenizers, others, config, device)
     translator = Translator(open_engine(config, folder, joined), tokenizers, decoding=config.decoding)
     title = _title(config, others)
     results: dict[str, dict[str, Score]] = {}

@@ -2,12 +2,14 @@
 
 Sequence-level knowledge distillation (Kim and Rush 2016, "Sequence-Level Knowledge Distillation"), with the genuine
 text kept and a copy of it from each of several teachers, which is the forward half of data diversification (Nguyen et
-al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation").
+al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation"). A teacher may be an ensemble
+(Freitag et al. 2017, "Ensemble Distillation for Neural Machine Translation").
 
 Translations are made in the data folder, where runs share them. A run takes copies into its own folder, and once it
 has a checkpoint it needs neither its teachers nor those any more.
 """
 
+import itertools
 import json
 import shutil
 import time
@@ -17,7 +19,6 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from urllib.parse import quote
 
 import torch
 from filelock import FileLock
@@ -29,8 +30,10 @@ from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import WINDOW, PyTorchEngine, Translator
-from endeavour.run_names import names_in
+from endeavour.run_names import members_of, names_in
 from endeavour.saved_config import differing_keys, read_config
+from endeavour.stages.engines import joined_names
+from endeavour.stages.ensembles import join_models
 from endeavour.stages.run_folder import (
     is_begun,
     named_write_error,
@@ -47,10 +50,12 @@ OWN = "taught"  # the folder, in that of a run, of the translations that it is t
 
 def check_teachers(config: Config) -> None:
     """Raises `UserError` for teachers that cannot be; better known before anything is trained or thrown away."""
-    runs = {_run_of(name, config): name for name in _names(config)}
-    if len(runs) < len(_names(config)):
+    teachers = [[_run_of(name, config) for name in names] for names in _teachers(config)]
+    together = {frozenset(runs) for runs in teachers}
+    if len(together) < len(teachers) or any(len(set(runs)) < len(runs) for runs in teachers):
         raise UserError(f"teachers={config.teachers} names a run twice")
-    for run, name in runs.items():
+    for name in _names(config):
+        run = _run_of(name, config)
         if run.is_relative_to(config.run_folder):
             raise UserError(f"teachers={config.teachers}: {name} is the run itself, or in it; name others")
         if not name.isdecimal():
@@ -75,8 +80,8 @@ def train_teachers(config: Config, train: Callable[[Config], object]) -> None:
 def taught_text(config: Config, data: PreparedData, progress: Progress, run: Path | None) -> list[Further]:
     """The training sentences of `data` with the translations of each teacher, made unless they are there.
 
-    Translated is the text as it was cleaned, by each teacher as it decodes after its own training. What was translated
-    before an interruption is not translated again.
+    Translated is the text as it was cleaned, by each teacher as it, or the first run of an ensemble, decodes after its
+    own training. What was translated before an interruption is not translated again.
 
     Args:
         progress: called as (what, sentences done, all).
@@ -85,7 +90,8 @@ def taught_text(config: Config, data: PreparedData, progress: Progress, run: Pat
     Returns:
         For each teacher two line-aligned files, English and German.
     Raises:
-        UserError: a teacher is not there, not finished, or was trained on other data or in the other direction.
+        UserError: a teacher is not there, not finished, or was trained on other data or in the other direction, or
+            the runs of an ensemble have other vocabularies.
     """
     if run is not None or _is_begun(config):
         kept = (run or config.run_folder) / OWN
@@ -95,7 +101,7 @@ def taught_text(config: Config, data: PreparedData, progress: Progress, run: Pat
         stems = sorted({path.name.partition(".")[0] for path in kept.glob("*.txt")})
         return [(kept / f"{stem}.en.txt", kept / f"{stem}.de.txt") for stem in stems]
     check_teachers(config)
-    folders = [_translated(name, config, data, progress) for name in _names(config)]
+    folders = [_translated(names, config, data, progress) for names in _teachers(config)]
     return [(folder / "en.txt", folder / "de.txt") for folder in folders]
 
 
@@ -115,9 +121,14 @@ def _is_begun(config: Config) -> bool:
     return is_begun(config) and read_config(saved, newer=config).teachers == config.teachers
 
 
+def _teachers(config: Config) -> list[list[str]]:
+    """Of each teacher the seed or the name of its run; of an ensemble several."""
+    return [members_of(teacher) for teacher in names_in("teachers", config.teachers)]
+
+
 def _names(config: Config) -> list[str]:
-    """The seeds and names of runs in `teachers`."""
-    return names_in("teachers", config.teachers)
+    """All seeds and names in `teachers`, each once."""
+    return list(dict.fromkeys(itertools.chain.from_iterable(_teachers(config))))
 
 
 def _run_of(name: str, config: Config) -> Path:
@@ -145,32 +156,36 @@ def _require(run: Path, config: Config) -> Config:
     return theirs
 
 
-def _translated(name: str, config: Config, data: PreparedData, progress: Progress) -> Path:
+def _translated(names: Sequence[str], config: Config, data: PreparedData, progress: Progress) -> Path:
     """The folder with the files of one teacher; another process that makes it is waited for."""
-    run = _run_of(name, config)
-    decoding = _require(run, config).decoding
-    if name.isdecimal():
-        require_same_data(run, data)
-    verify(run / "model")
+    runs = [_run_of(name, config) for name in names]
+    decodings = [_require(run, config).decoding for run in runs]
+    for name, run in zip(names, runs, strict=True):
+        if name.isdecimal():
+            require_same_data(run, data)
+        verify(run / "model")
+    decoding = decodings[0]
     settings = asdict(decoding)
     if decoding.precision == "fp32":
         del settings["precision"]  # a key that came later: what was translated before is found
+    weights = [file_digest(run / "model" / "weights.safetensors") for run in runs]
     recipe = {
         "text": _text_digest(data),
-        "weights": file_digest(run / "model" / "weights.safetensors"),
+        "weights": weights if len(weights) > 1 else weights[0],
         "decoding": settings,
     }
     digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    run_name = run.relative_to(config.output_folder).as_posix()
-    folder = Path(config.data_folder) / OWN / f"{quote(run_name, safe=' ,=')}-{digest[:12]}"
+    root = Path(config.output_folder)
+    folder = Path(config.data_folder) / OWN / f"{joined_names(runs, root)}-{digest[:12]}"
     if folder.is_dir():
         return folder
-    show = partial(progress, f"translate {TRAIN} by {run_name}")
+    translators = " + ".join(run.relative_to(root).as_posix() for run in runs)
+    show = partial(progress, f"translate {TRAIN} by {translators}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f".{folder.name}.lock")):
             if not folder.is_dir():
-                _write(folder, data, run / "model", decoding, choose_device(config.device), show)
+                _write(folder, data, runs, config, decoding, show)
     except OSError as error:
         reason = error.strerror or error
         raise UserError(
@@ -199,14 +214,16 @@ def _sources(data: PreparedData) -> Iterator[str]:
 def _write(
     folder: Path,
     data: PreparedData,
-    teacher: Path,
+    runs: Sequence[Path],
+    config: Config,
     decoding: DecodingConfig,
-    device: torch.device,
     show: Callable[[int, int], None],
 ) -> None:
     """Fills a folder beside `folder`, from where it stands, and gives it its name once it is whole."""
-    model, tokenizers = load_model(teacher, device)
-    translator = Translator(PyTorchEngine(model, decoding), tokenizers, WINDOW, decoding=decoding)
+    device = choose_device(config.device)
+    model, tokenizers = load_model(runs[0] / "model", device)
+    joined = join_models(runs[0], model, tokenizers, runs[1:], config, device)
+    translator = Translator(PyTorchEngine(joined, decoding), tokenizers, WINDOW, decoding=decoding)
     unfinished = folder.with_name(f".{folder.name}.partial")
     unfinished.mkdir(exist_ok=True)
     source_file, target_file = (

@@ -46,7 +46,7 @@ def translate(config: Config) -> None:
     with ExitStack() as stack:
         source = _open_input(config, stack)
         own, tokenizers = load_model(folder / "model", device)
-        model = join_models(config, own, tokenizers, others, device)
+        model = join_models(folder, own, tokenizers, others, config, device)
         engine = open_engine(config, folder, model)
         target = _open_output(config, stack)  # last of all: it empties a file that is there
         interactive = config.text is None and config.input is None and sys.stdin.isatty()

@@ -114,16 +114,17 @@ def test_a_run_whose_corpus_has_changed_is_neither_evaluated_nor_exported_with_o
     assert not (run / "export").exists()
 
 
+@pytest.mark.parametrize("decoding", ["greedy", "mbr"])
 def test_the_engine_evaluates_and_translates_beside_our_own(
-    workplace: Path, capsys: pytest.CaptureFixture[str]
+    decoding: str, workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    common = [*settings(workplace), "quantization=float32", "decoding=greedy"]
+    common = [*settings(workplace), "quantization=float32", f"decoding={decoding}"]
     assert endeavour("export", *common) == 0
     engine = [*common, "decoding.engine=ctranslate2"]
     assert endeavour("eval", *common) == 0
     assert endeavour("eval", *engine) == 0
     evaluations = workplace / "outputs" / "run" / "evaluation"
-    ours, theirs = (evaluations / name for name in ("test-greedy", "test-greedy-ctranslate2-float32"))
+    ours, theirs = (evaluations / f"test-{decoding}{engine}" for engine in ("", "-ctranslate2-float32"))
     assert (ours / "hypotheses.txt").read_text() == (theirs / "hypotheses.txt").read_text()
     for folder, name in ((ours, "pytorch"), (theirs, "ctranslate2-float32")):
         assert json.loads((folder / "scores.json").read_text())["model"]["engine"] == name

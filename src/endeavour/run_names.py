@@ -8,12 +8,15 @@ from endeavour.errors import UserError
 
 def run_name(key: str, name: str, output_folder: str) -> str:
     """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
-    path = Path(name)
-    if path.is_relative_to(output_folder):
-        path = path.relative_to(output_folder)
+    path = Path(_below(name, output_folder))
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise UserError(f"{key}={name!r} must name a folder below output_folder ({output_folder})")
     return str(path)
+
+
+def _below(name: str, output_folder: str) -> str:
+    path = Path(name)
+    return str(path.relative_to(output_folder)) if path.is_relative_to(output_folder) else name
 
 
 def names_in(key: str, text: str | None) -> list[str]:
@@ -50,7 +53,10 @@ def members_of(teacher: str) -> list[str]:
 def _teacher(word: str, text: str, output_folder: str) -> str:
     """One teacher of `text` as a run notes it."""
     members = []
-    for member in members_of(word):
+    # The output folder, before the first of them, may have a + in its own name.
+    for member in members_of(_below(word, output_folder)):
+        if not member:
+            raise UserError(f"teachers={text}: an ensemble is written NAME+NAME, without spaces")
         name = run_name("teachers", member, output_folder)
         if name.isdecimal() and not member.isdecimal():
             raise UserError(f"teachers={text}: {name} would be a seed; rename the run {member}")

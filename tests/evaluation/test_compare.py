@@ -155,6 +155,18 @@ def test_both_reports_tell_all_figures_signatures_sentences_and_settings() -> No
         assert one.reference in page
 
 
+def test_a_system_may_be_called_as_what_stands_beside_it() -> None:
+    systems = [System("reference", _outputs(0.6), {}), System("source", _outputs(0.9), {})]
+    comparison = compare_systems(
+        systems, title="t", sources=SOURCES, references=REFERENCES, training=_training(), config=CONFIG
+    )
+    page = Page(as_html(comparison)).text
+    (contest,) = comparison.contests
+    for one in (*contest.most_better, *contest.most_worse):
+        assert one.source in page
+        assert one.reference in page
+
+
 def test_the_page_is_self_contained_and_text_is_never_obeyed() -> None:
     nasty = "<script>alert(1)</script> | *bold* &amp; '\" <!--"
     outputs = [nasty, *_outputs(0.8)[1:]]

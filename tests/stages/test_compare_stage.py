@@ -150,6 +150,41 @@ def test_two_decodings_of_one_run_are_compared_by_their_folders(outputs: Path) -
     assert record["tests"][0]["systems"][1]["difference"] > 0
 
 
+def test_a_run_that_was_evaluated_otherwise_than_the_baseline_is_called_by_that_too(outputs: Path) -> None:
+    greedy = evaluated(outputs, "a", BAD, name="test-greedy")
+    evaluated(outputs, "b", REFERENCES, name="test-mbr")
+    for decoding in ("beam", "mbr"):
+        assert run(outputs, f"runs=a/evaluation/{greedy.name} b", f"decoding={decoding}") == 0
+        folder = outputs / "comparisons" / f"a%2Ftest-greedy-vs-b%2Ftest-{decoding}" / "test-greedy"
+        record = json.loads((folder / "comparison.json").read_text("utf-8"))
+        assert record["systems"] == ["a/test-greedy", f"b/test-{decoding}"]
+        assert record["title"] == f"a/test-greedy vs. b/test-{decoding}: test-greedy"
+
+
+def test_a_key_that_no_evaluation_answers_to_is_refused(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = outputs / "b" / "evaluation" / "test-beam" / "scores.json"
+    record = json.loads(path.read_text("utf-8"))
+    record["decoding"]["beam_size"] = 5
+    path.write_text(json.dumps(record), "utf-8")
+    assert run(outputs, "runs=a b", "decoding.beam_size=5") == 0
+    capsys.readouterr()
+    assert run(outputs, "runs=a b", "decoding.beam_size=10") == 2
+    assert "its evaluation test-beam was made with decoding.beam_size=5, not 10" in capsys.readouterr().err
+    assert run(outputs, "runs=a/evaluation/test-beam b/evaluation/test-beam", "split=test") == 2
+    assert "split=test: runs=… names evaluations, which have theirs" in capsys.readouterr().err
+
+
+def test_an_evaluation_that_was_named_itself_is_not_made_again_by_another_command(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    greedy = evaluated(outputs, "a", REFERENCES, name="test-greedy")
+    (greedy / "scores.json").write_text("{", "utf-8")
+    assert run(outputs, "runs=a a/evaluation/test-greedy") == 2
+    assert f"{greedy / 'scores.json'} is damaged: evaluate it again\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_translations_made_elsewhere_are_compared_as_those_of_a_run_are(outputs: Path, packed: bool) -> None:
     content = "".join(f"{line}\n" for line in REFERENCES).encode()

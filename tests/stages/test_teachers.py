@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from endeavour.config import load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.saved_config import save_config
@@ -280,12 +282,15 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
         (["teachers=2 absent"], "outputs/absent holds no trained model (finished runs: new, one, two)"),
         (["teachers=2 new"], "new is the run itself, or in it; name others"),
         (["teachers=2 new/inner"], "new/inner is the run itself, or in it; name others"),
-        (["teachers=one,one"], "names a run twice"),
-        (["teachers=2 new-teacher-2"], "names a run twice"),
-        (["teachers=one+2+one"], "names a run twice"),
-        (["teachers=one+two two+one"], "names a run twice"),
+        (["teachers=one,one"], "names a teacher twice"),
+        (["teachers=2 new-teacher-2"], "names a teacher twice"),
+        (["teachers=one+2+one"], "names a run twice in one ensemble"),
+        (["teachers=one+two two+one"], "names a teacher twice"),
+        (["teachers=two+two+2"], "names a run twice in one ensemble"),
         (["teachers=2+absent"], "outputs/absent holds no trained model"),
-        (["teachers=2+"], "teachers='' must name a folder below output_folder"),
+        (["teachers=2 2+one", "tokenizer.vocabulary_size=305"], "one has another source vocabulary than"),
+        (["teachers=2 + 1"], "an ensemble is written NAME+NAME, without spaces"),
+        (["teachers=2+"], "an ensemble is written NAME+NAME, without spaces"),
         (["teachers=one two/.."], "teachers='two/..' must name a folder below output_folder"),
         (['teachers="one'], "a quote that is not closed"),
         (["teachers="], "teachers names no run"),
@@ -338,7 +343,7 @@ def test_the_data_of_other_teachers_are_not_those_of_a_run_that_has_begun(settin
 
 
 def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
-    settings: list[str], tmp_path: Path, outputs: Path
+    settings: list[str], tmp_path: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = load_config([*settings, "name=new-teacher-2", "seed=2"])
     shutil.move(outputs / "two", config.run_folder)
@@ -349,10 +354,45 @@ def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
     save_config(
         load_config([*settings, *changed, "name=new-teacher-2", "seed=2"]), config.run_folder / "config.yaml"
     )
-    with pytest.raises(
-        UserError, match=r"new-teacher-2 was trained on other data: the corpus has changed since"
-    ):
+    message = "new-teacher-2, a teacher of this run, was trained on other data: the corpus has changed since"
+    with pytest.raises(UserError, match=message):
         data_of([*settings, *changed, "teachers=2"])
+    shutil.copytree(outputs / "one", config.run_folder.with_name("new"))
+    before = {path: path.stat().st_mtime_ns for path in outputs.rglob("*")}
+    assert endeavour("train", *settings, *changed, "teachers=3 2", "training.restart=true") == 2
+    assert message in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
+
+
+def test_a_damaged_teacher_and_a_name_that_reads_as_an_ensemble_are_refused_before_others_are_trained(
+    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(outputs / "two", outputs / "one+two")
+    assert endeavour("train", *settings, "teachers=3 one+two") == 2
+    assert "one+two means an ensemble; rename the run of that name" in capsys.readouterr().err
+    weights = outputs / "two" / "model" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    assert endeavour("train", *settings, "teachers=3 two") == 2
+    assert f"{weights}: missing or altered" in capsys.readouterr().err
+    assert not (outputs / "new-teacher-3").exists()
+
+
+def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
+    settings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[int] = []
+
+    class Noted(PyTorchEngine):
+        def __init__(self, model: Any, decoding: DecodingConfig) -> None:
+            budgets.append(decoding.tokens_per_batch)
+            super().__init__(model, decoding)
+
+    monkeypatch.setattr(teachers, "PyTorchEngine", Noted)
+    whole = text(data_of([*settings, "teachers=one"]))
+    fewer = [*settings, f"data_folder={load_config(settings).data_folder}-2", "decoding.tokens_per_batch=100"]
+    assert text(data_of([*fewer, "teachers=one"])) == whole
+    assert budgets == [budgets[0], 100]
+    assert budgets[0] > 100
 
 
 def test_in_a_sweep_commas_separate_values(settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

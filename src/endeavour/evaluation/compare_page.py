@@ -143,13 +143,13 @@ def _html_difference(one: Difference, baseline: str, system: str) -> str:
     pieces = word_diff(one.baseline, one.hypothesis)
     left = " ".join(_marked(text, "del", same) for same, text, _ in pieces if text)
     right = " ".join(_marked(text, "ins", same) for same, _, text in pieces if text)
-    texts = {
-        "source": escape(one.source),
-        "reference": escape(one.reference),
-        escape(baseline): left or "<em>empty</em>",
-        escape(system): right or "<em>empty</em>",
-    }
-    pairs = "".join(f"<dt>{name}</dt><dd dir='auto'>{text}</dd>" for name, text in texts.items())
+    texts = [
+        ("source", escape(one.source)),
+        ("reference", escape(one.reference)),
+        (escape(baseline), left or "<em>empty</em>"),
+        (escape(system), right or "<em>empty</em>"),
+    ]
+    pairs = "".join(f"<dt>{name}</dt><dd dir='auto'>{text}</dd>" for name, text in texts)
     scores = f"chrF2 {one.baseline_chrf:.1f} → {one.chrf:.1f}"
     return f"<article class='two'><small>line {one.line} · {scores}</small><dl>{pairs}</dl></article>"
 

@@ -32,6 +32,7 @@ from endeavour.stages.evaluated import (
     lines_of,
     prepared_of,
     read_lines,
+    remedy,
 )
 from endeavour.stages.prepare import progress_bar
 from endeavour.stages.run_folder import named_write_error, write_json
@@ -102,14 +103,14 @@ def _system(one: Evaluated, sentences: int, config: Config) -> System:
     if len(hypotheses) != sentences:
         raise UserError(
             f"{one.folder / 'hypotheses.txt'} has {len(hypotheses)} lines for {sentences} references: "
-            f"run `{eval_command(one.run, config)}`"
+            f"{remedy(one, config)}"
         )
     path = one.folder / "scores.json"
     try:
         record: dict[str, Any] = json.loads(path.read_text("utf-8"))
         settings = flatten({key: record[key] for key in ("decoding", "model")})
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged: run `{eval_command(one.run, config)}`") from error
+        raise UserError(f"{path} is damaged: {remedy(one, config)}") from error
     return System(one.name, hypotheses, settings)
 
 

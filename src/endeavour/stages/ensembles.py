@@ -1,4 +1,4 @@
-"""The runs that `ensemble` names beside the run itself: found, checked, and their models joined."""
+"""Runs whose models decode together: those that `ensemble` names beside the run itself, and joined teachers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,11 +58,16 @@ def join_models(
         if theirs != direction:
             raise UserError(f"{folder} translates {theirs} and {run} {direction}: no ensemble of them")
         other, its_tokenizers = load_model(folder / "model", device)
-        for side, ours, its in zip(("source", "target"), tokenizers, its_tokenizers, strict=True):
-            if ours.digest != its.digest:
-                raise UserError(
-                    f"{folder} has another {side} vocabulary than {run}: "
-                    "only models over the same tokenizers decode together"
-                )
+        require_same_vocabularies(run, tokenizers, folder, its_tokenizers)
         models.append(other)
     return Ensemble(models)
+
+
+def require_same_vocabularies(run: Path, tokenizers: Tokenizers, other: Path, theirs: Tokenizers) -> None:
+    """Raises `UserError` where the models of two runs cannot decode together."""
+    for side, ours, its in zip(("source", "target"), tokenizers, theirs, strict=True):
+        if ours.digest != its.digest:
+            raise UserError(
+                f"{other} has another {side} vocabulary than {run}: "
+                "only models over the same tokenizers decode together"
+            )

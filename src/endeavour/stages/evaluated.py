@@ -28,11 +28,12 @@ from endeavour.stages.run_folder import data_digest, named_folders, splits_of
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A finished evaluation: how it is called here, its run's folder, and its own."""
+    """A finished evaluation: how it is called here, its run's folder, its own, and whether it was named by that."""
 
     name: str
     run: Path
     folder: Path
+    by_folder: bool = False
 
 
 def find_evaluations(config: Config) -> list[Evaluated]:
@@ -54,15 +55,21 @@ def find_evaluations(config: Config) -> list[Evaluated]:
             there = sorted(str(found.parent.relative_to(root)) for found in root.glob("**/evaluation"))
             known = f"evaluated runs: {', '.join(there)}" if there else "no run was evaluated yet"
             raise UserError(f"there is no run {path.relative_to(root)} in {root} ({known})")
+    if config.split is not None and not runs:
+        raise UserError(f"split={config.split}: runs=… names evaluations, which have theirs; leave it out")
     name = evaluation_name(config, config.split or _first_split(config, runs)) if runs else ""
     found: list[Evaluated] = []
     for path in paths:
         if path in runs:
-            one = Evaluated(str(path.relative_to(root)), path, path / "evaluation" / name)
-            _require(one.run, name, config)
+            _require(path, name, config)
+            _check_decoding(path, name, config)
+            # The baseline's evaluation stands in the title, and in the folder's name.
+            other = bool(found) and found[0].folder.name != name
+            called = f"{path.relative_to(root)}/{name}" if other else str(path.relative_to(root))
+            one = Evaluated(called, path, path / "evaluation" / name)
         else:
             run = path.parents[1]
-            one = Evaluated(f"{run.relative_to(root)}/{path.name}", run, path)
+            one = Evaluated(f"{run.relative_to(root)}/{path.name}", run, path, by_folder=True)
             if not (path / "scores.json").is_file():
                 raise UserError(f"{run} has no evaluation {path.name} ({_listed(run)})")
         found.append(one)
@@ -141,9 +148,30 @@ def _require(run: Path, name: str, config: Config) -> None:
     raise UserError(f"{run} has no evaluation {name} ({_listed(run)}): run `{eval_command(run, config)}`")
 
 
+def _check_decoding(run: Path, name: str, config: Config) -> None:
+    """Raises `UserError` where a typed key of the decoding is not that of the run's evaluation of that name."""
+    try:
+        decoding = json.loads((run / "evaluation" / name / "scores.json").read_text("utf-8"))["decoding"]
+    except (ValueError, KeyError, TypeError):
+        return  # damaged, as will be said
+    for argument in sys.argv[1:]:
+        prefix, _, key = argument.lstrip("+").partition("=")[0].rpartition(".")
+        if prefix == "decoding" and key in decoding and decoding[key] != getattr(config.decoding, key):
+            raise UserError(
+                f"{run}: its evaluation {name} was made with decoding.{key}={decoding[key]}, not "
+                f"{getattr(config.decoding, key)}\nanother decoding is evaluated under a decoding.name of its own, and "
+                "found here by that"
+            )
+
+
 def _listed(run: Path) -> str:
     there = sorted(path.parent.name for path in run.glob("evaluation/*/scores.json"))
     return f"there is: {', '.join(there) or 'none'}"
+
+
+def remedy(one: Evaluated, config: Config) -> str:
+    """What to do where an evaluation is damaged or incomplete."""
+    return "evaluate it again" if one.by_folder else f"run `{eval_command(one.run, config)}`"
 
 
 def eval_command(run: Path, config: Config) -> str:
@@ -179,9 +207,7 @@ def lines_of(one: Evaluated, column: str, config: Config) -> list[str]:
     splits = [] if data is None else [data.validation_split, *data.test_splits]
     named = [split for split in splits if one.folder.name.startswith(f"{split}-")]
     if data is None or not named:
-        raise UserError(
-            f"{path} is missing, and so are the prepared data: run `{eval_command(one.run, config)}`"
-        )
+        raise UserError(f"{path} is missing, and so are the prepared data: {remedy(one, config)}")
     return data.lines(max(named, key=len), {"sources": "source", "references": "target"}[column])
 
 

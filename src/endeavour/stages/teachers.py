@@ -19,6 +19,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from urllib.parse import quote
 
 import torch
 from filelock import FileLock
@@ -27,18 +28,19 @@ from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, Further, Progress
 from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.prepared import PreparedData
+from endeavour.data.tokenizer import load_tokenizers
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.translate import WINDOW, PyTorchEngine, Translator
 from endeavour.run_names import members_of, names_in
 from endeavour.saved_config import differing_keys, read_config
 from endeavour.stages.engines import joined_names
-from endeavour.stages.ensembles import join_models
+from endeavour.stages.ensembles import join_models, require_same_vocabularies
 from endeavour.stages.run_folder import (
+    data_digest,
     is_begun,
     named_write_error,
     require_model,
-    require_same_data,
     summary_of,
 )
 from endeavour.training.checkpoint import atomic_folder, load_model, verify
@@ -46,27 +48,55 @@ from endeavour.training.device import choose_device
 from endeavour.training.processes import launched
 
 OWN = "taught"  # the folder, in that of a run, of the translations that it is trained on
+_ANEW = "delete it, to have it trained anew, or choose another name=…"
 
 
 def check_teachers(config: Config) -> None:
     """Raises `UserError` for teachers that cannot be; better known before anything is trained or thrown away."""
     teachers = [[_run_of(name, config) for name in names] for names in _teachers(config)]
-    together = {frozenset(runs) for runs in teachers}
-    if len(together) < len(teachers) or any(len(set(runs)) < len(runs) for runs in teachers):
-        raise UserError(f"teachers={config.teachers} names a run twice")
+    if any(len(set(runs)) < len(runs) for runs in teachers):
+        raise UserError(f"teachers={config.teachers} names a run twice in one ensemble")
+    if len({frozenset(runs) for runs in teachers}) < len(teachers):
+        raise UserError(f"teachers={config.teachers} names a teacher twice")
+    for names in _teachers(config):
+        if len(names) > 1 and (Path(config.output_folder) / "+".join(names) / "model").is_dir():
+            raise UserError(
+                f"teachers={config.teachers}: {'+'.join(names)} means an ensemble; rename the run of that name"
+            )
     for name in _names(config):
         run = _run_of(name, config)
         if run.is_relative_to(config.run_folder):
             raise UserError(f"teachers={config.teachers}: {name} is the run itself, or in it; name others")
         if not name.isdecimal():
             _require(run, config)
+            verify(run / "model")
         elif (run / "config.yaml").is_file():
             changed = differing_keys(_with_seed(name, config), read_config(run / "config.yaml", newer=config))
             if changed:
                 raise UserError(
-                    f"{run}, a teacher of this run, was trained with other settings ({'; '.join(changed)})\n"
-                    "delete it, to have it trained anew, or choose another name=…"
+                    f"{run}, a teacher of this run, was trained with other settings ({'; '.join(changed)})\n{_ANEW}"
                 )
+
+
+def check_lessons(config: Config, data: PreparedData) -> None:
+    """Raises `UserError` for teachers that are there and learnt other text, or cannot decode together.
+
+    Args:
+        data: the text of the run without translations.
+    """
+    for name in filter(str.isdecimal, _names(config)):
+        run = _run_of(name, config)
+        if data_digest(run) not in (None, data.content_digest):
+            raise UserError(
+                f"{run}, a teacher of this run, was trained on other data: the corpus has changed since\n{_ANEW}"
+            )
+    for names in _teachers(config):
+        first, *others = [
+            (run, data.load_tokenizers() if name.isdecimal() else load_tokenizers(run / "model"))
+            for name, run in ((name, _run_of(name, config)) for name in names)
+        ]
+        for other in others:
+            require_same_vocabularies(*first, *other)
 
 
 def train_teachers(config: Config, train: Callable[[Config], object]) -> None:
@@ -101,6 +131,7 @@ def taught_text(config: Config, data: PreparedData, progress: Progress, run: Pat
         stems = sorted({path.name.partition(".")[0] for path in kept.glob("*.txt")})
         return [(kept / f"{stem}.en.txt", kept / f"{stem}.de.txt") for stem in stems]
     check_teachers(config)
+    check_lessons(config, data)
     folders = [_translated(names, config, data, progress) for names in _teachers(config)]
     return [(folder / "en.txt", folder / "de.txt") for folder in folders]
 
@@ -160,9 +191,7 @@ def _translated(names: Sequence[str], config: Config, data: PreparedData, progre
     """The folder with the files of one teacher; another process that makes it is waited for."""
     runs = [_run_of(name, config) for name in names]
     decodings = [_require(run, config).decoding for run in runs]
-    for name, run in zip(names, runs, strict=True):
-        if name.isdecimal():
-            require_same_data(run, data)
+    for run in runs:
         verify(run / "model")
     decoding = decodings[0]
     settings = asdict(decoding)
@@ -176,7 +205,9 @@ def _translated(names: Sequence[str], config: Config, data: PreparedData, progre
     }
     digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     root = Path(config.output_folder)
-    folder = Path(config.data_folder) / OWN / f"{joined_names(runs, root)}-{digest[:12]}"
+    alone = quote(runs[0].relative_to(root).as_posix(), safe=" ,=")
+    name = joined_names(runs, root) if len(runs) > 1 else alone
+    folder = Path(config.data_folder) / OWN / f"{name}-{digest[:12]}"
     if folder.is_dir():
         return folder
     translators = " + ".join(run.relative_to(root).as_posix() for run in runs)
@@ -223,6 +254,10 @@ def _write(
     device = choose_device(config.device)
     model, tokenizers = load_model(runs[0] / "model", device)
     joined = join_models(runs[0], model, tokenizers, runs[1:], config, device)
+    if not decoding.sampling:  # whose draws depend on them
+        # Smaller batches, where memory runs out, are asked for by this run's command.
+        fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)
+        decoding = replace(decoding, tokens_per_batch=fewer)
     translator = Translator(PyTorchEngine(joined, decoding), tokenizers, WINDOW, decoding=decoding)
     unfinished = folder.with_name(f".{folder.name}.partial")
     unfinished.mkdir(exist_ok=True)

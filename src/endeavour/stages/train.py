@@ -24,7 +24,7 @@ from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
 from endeavour.stages.prepare import prepare
 from endeavour.stages.pretrained import begin_with_its_weights, require_same_model, with_its_vocabulary
 from endeavour.stages.run_folder import begin, find_earlier, is_begun, is_thrown_away, lock, write_json
-from endeavour.stages.teachers import check_teachers, train_teachers
+from endeavour.stages.teachers import check_lessons, check_teachers, train_teachers
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, write_model
 from endeavour.training.curves import draw_attention, draw_curves, validation_table
@@ -54,18 +54,23 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     config = with_its_vocabulary(config)
     require_same_model(config)
     device = choose_device(config.device)
-    if is_thrown_away(config) and not launched():
-        # What would keep the new run from beginning has to be known before the old one is gone.
-        if config.teachers is not None:
-            check_teachers(config)
-        data = prepare(replace(config, teachers=None))
-        check_splits(config, data, list(data.splits))
-    if config.teachers is not None:
-        _begin_with_teachers(config)
     if launched():
         check_local_rank(device)
+    console = Console(stderr=True, quiet=launched() and os.environ["RANK"] != "0")
+    taught = config.teachers is not None and not is_begun(config)
+    if taught:
+        check_teachers(config)
+    if taught or (is_thrown_away(config) and not launched()):
+        # What would keep the run from beginning has to be known before an old one is gone, or teachers are trained.
+        data = prepare(replace(config, teachers=None), console)
+        check_splits(config, data, list(data.splits))
+        if taught:
+            check_lessons(config, data)
+    if config.teachers is not None:
+        _begin_with_teachers(config, untaught=taught)
+    if launched():
         # Here the others may wait for the one that builds, however long it takes.
-        prepare(config, Console(stderr=True, quiet=os.environ["RANK"] != "0"))
+        prepare(config, console)
     with processes(device, config.training.communication_timeout) as together, ExitStack() as held:
         summary = None
         if together.main:
@@ -84,19 +89,16 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     return summary
 
 
-def _begin_with_teachers(config: Config) -> None:
-    """Trains those teachers that are given by seeds, once it is sure that the run itself can begin."""
-    begun = is_begun(config)
-    if not begun:
-        check_teachers(config)
+def _begin_with_teachers(config: Config, *, untaught: bool) -> None:
+    """Throws an old run away, where that is asked for, and trains those teachers of a new one that are seeds."""
     if not launched() or os.environ["RANK"] == "0":
         held = lock(config.run_folder)
         try:
-            # Throws an old run away, where that is asked for: after a stop it would be forgotten.
+            # Before teachers are trained: after a stop of theirs it would be forgotten.
             find_earlier(config)
         finally:
             held.release()
-    if not begun:
+    if untaught:
         train_teachers(config, train)
 
 

@@ -15,6 +15,8 @@ from endeavour.special import PAD
 # Rows of logits, and of as many probabilities, that exist at a time: few enough for a CPU's last cache.
 CPU_ROWS = 512
 GPU_ROWS = 4096
+# A probability below this counts as this: the loss of a token ends at 87 nats.
+SMALLEST = torch.finfo(torch.float32).tiny
 
 
 def projected_loss(
@@ -59,36 +61,40 @@ class _ProjectedLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         matrix = weight.to(states.dtype)
         needs_gradient = any(ctx.needs_input_grad[:2])
+        counted = (target != PAD)[:, None]
+        visible = states * counted
+        # The uniform part of the target distribution never meets the logits: their mean is states · mean piece.
+        share = smoothing / len(weight)
+        mean_piece = weight.float().mean(dim=0)
+        visible_sum = visible.sum(dim=0, dtype=torch.float32)
         states_gradient = torch.empty_like(states) if needs_gradient else None
-        weight_gradient = torch.zeros_like(weight, dtype=torch.float32) if needs_gradient else None
-        loss = torch.zeros((), device=states.device)
+        weight_gradient = (-share * visible_sum).repeat(len(weight), 1) if needs_gradient else None
+        loss = -smoothing * (visible_sum @ mean_piece)
         likelihood = torch.zeros((), device=states.device)
         rows = CPU_ROWS if states.device.type == "cpu" else GPU_ROWS
         for start in range(0, len(states), rows):
-            chunk, ids = states[start : start + rows], target[start : start + rows]
-            counted = (ids != PAD).float()
-            logits = (chunk @ matrix.T).float()
-            chosen = logits.gather(1, ids[:, None]).squeeze(1)
-            mean = logits.mean(dim=-1)
-            # log Σ from the likeliest piece, whose probability cannot vanish: a tenth faster than by exponentials.
-            largest = logits.amax(dim=-1)
-            probabilities = logits.softmax(dim=-1)
-            log_sum = largest - probabilities.amax(dim=-1).log()
-            likelihood += ((log_sum - chosen) * counted).sum()
-            # (1 - ε)·(log Σ - chosen) + ε·(log Σ - mean of the logits)
-            loss += ((log_sum - (1 - smoothing) * chosen - smoothing * mean) * counted).sum()
+            part = slice(start, start + rows)
+            ids, counts = target[part], counted[part, 0]
+            each = torch.arange(len(ids), device=ids.device)
+            logits = states[part] @ matrix.T
+            # In bf16 they are what their gradient is rounded to anyhow; without one they are as exact as can be.
+            probabilities = logits.softmax(dim=-1, dtype=logits.dtype if needs_gradient else torch.float32)
+            chosen = probabilities[each, ids].float()
+            surprise = -chosen.clamp_min(SMALLEST).log() * counts
+            likelihood += surprise.sum()
+            # (1 - ε)·(log Σ - chosen logit) + ε·(log Σ - mean of the logits), the last of which is there already
+            loss += (surprise + smoothing * logits[each, ids].float() * counts).sum()
             if states_gradient is None or weight_gradient is None:
                 continue
-            # d loss / d logits = softmax - (1 - ε)·one-hot - ε / vocabulary
-            gradient = probabilities.sub_(smoothing / logits.shape[1])
-            gradient.scatter_add_(1, ids[:, None], gradient.new_full((len(ids), 1), smoothing - 1))
-            gradient = gradient.mul_(counted[:, None]).to(states.dtype)
-            torch.mm(gradient, matrix, out=states_gradient[start : start + rows])
-            if weight_gradient.dtype == gradient.dtype:
-                weight_gradient.addmm_(gradient.T, chunk)
+            # d loss / d logits = softmax - (1 - ε)·one-hot - ε / vocabulary, the last of which is added elsewhere
+            probabilities[each, ids] = (chosen - (1 - smoothing)).to(probabilities.dtype)
+            torch.mm(probabilities, matrix, out=states_gradient[part])
+            if weight_gradient.dtype == states.dtype:
+                weight_gradient.addmm_(probabilities.T, visible[part])
             else:
-                weight_gradient += gradient.T @ chunk
-        if needs_gradient:
+                weight_gradient += probabilities.T @ visible[part]
+        if states_gradient is not None:
+            states_gradient = (states_gradient - smoothing * mean_piece).mul_(counted).to(states.dtype)
             ctx.save_for_backward(states_gradient, weight_gradient)
             ctx.weight_dtype = weight.dtype
         ctx.mark_non_differentiable(likelihood)

@@ -78,9 +78,11 @@ def attend(
     if causal:
         mask = causal_mask(query.shape[-2], query.dtype, query.device)
     products = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
-    scores = products if mask is None else products + mask
-    # In fp32 whatever the products are: less is rounded, and on a CPU torch's softmax of bf16 is mostly slower.
-    weights = scores.softmax(dim=-1, dtype=torch.float32).to(value.dtype)
+    # In fp32 whatever the products are: less is rounded, and on a CPU torch is mostly slower on bf16.
+    scores = products.float()
+    if mask is not None:
+        scores += mask.float()
+    weights = scores.softmax(dim=-1).to(value.dtype)
     if record is not None:
         record.append(weights.detach())
     return dropout(weights) @ value

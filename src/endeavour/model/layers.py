@@ -69,7 +69,8 @@ class Dropout(nn.Module):
 
 
 def _relu(states: Tensor) -> Tensor:
-    return functional.relu(states, inplace=True)  # nobody else needs the inner map's output
+    # In place would save memory, but a view's gradient is copied whole when the view was written to.
+    return functional.relu(states, inplace=not states.requires_grad)
 
 
 def _swiglu(gate_and_value: Tensor) -> Tensor:

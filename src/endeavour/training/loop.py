@@ -209,7 +209,7 @@ def make_update(
     )
     norm = nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf)
     finite = skipping.step(optimizer, norm)
-    optimizer.zero_grad(set_to_none=False)
+    optimizer.zero_grad()
     return loss, likelihood, norm, finite
 
 

@@ -1,5 +1,7 @@
 """Devices and precisions by name."""
 
+import os
+
 import pytest
 import torch
 
@@ -73,3 +75,13 @@ def test_on_cuda_attention_is_not_cudnns(monkeypatch: pytest.MonkeyPatch) -> Non
         assert not torch.backends.cuda.cudnn_sdp_enabled()
     finally:
         torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+def test_on_cpus_more_kernels_are_kept_unless_the_user_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.setenv(name, "7")
+    choose_device("cpu")
+    assert os.environ[name] == "7"
+    monkeypatch.delenv(name)
+    choose_device("cpu")
+    assert int(os.environ[name]) > 1024

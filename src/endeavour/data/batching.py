@@ -66,39 +66,40 @@ def epoch_batches(
 ) -> list[NDArray[np.int64]]:
     """The batches of one epoch, as row numbers: every row exactly once, in an order drawn from (seed, epoch).
 
-    Pairs of like lengths share a batch: rows are sorted by target, then source length, ties in random order,
-    cut where pairs × longest side would pass `tokens_per_batch`, and the batches shuffled.
+    Pairs of like lengths share a batch: rows are sorted by their longer side, then by how much longer it is, ties
+    in random order, cut where pairs × longest side would pass `tokens_per_batch`, and the batches shuffled.
+    The number of pairs is cut to its five leading binary digits: fewer shapes, for each of which a CPU's bf16
+    products are compiled.
 
     Raises:
         UserError: a single pair is longer than the budget.
     """
-    longest = int(max(source_lengths.max(), target_lengths.max()))
-    if longest > tokens_per_batch:
+    longest = np.maximum(source_lengths, target_lengths)
+    if longest.max() > tokens_per_batch:
         raise UserError(
-            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest} tokens: "
+            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest.max()} tokens: "
             "raise it or lower cleaning.max_tokens"
         )
     random = np.random.default_rng((seed, epoch))
-    order = random.permutation(len(target_lengths))
-    # Source lengths rise and fall in turn, so that the two ends of neighbouring target lengths fit together.
-    target = target_lengths[order]
-    order = order[np.lexsort((np.where(target % 2, -source_lengths[order], source_lengths[order]), target))]
-    batches = _cut(order, source_lengths[order], target_lengths[order], tokens_per_batch)
+    order = random.permutation(len(longest))
+    # The difference rises and falls in turn, so that the two ends of neighbouring lengths fit together.
+    longer = (source_lengths - target_lengths)[order]
+    order = order[np.lexsort((np.where(longest[order] % 2, longer, -longer), longest[order]))]
+    batches = _cut(order, longest[order], tokens_per_batch)
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _cut(
-    order: NDArray[np.int64], source: NDArray[np.int32], target: NDArray[np.int32], budget: int
-) -> list[NDArray[np.int64]]:
-    """Cuts rows that are sorted by target length."""
+def _cut(order: NDArray[np.int64], longest: NDArray[np.int32], budget: int) -> list[NDArray[np.int64]]:
+    """Cuts rows that are sorted by their longer side."""
     batches: list[NDArray[np.int64]] = []
     start = 0
     while start < len(order):
-        # No pair of the batch is shorter than its first target, which bounds how many there can be.
-        window = slice(start, start + budget // int(target[start]))
-        longest = np.maximum.accumulate(np.maximum(source[window], target[window]))
-        cells = longest.astype(np.int64) * np.arange(1, len(longest) + 1)
+        # No pair of the batch is shorter than its first, which bounds how many there can be.
+        window = longest[start : start + budget // int(longest[start])].astype(np.int64)
+        cells = window * np.arange(1, len(window) + 1)
         size = int(np.searchsorted(cells, budget, side="right"))
+        if start + size < len(order):
+            size -= size % (1 << max(0, size.bit_length() - 5))
         batches.append(order[start : start + size])
         start += size
     return batches

@@ -93,8 +93,11 @@ def test_an_export_says_what_it_is_and_its_readme_works(
             r'(?:sentences = \[|source\.encode\()"(.*)"', (folder / "README.md").read_text("utf-8")
         )
         assert endeavour("translate", *greedy, f"text={sentence}") == 0
-        # Greedy search ends where it wants to or at a limit, which is another one there.
-        assert printed.startswith(capsys.readouterr().out.rstrip("\n"))
+        # Greedy search ends where it wants to or at a limit, which is another one there; and of two
+        # spaces in a row, which pieces of so small a model can make, the command prints one.
+        ours, theirs = (" ".join(text.split()) for text in (capsys.readouterr().out, printed))
+        assert ours
+        assert theirs.startswith(ours)
     assert printed.strip()
     assert [path.name for path in folder.parent.iterdir()] == [name]
 

@@ -178,3 +178,17 @@ def test_in_bf16_scores_are_those_of_fp32_but_for_rounding(
     assert rounded != pytest.approx(exact, abs=1e-4)
     assert rounded == pytest.approx(exact, rel=0.05, abs=0.3)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(("vocabulary", "count"), [(64, 1), (200, 1), (200, 3), (200, 4), (331, 5), (64, 64)])
+@pytest.mark.parametrize("hidden", [0.0, 0.99])
+def test_the_largest_scores_are_those_of_topk(
+    vocabulary: int, count: int, hidden: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_module, "MANY_SCORES", 0)
+    scores = torch.stack([torch.randperm(7 * vocabulary)[:vocabulary].float() for _ in range(40)])
+    scores = scores.view(8, 5, -1).masked_fill(torch.rand(8, 5, vocabulary) < hidden, -torch.inf)
+    found, places = search_module.largest(scores, count)
+    assert torch.equal(found, scores.topk(count).values)
+    assert torch.equal(found, scores.gather(-1, places))
+    assert all(len(set(row)) == count for row in places.flatten(0, 1).tolist())  # none twice

@@ -20,6 +20,9 @@ from endeavour.special import PAD
 # this many sentences on.
 PLAIN_SCORES = 256 * 256
 PLAIN_SENTENCES = 4
+# Steps for which the decoder's cache has room at a time. In bf16 torch copies what is not contiguous before a
+# product, and compiles a product for each new shape: keys that fill all of their memory are spared both.
+STEPS_AT_A_TIME = 8
 
 
 def masked_value(dtype: torch.dtype) -> float:
@@ -96,27 +99,30 @@ class Heads(NamedTuple):
 
 
 class SelfCache:
-    """Keys and values of one self-attention, (batch, heads, slots, head_width), filled step by step."""
+    """Keys and values of one self-attention, (batch, heads, slots, head_width), filled step by step.
+
+    There are always whole `STEPS_AT_A_TIME` of slots; those not yet used are zeros, for a mask to hide.
+    """
 
     def __init__(self) -> None:
         self.heads: Heads | None = None
         self.used = 0
 
     def append(self, new: Heads) -> Heads:
-        """Adds the keys and values of the newest tokens and returns all there are."""
+        """Adds the keys and values of the newest tokens and returns all slots."""
         start, self.used = self.used, self.used + new.key.shape[2]
         if self.heads is None or self.used > self.heads.key.shape[2]:
             self.heads = Heads(*(self._grown(index, new[index]) for index in range(2)))
         for stored, added in zip(self.heads, new, strict=True):
             stored[:, :, start : self.used] = added
-        return Heads(self.heads.key[:, :, : self.used], self.heads.value[:, :, : self.used])
+        return self.heads
 
     def _grown(self, index: int, new: Tensor) -> Tensor:
         batch, heads, added, head_width = new.shape
-        grown = new.new_empty(batch, heads, 2 * (self.used + 7 * added), head_width)
+        old = 0 if self.heads is None else self.heads[index].shape[2]
+        grown = new.new_zeros(batch, heads, old + STEPS_AT_A_TIME * added, head_width)
         if self.heads is not None:
-            old = self.heads[index]
-            grown[:, :, : old.shape[2]] = old
+            grown[:, :, :old] = self.heads[index]
         return grown
 
     def select(self, sentences: Tensor) -> None:
@@ -141,19 +147,20 @@ class DecoderCache:
         """Positions decoded so far."""
         key = cross[0].key
         self.visible = torch.empty(len(key), beam_size, 0, dtype=torch.bool, device=key.device)
-        """(batch, beam, slots); slots = length × beam."""
+        """(batch, beam, slots); length × beam of them are used, the others are seen by none."""
 
-    def advance(self, dtype: torch.dtype) -> Tensor | None:
-        """Opens the slots of the next step, each seen by its own hypothesis; returns the mask for that step.
+    def advance(self, dtype: torch.dtype) -> Tensor:
+        """Opens the slots of the next step, each seen by its own hypothesis.
 
-        The mask is (batch, 1, beam, slots), or None for a beam of 1, which sees all there is.
+        Returns:
+            The mask for that step, (batch, 1, beam, slots).
         """
-        batch, beam, _ = self.visible.shape
-        self.length += 1
-        if beam == 1:
-            return None
-        own = torch.eye(beam, dtype=torch.bool, device=self.visible.device).expand(batch, beam, beam)
-        self.visible = torch.cat([self.visible, own], dim=2)
+        _, beam, slots = self.visible.shape
+        start, self.length = self.length * beam, self.length + 1
+        if start == slots:
+            self.visible = functional.pad(self.visible, (0, STEPS_AT_A_TIME * beam))
+        own = torch.eye(beam, dtype=torch.bool, device=self.visible.device)
+        self.visible[:, :, start : start + beam] = own
         mask = torch.zeros(self.visible.shape, dtype=dtype, device=self.visible.device)
         return mask.masked_fill_(~self.visible, masked_value(dtype))[:, None]
 

@@ -181,13 +181,15 @@ def test_in_bf16_scores_are_those_of_fp32_but_for_rounding(
 
 
 @pytest.mark.parametrize(("vocabulary", "count"), [(64, 1), (200, 1), (200, 3), (200, 4), (331, 5), (64, 64)])
+@pytest.mark.parametrize("different", [3, 1000])  # scores: nearly all are equal, or hardly any
 @pytest.mark.parametrize("hidden", [0.0, 0.99])
 def test_the_largest_scores_are_those_of_topk(
-    vocabulary: int, count: int, hidden: float, monkeypatch: pytest.MonkeyPatch
+    vocabulary: int, count: int, different: int, hidden: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_module, "MANY_SCORES", 0)
-    scores = torch.stack([torch.randperm(7 * vocabulary)[:vocabulary].float() for _ in range(40)])
-    scores = scores.view(8, 5, -1).masked_fill(torch.rand(8, 5, vocabulary) < hidden, -torch.inf)
+    torch.manual_seed(vocabulary + count)
+    scores = torch.randint(different, (8, 5, vocabulary)).float()
+    scores.masked_fill_(torch.rand(8, 5, vocabulary) < hidden, -torch.inf)
     found, places = search_module.largest(scores, count)
     assert torch.equal(found, scores.topk(count).values)
     assert torch.equal(found, scores.gather(-1, places))

@@ -40,14 +40,31 @@ def test_equals_cross_entropy(smoothing: float, padding: str, monkeypatch: pytes
         torch.testing.assert_close(mine, theirs)
 
 
-def test_huge_logits_give_no_infinity() -> None:
-    states = torch.full((1, 2, 4), 1e4, requires_grad=True)
+@pytest.mark.parametrize("size", [1.0, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("training", [True, False])
+def test_of_huge_logits_it_is_finite_and_right(size: float, dtype: torch.dtype, training: bool) -> None:
+    states = torch.full((1, 2, 4), size, dtype=dtype, requires_grad=training)
     weight = torch.linspace(-1e3, 1e3, 20).view(5, 4)
-    loss, _ = projected_loss(states, weight, torch.tensor([[1, 4]]), label_smoothing=0.1)
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert states.grad is not None
-    assert torch.isfinite(states.grad).all()
+    target = torch.tensor([[1, 4]])
+    loss, likelihood = projected_loss(states, weight, target, label_smoothing=0.1)
+    logits = (states.detach().float() @ weight.to(dtype).float().T)[0]
+    for found, smoothing in ((loss, 0.1), (likelihood, 0.0)):
+        expected = functional.cross_entropy(logits, target[0], label_smoothing=smoothing, reduction="sum")
+        assert float(found.detach()) == pytest.approx(float(expected), rel=0.01)
+    if training:
+        loss.backward()
+        assert states.grad is not None
+        assert torch.isfinite(states.grad).all()
+
+
+def test_in_bf16_it_is_that_of_fp32_but_for_rounding() -> None:
+    torch.manual_seed(0)
+    states, weight, target = torch.randn(4, 50, 32), torch.randn(300, 32) / 5, torch.randint(1, 300, (4, 50))
+    exact = projected_loss(states, weight, target, label_smoothing=0.1)
+    rounded = projected_loss(states.bfloat16().requires_grad_(), weight, target, label_smoothing=0.1)
+    for ours, theirs in zip(rounded, exact, strict=True):
+        assert float(ours.detach()) == pytest.approx(float(theirs), rel=2e-3)
 
 
 def test_without_gradients_the_value_is_the_same() -> None:

@@ -66,10 +66,10 @@ def epoch_batches(
 ) -> list[NDArray[np.int64]]:
     """The batches of one epoch, as row numbers: every row exactly once, in an order drawn from (seed, epoch).
 
-    Pairs of like lengths share a batch: rows are sorted by their longer side, then by how much longer it is, ties
-    in random order, cut where pairs × longest side would pass `tokens_per_batch`, and the batches shuffled.
-    The number of pairs is cut to its five leading binary digits: fewer shapes, for each of which a CPU's bf16
-    products are compiled.
+    Pairs of like lengths share a batch: rows are sorted by their longer side, then by the difference of the sides,
+    ties in random order, cut where pairs × longest side would pass `tokens_per_batch`, and the batches shuffled.
+    In all batches but the last the number of pairs is cut to its five leading binary digits: fewer shapes, for
+    each of which a CPU's bf16 products are compiled.
 
     Raises:
         UserError: a single pair is longer than the budget.
@@ -83,8 +83,8 @@ def epoch_batches(
     random = np.random.default_rng((seed, epoch))
     order = random.permutation(len(longest))
     # The difference rises and falls in turn, so that the two ends of neighbouring lengths fit together.
-    longer = (source_lengths - target_lengths)[order]
-    order = order[np.lexsort((np.where(longest[order] % 2, longer, -longer), longest[order]))]
+    difference = (source_lengths - target_lengths)[order]
+    order = order[np.lexsort((np.where(longest[order] % 2, difference, -difference), longest[order]))]
     batches = _cut(order, longest[order], tokens_per_batch)
     return [batches[i] for i in random.permutation(len(batches))]
 

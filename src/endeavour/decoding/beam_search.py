@@ -203,10 +203,10 @@ class _State:
 
 
 def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`torch.topk(scores, count, dim=-1)`, on a CPU in less time where the scores are many.
+    """`torch.topk(scores, count, dim=-1)` but for the choice among equals, on a CPU in less time.
 
-    Torch's looks at each score anew. Here the maximum of each block is found first, which is fast, and of the
-    `count` blocks with the largest maxima every score is looked at: no other block can hold one of the largest.
+    The maximum of each block is found first, which is fast, and only of the `count` blocks with the largest
+    maxima every score is looked at: what others hold is no larger.
 
     Args:
         scores: (..., vocabulary).

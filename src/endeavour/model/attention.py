@@ -20,8 +20,8 @@ from endeavour.special import PAD
 # this many sentences on.
 PLAIN_SCORES = 256 * 256
 PLAIN_SENTENCES = 4
-# Steps for which the decoder's cache has room at a time. In bf16 torch copies what is not contiguous before a
-# product, and compiles a product for each new shape: keys that fill all of their memory are spared both.
+# Steps for which the decoder's cache has room at a time. On a CPU torch copies bf16 that is not contiguous before a
+# product, and compiles a product for each new shape: keys that fill their memory are not copied, and have few shapes.
 STEPS_AT_A_TIME = 8
 
 
@@ -101,7 +101,8 @@ class Heads(NamedTuple):
 class SelfCache:
     """Keys and values of one self-attention, (batch, heads, slots, head_width), filled step by step.
 
-    There are always whole `STEPS_AT_A_TIME` of slots; those not yet used are zeros, for a mask to hide.
+    There are always whole `STEPS_AT_A_TIME` of slots; those not yet used are zeros, which the mask of
+    `DecoderCache.advance` has to hide.
     """
 
     def __init__(self) -> None:
@@ -204,7 +205,10 @@ class SelfAttention(nn.Module):
         rotation: Rotation | None = None,
         cache: SelfCache | None = None,
     ) -> Tensor:
-        """States (batch, length, width) in and out; with a cache, the keys are those it holds and these."""
+        """States (batch, length, width) in and out; with a cache, the keys are those it holds and these.
+
+        With a cache `mask` is that of `DecoderCache.advance`.
+        """
         query, key, value = split_heads(self.input(states), 3, self.num_heads)
         if rotation is not None:
             query, key = rotate(query, rotation), rotate(key, rotation)

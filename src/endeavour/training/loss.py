@@ -15,7 +15,7 @@ from endeavour.special import PAD
 # Rows of logits, and of as many probabilities, that exist at a time: few enough for a CPU's last cache.
 CPU_ROWS = 512
 GPU_ROWS = 4096
-# A probability below this counts as this: the loss of a token ends at 87 nats.
+# Below it, at 87 nats, a probability tells its logarithm no more.
 SMALLEST = torch.finfo(torch.float32).tiny
 
 
@@ -77,13 +77,17 @@ class _ProjectedLoss(torch.autograd.Function):
             ids, counts = target[part], counted[part, 0]
             each = torch.arange(len(ids), device=ids.device)
             logits = states[part] @ matrix.T
-            # In bf16 they are what their gradient is rounded to anyhow; without one they are as exact as can be.
+            # Rounded as all that they are multiplied with; without gradients they are as exact as can be.
             probabilities = logits.softmax(dim=-1, dtype=logits.dtype if needs_gradient else torch.float32)
-            chosen = probabilities[each, ids].float()
-            surprise = -chosen.clamp_min(SMALLEST).log() * counts
-            likelihood += surprise.sum()
+            chosen, chosen_logits = probabilities[each, ids].float(), logits[each, ids].float()
+            surprise = -chosen.clamp_min(SMALLEST).log()
+            # Whether there are such rows is free to ask on a CPU; a GPU would have to wait for the answer.
+            if chosen.device.type != "cpu" or bool((chosen < SMALLEST).any()):
+                largest = logits.amax(dim=-1).float()  # here nearly log Σ
+                surprise = surprise.where(chosen >= SMALLEST, largest - chosen_logits)
+            likelihood += (surprise * counts).sum()
             # (1 - ε)·(log Σ - chosen logit) + ε·(log Σ - mean of the logits), the last of which is there already
-            loss += (surprise + smoothing * logits[each, ids].float() * counts).sum()
+            loss += ((surprise + smoothing * chosen_logits) * counts).sum()
             if states_gradient is None or weight_gradient is None:
                 continue
             # d loss / d logits = softmax - (1 - ε)·one-hot - ε / vocabulary, the last of which is added elsewhere

@@ -44,7 +44,7 @@ test: $(VENV)/installed  ## run the tests, on all cores (at most eight)
 	$(VENV)/bin/python -m pytest -n auto --maxprocesses=8
 
 slow: $(VENV)/installed  ## run the tests that take minutes
-	$(VENV)/bin/python -m pytest -m slow
+	TORCHINDUCTOR_COMPILE_THREADS=1 $(VENV)/bin/python -m pytest -m slow  # in forks its pool would hang
 
 faults: $(VENV)/installed  ## kill, stop, starve and damage a small run some 200 times; minutes
 	cd tests && ../$(VENV)/bin/python -m faults

@@ -211,6 +211,7 @@ def test_bf16_gradients_are_those_of_fp32_but_for_rounding(data: ParallelDataset
     assert float((exact - rounded).norm() / exact.norm()) < 0.03
 
 
+@pytest.mark.filterwarnings("ignore")  # torch.compile warns of its own insides
 @pytest.mark.slow  # compiling takes the better part of a minute
 def test_compiled_layers_give_the_same_gradients_for_all_shapes(data: ParallelDataset) -> None:
     gradients: list[torch.Tensor] = []

@@ -213,6 +213,7 @@ def test_the_number_of_processes_does_not_change_the_run(
     assert_near(weights(tmp_path / "many"), weights(tmp_path / "one"))
 
 
+@pytest.mark.filterwarnings("ignore")  # torch.compile warns of its own insides
 @pytest.mark.slow
 def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer

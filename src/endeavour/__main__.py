@@ -1,129 +1,125 @@
-"""`endeavour STAGE key=value …`: names to stage functions, and errors to one or two lines. Nothing else."""
+"""The command line: `endeavour COMMAND [key=value …]`, where key=value are Hydra overrides of the command's root.
+
+Turns a command's name into its root in `conf/` and its function, and errors into lines and exit codes: 0 done, 2 the
+user's error, 1 any other, 128 + n after signal n.
+"""
 
 import os
 import re
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from pathlib import Path
+from typing import NoReturn, get_type_hints
 
 USAGE = """\
-endeavour STAGE [key=value …]
+endeavour COMMAND [key=value …]
 
-  prepare    obtain a corpus, clean it, learn the vocabulary, encode it
-  train      prepare, train and evaluate a model; goes on where it was stopped
-  evaluate   score a trained model on the test splits, or on other files (also: eval)
+  prepare    download or read a corpus, clean it, learn the vocabulary, encode it
+  train      prepare, train and evaluate a model; continues a run that was stopped
+  evaluate   score a trained run on its test splits, or on other files (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
-  compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; sick outputs
-  export     write a trained model for CTranslate2 or Hugging Face: format=…, quantization=…
+  compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; unusual outputs
+  export     write a trained run for CTranslate2 or Hugging Face: format=…, quantization=…
   sweep      train every combination, model=tiny,small seed=1,2, or search with hydra/sweeper=optuna
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
 
-endeavour STAGE --help shows every group and key, --cfg job the config of a command; -v adds the traceback of an error.
+run=NAME names a trained run, run="a b c" an ensemble; without it the newest finished run is taken.
+endeavour COMMAND --help shows every group and key, --cfg job the config of a command; -v adds the traceback of an error.
+endeavour --install-completion says how a shell completes all this.
 """
 
-STAGES = {
-    "prepare": "prepare",
+# Command → its root in conf/. The function that bears the command's name is in `commands/`.
+ROOTS = {
+    "prepare": "train",
     "train": "train",
     "evaluate": "evaluate",
     "eval": "evaluate",
     "translate": "translate",
     "compare": "compare",
     "export": "export",
-    "sweep": "sweep",
+    "sweep": "train",
     "bench": "bench",
 }
-
-# What they do not say of decoding they take from the trained run.
-OF_A_RUN = {"evaluate", "translate", "export"}
+LONG_NAMES = {"eval": "evaluate"}
 # What they did before they were stopped is on disk, and need not be done again.
-GO_ON = {"prepare", "train", "sweep"}
+RESUMABLE = {"prepare", "train", "sweep"}
 
 USER_ERROR = 2
 FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
-# Keys that these stages read, and all others would leave unread.
-ONLY_FOR = {
-    "text": ("translate",),
-    "input": ("translate",),
-    "output": ("translate",),
-    "runs": ("compare",),
-    "systems": ("compare",),
-    "split": ("compare",),
-    "format": ("export",),
-    "ensemble": ("eval", "translate"),
-}
-# What to do instead, by key and stage.
-INSTEAD = {
-    ("split", "evaluate"): "evaluation.splits=[…] is what it evaluates",
-    ("ensemble", "train"): "each run trains its own model, with a seed=… of its own",
-    ("ensemble", "compare"): "its evaluation has a folder of its own, to be named in runs=…",
-    ("ensemble", "export"): "an export holds one model",
-}
-
 # Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = ("text", "input", "output", "runs", "systems", "ensemble", "teachers")
+LITERAL_KEYS = ("text", "input", "output", "run", "runs", "systems", "pretrained", "teachers", "corpus_path")
 
 
 def main() -> None:
-    """Runs one stage and ends the process: 0 done, 2 the user's error, 1 any other, 128 + n after signal n."""
+    """Runs one command and ends the process."""
     arguments = [argument for argument in sys.argv[1:] if argument != VERBOSE]
     verbose = VERBOSE in sys.argv[1:] or os.environ.get("HYDRA_FULL_ERROR", "0") == "1"
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
         sys.exit(0 if arguments else USER_ERROR)
+    if arguments[0] in ("--install-completion", "--complete"):
+        _complete(*arguments)
+        return
     name, *overrides = arguments
-    if name not in STAGES:
-        known = ", ".join(dict.fromkeys(STAGES.values()))
-        _fail("endeavour", f"no stage {name!r}; choose one of {known}", USER_ERROR)
-    command = f"endeavour {name}"
-    stage = STAGES[name]
-    if stage == "train" and MULTIRUN & set(overrides):
-        stage = "sweep"
-    if "TORCHELASTIC_RUN_ID" in os.environ and stage != "train":
-        _fail(
-            command,
-            "torchrun starts `train` and nothing else: all its processes would do the same",
-            USER_ERROR,
-        )
+    if name not in ROOTS:
+        _fail("endeavour", f"no command {name!r}; choose one of {', '.join(ROOTS)}", USER_ERROR)
+    command = LONG_NAMES.get(name, name)
+    if command == "train" and MULTIRUN & set(overrides):
+        command = "sweep"
+    if "TORCHELASTIC_RUN_ID" in os.environ and command != "train":
+        _fail(f"endeavour {name}", "torchrun starts `train` only: all its processes would do the same", USER_ERROR)
+    _run_with_exit_code(command, name, overrides, verbose=verbose)
+
+
+def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbose: bool) -> None:
     from endeavour.errors import RunError, UserError
     from endeavour.training.signals import Interrupted
 
+    shown = f"endeavour {typed}"
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
     try:
         refuse_secrets(overrides)
-        refuse_unread(stage, overrides)
-        # In a sweep commas and quotes have the meaning that Hydra gives them.
-        run_stage(
-            stage, overrides if stage == "sweep" else [quote_literal(override) for override in overrides]
-        )
+        run_command(command, overrides, words)
     except UserError as error:
-        _fail(command, str(error), USER_ERROR, verbose=verbose)
+        _fail(shown, str(error), USER_ERROR, verbose=verbose)
     except RunError as error:
-        _fail(command, str(error), FAILURE, verbose=verbose)
+        _fail(shown, str(error), FAILURE, verbose=verbose)
     except Interrupted as stop:
-        _fail(command, str(stop), stop.exit_code)
+        _fail(shown, str(stop), stop.exit_code)
     except KeyboardInterrupt:
-        then = "goes on from what is on disk" if stage in GO_ON else "begins anew"
-        _fail(command, f"stopped; the same command {then}", 130)
+        then = "continues from what is on disk" if command in RESUMABLE else "starts again from the beginning"
+        _fail(shown, f"stopped; the same command {then}", 130)
     except BrokenPipeError:  # whoever read our output has seen enough, as in `endeavour translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:
-        _fail(command, unexpected(error), FAILURE, verbose=verbose)
+        _fail(shown, unexpected(error), FAILURE, verbose=verbose)
 
 
-def run_stage(stage: str, overrides: list[str]) -> None:
-    """Calls the function that bears its stage's name with the config that the overrides compose."""
-    function = getattr(import_module(f"endeavour.stages.{stage}"), stage)
-    if stage == "sweep":
+def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) -> None:
+    """Calls the function of that name in `commands/` with the config that the overrides compose.
+
+    `words` are those of the whole command line, for functions that note how they were called.
+    """
+    function = getattr(import_module(f"endeavour.commands.{command}"), command)
+    if command == "sweep":  # in a sweep commas and quotes have the meaning that Hydra gives them
         function([override for override in overrides if override not in MULTIRUN])
         return
     from endeavour.config import run_hydra, to_config
 
-    known = stage not in OF_A_RUN
-    run_hydra(stage, lambda composed: function(to_config(composed, decoding_known=known)), overrides)
+    kinds = get_type_hints(function)
+    noted = {"command": words} if "command" in kinds else {}
+    run_hydra(
+        ROOTS[command],
+        command,
+        lambda composed: function(to_config(kinds["config"], composed), **noted),
+        [quote_literal(override) for override in overrides],
+    )
 
 
 def quote_literal(override: str) -> str:
@@ -155,24 +151,16 @@ def refuse_secrets(overrides: list[str]) -> None:
             )
 
 
-def refuse_unread(stage: str, overrides: list[str]) -> None:
-    """Raises `UserError` for a key that another stage reads and this one does not."""
-    from endeavour.errors import UserError
-
-    for override in overrides:
-        key = override.lstrip("+").partition("=")[0]
-        readers = ONLY_FOR.get(key, (stage,))
-        if stage not in [STAGES[reader] for reader in readers]:
-            commands = " and ".join(f"`endeavour {reader}`" for reader in readers)
-            instead = f": {INSTEAD[key, stage]}" if (key, stage) in INSTEAD else ""
-            raise UserError(f"{key}=… is for {commands}, not for {stage}{instead}")
-
-
 def unexpected(error: Exception) -> str:
     """Two lines for an exception that is not the user's: what it is, and how to see where it comes from."""
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
-    where = "HYDRA_FULL_ERROR=1 before the same command shows where it happened"
-    return f"{type(error).__name__}: {said}\nnot foreseen; {where}"
+    return f"{type(error).__name__}: {said}\nthis is a defect of endeavour; -v shows where it happened"
+
+
+def _complete(option: str, argument: str | None = None, *_: str) -> None:
+    from endeavour.completion import complete, script
+
+    print(script(argument) if option == "--install-completion" else "\n".join(complete(argument or "", ROOTS)))
 
 
 def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> NoReturn:
@@ -180,9 +168,6 @@ def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> No
 
     if verbose:
         print(redact(traceback.format_exc()), file=sys.stderr)
-    if any(argument.lstrip("+").startswith("training.restart=") for argument in sys.argv):
-        # Repeated as it stands it would throw away what it was to go on from.
-        message = message.replace("the same command", "the same command without training.restart")
     print(redact(f"{command}: {message}"), file=sys.stderr)
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_initialized():

@@ -1,10 +1,54 @@
-"""How config dataclasses are validated: types and bounds stand in the dataclass, beside the code that it configures.
+"""Where config values stand, and how config dataclasses are validated: types and bounds stand in the dataclass, beside
+the code that it configures.
 
-Knows pydantic; no section and no value. `config` turns a `pydantic.ValidationError` into a line for the user.
+Knows pydantic; no section and no value.
 """
 
-from pydantic import ConfigDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from endeavour.errors import UserError
 
 # For `@pydantic.dataclasses.dataclass(kw_only=True, config=STRICT)`: a name such as `1` may be typed without quotes,
 # no number may be NaN or infinite, and a key that nobody reads is refused.
 STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+
+T = TypeVar("T")
+
+
+def config_folder() -> Path:
+    """Where the YAML files lie: in the package when installed from a wheel, beside `src` in a checkout."""
+    packaged = Path(__file__).parent / "conf"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "conf"
+
+
+def validated(kind: type[T], values: Mapping[str, Any], section: str = "") -> T:
+    """`values` as the dataclass `kind`. Raises `UserError`, naming the key in `section`, for the first that is refused."""
+    try:
+        return TypeAdapter(kind).validate_python(dict(values))
+    except ValidationError as error:
+        raise UserError(_line(error, section)) from error
+
+
+def _line(error: ValidationError, section: str) -> str:
+    """What is wrong and where: `training.patience=0: input should be greater than or equal to 1`."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in (section, *first["loc"]) if part)
+    message = str(first["msg"])
+    match first["type"]:
+        case "missing":
+            return f"{key} has no value: give it one, {key}=…"
+        case "unexpected_keyword_argument" | "extra_forbidden":
+            return f"{key} is not a key of this command: --cfg job shows them all"
+        case "value_error":  # raised by a section's own validator, which names its keys itself
+            return _with_section(key, message.removeprefix("Value error, "))
+        case _:
+            return f"{key}={first['input']}: {message[:1].lower()}{message[1:]}"
+
+
+def _with_section(key: str, message: str) -> str:
+    """The validators of `decoding` also check `validation_decoding`, and name the keys of the former."""
+    return message.replace("decoding.", f"{key}.") if key.endswith("_decoding") else message

@@ -1,4 +1,4 @@
-"""Hydra's `hydra/sweeper=optuna`: its launchers run what `endeavour.stages.search` asks for.
+"""Hydra's `hydra/sweeper=optuna`: its launchers run what `endeavour.sweeps.search` asks for.
 
 Hydra takes sweepers from this package only, and imports it at every start: nothing heavy on top. Instead of
 hydra-optuna-sweeper, because that one needs an Optuna of 2022 (1.3) or an unreleased Hydra (1.4), and starts its
@@ -32,7 +32,7 @@ class OptunaSweeper(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> None:
-        from endeavour.stages.search import search
+        from endeavour.sweeps.search import search
 
         self._folder.mkdir(parents=True, exist_ok=True)
         search(self._settings, arguments, self._folder, self._run)
@@ -43,7 +43,7 @@ class OptunaSweeper(Sweeper):
         Raises:
             Exception: none of them was even begun.
         """
-        from endeavour.stages.trial import NOTE
+        from endeavour.sweeps.trial import NOTE
 
         batch = [[*overrides, f"hydra.sweep.subdir={number}"] for number, overrides in trials.items()]
         notes = [self._folder / str(number) / NOTE for number in trials]

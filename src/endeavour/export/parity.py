@@ -58,7 +58,7 @@ class Parity:
         return self.bleu_exported - self.bleu_pytorch
 
 
-def compare(
+def measure_parity(
     model: Transformer,
     pytorch: Engine,
     exported: ExportedEngine,

@@ -1,0 +1,201 @@
+"""`endeavour compare`: which of several runs' evaluations of one test set is better, and what translations of it that
+were made elsewhere say beside them.
+
+    <output_folder>/comparisons/<run>-vs-<run>/<evaluation>/    comparison.json, report.md, report.html
+It reads what evaluation wrote, and those files; nothing is decoded anew.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from rich.console import Console
+
+from endeavour.data.prepared import PreparedData, find_prepared
+from endeavour.errors import UserError
+from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
+from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
+from endeavour.evaluation.words import TrainingText
+from endeavour.nested import flatten
+from endeavour.pipeline.progress import progress_bar
+from endeavour.reports.comparison_report import print_comparison, write_comparison
+from endeavour.runs.evaluations import Evaluation, evaluate_command
+from endeavour.runs.names import names_in
+from endeavour.runs.run import Run
+from endeavour.runs.selection import find_evaluations
+from endeavour.settings import STRICT
+from endeavour.storage import file_digest, read_lines, require_file, write_errors
+
+LONGEST_NAME = 150  # bytes of the name of a comparison's folder; file systems take 255
+
+
+@dataclass(kw_only=True, config=STRICT)
+class CompareRoot:
+    """Values and their meaning: conf/compare.yaml."""
+
+    runs: str | None
+    systems: str | None
+    split: str | None
+    decoding: str | None
+    bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]
+    randomization_trials: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=1)]
+    sentences: Annotated[int, Field(ge=0)]
+    data_folder: str
+    output_folder: str
+
+
+def compare(config: CompareRoot) -> Comparison:
+    """Compares the runs and files that `config` names, the first run being the baseline; prints and writes the result.
+
+    Raises:
+        UserError: a run or its evaluation, or a file of `config.systems`, is not there, or two were not made on the
+            same test set.
+    """
+    files = names_in("systems", config.systems)
+    evaluations = find_evaluations(
+        config.runs, config.split, config.decoding, Path(config.output_folder), alone=bool(files)
+    )
+    baseline, names = evaluations[0], _names(evaluations)
+    sources, references = baseline.lines("sources"), baseline.lines("references")
+    for other, name in zip(evaluations[1:], names[1:], strict=True):
+        _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
+    systems = [_system(one, name, len(references)) for one, name in zip(evaluations, names, strict=True)]
+    outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
+    with progress_bar(Console(stderr=True)) as progress:
+        task = progress.add_task("reading the training text", total=None)
+        training = _training_text(baseline.run, Path(config.data_folder))
+        progress.update(task, total=1, completed=1)
+        progress.add_task("testing", total=None)
+        everything = [*systems, *outside]
+        comparison = compare_systems(
+            everything,
+            title=f"{_title([system.name for system in everything])}: {baseline.folder_name}",
+            sources=sources,
+            references=references,
+            training=training,
+            config=CompareConfig(
+                bootstrap_samples=config.bootstrap_samples,
+                randomization_trials=config.randomization_trials,
+                seed=config.seed,
+                sentences=config.sentences,
+            ),
+            notes=[
+                _training_note(names[0], baseline.run, training),
+                *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
+            ],
+        )
+    folder = Path(config.output_folder) / "comparisons" / _folder_name(names, outside) / baseline.folder_name
+    with write_errors(folder, "output_folder"):
+        write_comparison(folder, comparison)
+    print_comparison(comparison, folder)
+    return comparison
+
+
+def _names(evaluations: Sequence[Evaluation]) -> list[str]:
+    """What each is called: its run, with its own folder's name where that is not the baseline's, or the run's is taken."""
+    runs = [one.run for one in evaluations]
+    return [
+        one.run.name
+        if one.folder_name == evaluations[0].folder_name and runs.count(one.run) == 1
+        else f"{one.run.name}/{one.folder_name}"
+        for one in evaluations
+    ]
+
+
+def _title(names: Sequence[str]) -> str:
+    return " vs. ".join(names) if len(names) < 4 else f"{names[0]} vs. {len(names) - 1} others"
+
+
+def _check_same_test_set(
+    baseline: str, name: str, other: Evaluation, wanted: dict[str, list[str]]
+) -> None:
+    for column, lines in wanted.items():
+        theirs = other.lines(column)
+        if theirs != lines:
+            pairs = enumerate(zip(lines, theirs, strict=False), start=1)
+            line = next((number for number, (one, two) in pairs if one != two), None)
+            where = f"{len(lines)} and {len(theirs)} lines" if line is None else f"line {line} differs"
+            raise UserError(
+                f"{baseline} and {name} were evaluated on different {column} ({where}): only outputs for the same "
+                "test set can be compared"
+            )
+
+
+def _system(one: Evaluation, name: str, sentences: int) -> System:
+    hypotheses = one.lines("hypotheses")
+    if len(hypotheses) != sentences:
+        raise UserError(
+            f"{one.folder / 'hypotheses.txt'} has {len(hypotheses)} lines for {sentences} references: "
+            f"run `{one.command}`"
+        )
+    return System(name, hypotheses, flatten({key: one.record[key] for key in ("decoding", "model")}))
+
+
+def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str]) -> list[System]:
+    """The files of translations made elsewhere.
+
+    Raises:
+        UserError: one is missing, is named twice, has another number of lines, or is called as something else is.
+    """
+    files: list[Path] = []
+    for name in names:
+        file = Path(name).expanduser()
+        require_file(file)
+        if any(file.samefile(other) for other in files):
+            raise UserError(f"systems: {name} is named twice")
+        if str(file) in taken:
+            raise UserError(f"systems: something else is called {file} here; rename the file")
+        files.append(file)
+    systems = [System(str(file), list(read_lines(file)), {}) for file in files]
+    for system in systems:
+        if len(system.hypotheses) != sentences:
+            raise UserError(
+                f"{system.name} has {len(system.hypotheses):,} lines for {sentences:,} references; "
+                "line n of each must belong to the same sentence"
+            )
+    return systems
+
+
+def _prepared(run: Run, folder: Path) -> PreparedData | None:
+    """The data that a run was trained on, where it is at hand; nothing is built."""
+    digest = run.data_digest
+    return None if digest is None else find_prepared(folder, digest)
+
+
+def _training_text(run: Run, folder: Path) -> TrainingText | None:
+    data = _prepared(run, folder)
+    if data is None or not (data.folder / "text" / "train").is_dir():
+        return None
+    # Imported here: `datasets` takes seconds to import.
+    from endeavour.data.tables import read_tables
+
+    training = TrainingText()
+    for pairs in read_tables(data.folder / "text" / "train"):
+        training.add(pairs)
+    return training
+
+
+def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
+    if training is None:
+        return (
+            f"The prepared data of {name} is not at hand, so there are no figures by word frequency and none of unseen "
+            f"characters; `{evaluate_command(run)}` prepares it."
+        )
+    return f"Word frequencies are those in the training text of {name}, cased."
+
+
+def _folder_name(names: Sequence[str], outside: Sequence[System]) -> str:
+    # No run's name has an @ once it is quoted, and files of one name differ by what they hold.
+    parts = [quote(name, safe=" ,=") for name in names]
+    parts += [
+        f"{quote(system.name, safe=' ,=')}@{file_digest(Path(system.name))[:8]}" for system in outside
+    ]
+    name = "-vs-".join(parts)
+    if len(name.encode()) > LONGEST_NAME:
+        return f"{len(parts)}-systems-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return name

@@ -1,0 +1,97 @@
+"""`endeavour sweep`: `train` at many points, all of a grid or those a search asks for; then what came of them.
+
+    <output_folder>/sweeps/<name>/<number>/      one trial: see sweeps.trial
+    <output_folder>/sweeps/<name>/results.csv    the table, best first
+    <output_folder>/sweeps/<name>/results.png    the metric against each swept value
+    <output_folder>/sweeps/<name>/study.db       of a search: see sweeps.search
+The runs themselves lie in run folders of their own, named after what was swept.
+"""
+
+import sys
+
+from rich.console import Console
+
+from endeavour.config import run_hydra
+from endeavour.errors import RunError, UserError
+from endeavour.pipeline.progress import say
+from endeavour.reports.sweep_picture import draw_results
+from endeavour.runs.run import lock_folder
+from endeavour.sweeps.plan import Plan, make_plan
+from endeavour.sweeps.table import FAILED, Row, results_table, sort_rows, write_csv
+from endeavour.sweeps.trial import NOTE, read_note, result_rows, trial
+
+# The screen has room for the scores that decide; the CSV has all.
+ONLY_IN_CSV = (
+    "_digest",
+    "checkpoints",
+    ".perplexity",
+    ".bleu_lowercased",
+    ".chrf",
+    ".ter",
+    ".bleu_tokenized",
+)
+
+
+def sweep(overrides: list[str]) -> None:
+    """Trains at every point of the sweep, then prints the results, best first, and writes table and picture.
+
+    What is finished already is not trained again, and a trial that fails does not end the sweep.
+
+    Raises:
+        UserError: nothing is swept, or in a way that is not known; or trials failed (after all the others ran).
+        RuntimeError: trials failed by a defect.
+    """
+    if any(argument.startswith("-") for argument in overrides):
+        run_hydra("train", "sweep", trial, overrides)  # --help, --cfg and the like
+        return
+    plan = make_plan(overrides)
+    with lock_folder(plan.folder, "swept"):
+        if not plan.searches:  # a search's notes belong to its study; a grid's are all written again
+            for old in plan.folder.glob(f"*/{NOTE}"):
+                old.unlink()
+        defect: Exception | None = None
+        try:
+            run_hydra("train", "sweep", trial, ["--multirun", *overrides, *plan.added])
+        except UserError:
+            raise
+        except Exception as error:  # of a launcher; what its trials left is worth a table all the same
+            defect = error
+        rows = _report(plan)
+    if defect is not None:
+        raise defect
+    if not rows:
+        raise RuntimeError(f"no trial has left a note in {plan.folder}")
+    _raise_failures(plan, [row for row in rows if row["status"] == FAILED], len(rows))
+
+
+def _raise_failures(plan: Plan, failed: list[Row], trials: int) -> None:
+    if not failed:
+        return
+    reason = str(failed[0]["error"]).partition("\n")[0]
+    text = f"{len(failed)} of {trials} trials failed, such as {failed[0]['name']}: {reason}\n"
+    again = "the same command tries them again and repeats no other"
+    notes = {path.parent: read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")}
+    defects = [str(folder) for folder, note in notes.items() if not note.get("by_user", True)]
+    if defects:
+        raise RunError(f"{text}{min(defects)}/traceback.txt shows where it happened; {again}")
+    raise UserError(text + again)
+
+
+def _report(plan: Plan) -> list[Row]:
+    """Prints and writes what came of a sweep's trials, best first; nothing where none was begun."""
+    notes = sorted(plan.folder.glob(f"*/{NOTE}"), key=lambda path: int(path.parent.name))
+    rows = sort_rows(result_rows([path.parent for path in notes], plan.metric), plan.metric)
+    if not rows:
+        return rows
+    table, picture = plan.folder / "results.csv", plan.folder / "results.png"
+    write_csv(table, rows)
+    hidden = tuple(ending for ending in ONLY_IN_CSV if not plan.metric.endswith(ending))
+    shown = [{column: row[column] for column in row if not column.endswith(hidden)} for row in rows]
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(results_table(shown, plan.metric))
+    say(console, f"table: {table}")
+    # A key with one value all through has no column.
+    keys = [key for key in plan.keys if any(key in row for row in rows)]
+    if draw_results(rows, keys, plan.metric, picture):
+        say(console, f"picture: {picture}")
+    return rows

@@ -1,0 +1,11 @@
+"""`endeavour train`: prepares, trains and evaluates a run, from wherever it stands."""
+
+from collections.abc import Sequence
+
+from endeavour.pipeline.training import train_run
+from endeavour.runs.config import RunConfig
+
+
+def train(config: RunConfig, command: Sequence[str]) -> None:
+    """See `pipeline.training.train_run`."""
+    train_run(config, command)

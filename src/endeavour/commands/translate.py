@@ -1,0 +1,161 @@
+"""`endeavour translate`: a sentence, a file or standard input through a trained run, line by line."""
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal, TextIO
+
+from pydantic.dataclasses import dataclass
+from rich.console import Console
+
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.translator import WINDOW, Translator
+from endeavour.errors import UserError
+from endeavour.pipeline.progress import progress_bar
+from endeavour.runs.run import select_runs
+from endeavour.runs.translators import load_runs, open_translator, resolve_decoding
+from endeavour.settings import STRICT
+from endeavour.training.device import choose_device
+
+# The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
+LONGEST_LINE = 1_000_000  # characters
+KEEP_BYTES = "surrogateescape"  # bytes that are not UTF-8, until it is noted where they are
+
+
+@dataclass(kw_only=True, config=STRICT)
+class TranslateRoot:
+    """Values and their meaning: conf/translate.yaml."""
+
+    run: str | None
+    text: str | None
+    input: str | None
+    output: str | None
+    device: str
+    output_folder: str
+    quantization: Literal["int8", "float32"]
+    decoding: DecodingConfig
+
+
+def translate(config: TranslateRoot) -> None:
+    """Writes one line for each line read; with `decoding.num_hypotheses` > 1 and no `decoding.utility` to choose
+    among them, the n best, each as line number, score and text with tabs between.
+
+    An input called `.gz` is decompressed. Bytes that are not UTF-8 are read as U+FFFD, so that no line is lost. A line
+    of more than 512 tokens, or than the model has positions, is translated in parts, and what it holds beyond a
+    million characters is left out. Notes say so.
+
+    Raises:
+        UserError: no such run, no such file, or a damaged one.
+    """
+    if config.text is not None and config.input is not None:
+        raise UserError("text=… and input=… are two inputs: give one of them")
+    runs = select_runs(config.run, Path(config.output_folder))
+    device = choose_device(config.device)
+    with ExitStack() as stack:
+        source = _open_input(config, stack)
+        interactive = config.text is None and config.input is None and sys.stdin.isatty()
+        loaded = load_runs(runs, device)
+        decoding = resolve_decoding(config.decoding, loaded.first, device)
+        window = 1 if interactive else WINDOW
+        translator = open_translator(runs, loaded, decoding, config.quantization, window)
+        target = _open_output(config, stack)  # last of all: it empties a file that is there
+        if interactive:
+            print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
+        # A bar would wipe out what is typed, and stand before each translation on the same screen.
+        shown = config.text is None and not interactive and not target.isatty()
+        progress = stack.enter_context(progress_bar(Console(stderr=True), shown=shown))
+        task = progress.add_task("translating", total=None)
+        for lines in _output_lines(translator, source, decoding):
+            print(lines, file=target, flush=interactive)
+            progress.advance(task)
+        target.flush()
+    if translator.in_parts:
+        many = f"{translator.in_parts} line{'s' if translator.in_parts > 1 else ''}"
+        print(f"note: {many} of more than {translator.longest} tokens translated in parts", file=sys.stderr)
+
+
+def _output_lines(translator: Translator, source: Iterator[str], decoding: DecodingConfig) -> Iterator[str]:
+    """What is written for each line of the source."""
+    best_alone = decoding.num_hypotheses == 1 or decoding.utility is not None
+    for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
+        if best_alone:
+            yield hypotheses[0].text
+        else:
+            yield "\n".join(f"{number}\t{one.score:.4f}\t{one.text}" for one in hypotheses)
+
+
+def _open_input(config: TranslateRoot, stack: ExitStack) -> Iterator[str]:
+    if config.text is not None:
+        return iter([config.text])
+    if config.input is None:
+        sys.stdin.reconfigure(encoding="utf-8", errors=KEEP_BYTES, newline="\n")  # type: ignore[union-attr]
+        return _lines(sys.stdin)
+    path = Path(config.input).expanduser()
+    open_text = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        # A line ends at \n and nowhere else, or the output would have more lines than the input.
+        opened = stack.enter_context(open_text(path, "rt", encoding="utf-8", errors=KEEP_BYTES, newline="\n"))
+    except OSError as error:
+        raise UserError(f"input={config.input} cannot be read ({error.strerror})") from error
+    return _undamaged(_lines(opened), path)
+
+
+def _undamaged(lines: Iterator[str], path: Path) -> Iterator[str]:
+    try:
+        yield from lines
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"input={path}: damaged gzip ({error}); download or copy it again") from error
+
+
+def _open_output(config: TranslateRoot, stack: ExitStack) -> TextIO:
+    if config.output is None:
+        if hasattr(
+            sys.stdout, "reconfigure"
+        ):  # a captured one, in a test or a notebook, has no encoding to set
+            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        return sys.stdout
+    output = Path(config.output).expanduser()
+    try:
+        if output.exists() and _is_input(output, config):
+            raise UserError(f"output={output} is the input itself, which would be lost: choose another file")
+        return stack.enter_context(output.open("w", encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"output={config.output} cannot be written ({error.strerror})") from error
+
+
+def _is_input(output: Path, config: TranslateRoot) -> bool:
+    """Whether the file that is there is the one to be read, by name or through standard input."""
+    if config.text is not None:
+        return False
+    if config.input is not None:
+        return output.samefile(Path(config.input).expanduser())
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
+    except (OSError, ValueError):  # a standard input that is not a file, as in a notebook
+        return False
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    number, noted = 0, False
+    while line := file.readline(LONGEST_LINE):
+        number += 1
+        more = line
+        while more and not more.endswith("\n"):
+            more = file.readline(LONGEST_LINE)
+            if more.removesuffix("\n"):
+                print(f"note: line {number} is cut after {LONGEST_LINE:,} characters", file=sys.stderr)
+                while more and not more.endswith("\n"):
+                    more = file.readline(LONGEST_LINE)
+        try:
+            line.encode()
+        except UnicodeEncodeError:
+            line = line.encode(errors=KEEP_BYTES).decode(errors="replace")
+            if not noted:
+                note = f"note: line {number} is not valid UTF-8 (read as \ufffd); further ones are not reported"
+                print(note, file=sys.stderr)
+            noted = True
+        yield line.removesuffix("\n")

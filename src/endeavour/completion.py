@@ -1,0 +1,71 @@
+"""Completion in a shell: commands, then the keys, groups and options of the command's root, and the names of runs.
+
+Hydra knows keys and options; its own installer knows no commands and does not run in fish. Imports nothing heavy: a
+completion has to come at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.plugins.completion_plugin import DefaultCompletionPlugin
+
+from endeavour.settings import config_folder
+
+SCRIPTS = {
+    "bash": """\
+_endeavour() {
+    COMPREPLY=($(endeavour --complete "${COMP_LINE:0:COMP_POINT}" 2> /dev/null))
+}
+COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
+complete -o nospace -o default -F _endeavour endeavour
+""",
+    "zsh": """\
+_endeavour() {
+    compadd -Q -S '' -- ${(f)"$(endeavour --complete "$LBUFFER" 2> /dev/null)"}
+}
+compdef _endeavour endeavour
+""",
+    "fish": """\
+complete -c endeavour -f -a '(endeavour --complete (commandline -cp) 2> /dev/null)'
+""",
+}
+_INSTALL = {
+    "bash": "endeavour --install-completion bash >> ~/.bashrc",
+    "zsh": "endeavour --install-completion zsh >> ~/.zshrc    # after compinit",
+    "fish": "endeavour --install-completion fish > ~/.config/fish/completions/endeavour.fish",
+}
+
+
+def script(shell: str | None) -> str:
+    """The lines that make `shell` complete our commands; without one, how to install them."""
+    if shell in SCRIPTS:
+        return SCRIPTS[shell]
+    return "".join(f"{command}\n" for command in _INSTALL.values())
+
+
+def complete(line: str, roots: Mapping[str, str]) -> list[str]:
+    """What the last word of a command line up to the cursor may become. `roots`: command → its root in conf/."""
+    _, *words = line.split()
+    if line.endswith(" "):
+        words.append("")
+    if len(words) <= 1:
+        return [f"{command} " for command in roots if command.startswith("".join(words))]
+    command, *overrides = words
+    if command not in roots:
+        return []
+    key, equals, value = overrides[-1].partition("=")
+    if equals and key in ("run", "runs", "pretrained"):
+        return [f"{key}={name}" for name in _run_names(overrides) if name.startswith(value)]
+    with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        plugin = DefaultCompletionPlugin(hydra.config_loader)
+        return plugin._query(roots[command], " ".join(overrides))  # pyright: ignore[reportPrivateUsage]
+
+
+def _run_names(overrides: Sequence[str]) -> list[str]:
+    given = dict(override.partition("=")[::2] for override in overrides)
+    root = Path(given.get("output_folder", "outputs"))
+    return sorted(path.parent.parent.relative_to(root).as_posix() for path in root.glob("**/model/model.json"))

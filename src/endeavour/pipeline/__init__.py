@@ -1,0 +1,1 @@
+"""What training needs around its loop: data, a rehearsal, validation, final weights, fine-tuning, distillation, scores."""

@@ -1,0 +1,99 @@
+"""Prepared data, of settings or of a run: built unless they are there, verified, and said where they lie."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.corpus import CorpusConfig, ExtraPairs
+from endeavour.data.prepared import PreparedData, find_prepared
+from endeavour.data.preparing import prepare_data
+from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
+from endeavour.errors import UserError
+from endeavour.pipeline.progress import reported_progress, say
+from endeavour.runs.run import Run
+from endeavour.storage import verify
+
+
+def prepare(
+    corpus: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig,
+    direction: str,
+    *,
+    folder: Path,
+    tokenizers: Tokenizers | None = None,
+    extra_pairs: Sequence[ExtraPairs] = (),
+    console: Console | None = None,
+) -> PreparedData:
+    """The prepared data of these settings, verified; see `data.preparing.prepare_data`.
+
+    Raises:
+        UserError: the corpus or a setting is wrong, or the data was altered since it was prepared.
+    """
+    console = console or Console(stderr=True)
+    with reported_progress(console) as progress:
+        data = prepare_data(
+            corpus=corpus,
+            cleaning=cleaning,
+            tokenizer=tokenizer,
+            direction=direction,
+            tokenizers=tokenizers,
+            extra_pairs=extra_pairs,
+            folder=folder,
+            progress=progress,
+        )
+    return _verified(data, console)
+
+
+def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedData:
+    """What a finished run was trained on: the same content, prepared again if it is no longer in the data folder.
+
+    Args:
+        corpus_path: where the files of its corpus lie now, if they were moved.
+
+    Raises:
+        UserError: it is gone, and so is the corpus; or the corpus has changed since.
+    """
+    console = Console(stderr=True)
+    digest = run.data_digest
+    if digest is None:
+        raise UserError(f"{run} is not finished: its own command continues it")
+    if found := find_prepared(folder, digest):
+        return _verified(found, console)
+    config = run.config
+    data = prepare(
+        config.corpus if corpus_path is None else replace(config.corpus, path=corpus_path),
+        config.cleaning,
+        config.tokenizer,
+        config.direction,
+        folder=folder,
+        tokenizers=run.load_tokenizers(),
+        extra_pairs=teacher_pairs(run) if config.teachers else (),
+        console=console,
+    )
+    if data.content_digest != digest:
+        raise UserError(
+            f"{run} was trained on other data: the corpus has changed since; restore its files, or train anew under "
+            "another name=…; other text is scored by +evaluation.files.NAME=[FILE,FILE]"
+        )
+    return data
+
+
+def teacher_pairs(run: Run) -> list[ExtraPairs]:
+    """The copies of its teachers' translations that a run is trained on; see `pipeline.distillation`."""
+    folder = run.teacher_data_folder
+    if not folder.is_dir():
+        raise UserError(f"{folder} is missing, and the data of this run is made of it: restore it")
+    verify(folder)
+    stems = sorted({path.name.partition(".")[0] for path in folder.glob("*.txt")})
+    return [(folder / f"{stem}.en.txt", folder / f"{stem}.de.txt") for stem in stems]
+
+
+def _verified(data: PreparedData, console: Console) -> PreparedData:
+    data.verify()
+    sizes = ", ".join(f"{split} {counts['pairs']:,}" for split, counts in data.splits.items())
+    say(console, f"data: {data.folder} ({sizes} pairs)")
+    return data

@@ -1,0 +1,263 @@
+"""The runs that `teachers` names: their translations of the training text are trained on beside the text itself.
+
+Sequence-level knowledge distillation (Kim and Rush 2016, "Sequence-Level Knowledge Distillation"), with the genuine
+text kept and a copy of it from each of several teachers, which is the forward half of data diversification (Nguyen et
+al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation"). A teacher may be an ensemble
+(Freitag et al. 2017, "Ensemble Distillation for Neural Machine Translation").
+
+Translations are made in the data folder, where runs share them. A run takes copies into its own folder, and once it
+has a checkpoint it needs neither its teachers nor those any more.
+"""
+
+import itertools
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
+
+import torch
+from filelock import FileLock
+
+from endeavour.data.corpus import TRAIN, ExtraPairs, Progress
+from endeavour.data.prepared import PreparedData
+from endeavour.decoding.translator import WINDOW
+from endeavour.errors import UserError
+from endeavour.runs.config import RunConfig, differing_keys
+from endeavour.runs.evaluations import joined_names
+from endeavour.runs.names import members_of, names_in
+from endeavour.runs.run import Run, require_trained
+from endeavour.runs.translators import (
+    load_runs,
+    open_translator,
+    require_same_vocabularies,
+    resolve_decoding,
+)
+from endeavour.storage import atomic_folder, publish, verify, write_errors
+from endeavour.training.device import choose_device
+from endeavour.training.distributed import launched
+
+FOLDER = "teacher_data"  # below the data folder
+_ANEW = "delete it, to have it trained anew, or choose another name=…"
+
+
+@dataclass(frozen=True)
+class Teachers:
+    """The teachers of the run of `config`: of each the runs, several where they translate as an ensemble.
+
+    A teacher that is called by a number is the same run with that seed, and trained with it.
+    """
+
+    config: RunConfig
+
+    @property
+    def run(self) -> Run:
+        return Run.of(self.config)
+
+    @property
+    def names(self) -> list[list[str]]:
+        """Of each teacher the seeds or names of its runs."""
+        return [members_of(teacher) for teacher in names_in("teachers", self.config.teachers)]
+
+    @property
+    def seeds(self) -> list[str]:
+        return [name for name in self._each if name.isdecimal()]
+
+    @property
+    def runs(self) -> list[list[Run]]:
+        return [[self.run_of(name) for name in names] for names in self.names]
+
+    @property
+    def _each(self) -> list[str]:
+        """All seeds and names, each once."""
+        return list(dict.fromkeys(itertools.chain.from_iterable(self.names)))
+
+    def run_of(self, name: str) -> Run:
+        """The teacher that is called, or whose seed is, `name`."""
+        return Run(self.run.root, f"{self.run.name}-teacher-{name}" if name.isdecimal() else name)
+
+    def config_of(self, seed: str) -> RunConfig:
+        """The config of the teacher that has this seed."""
+        training = replace(self.config.training, restart=False)
+        name = self.run_of(seed).name
+        return replace(self.config, seed=int(seed), teachers=None, name=name, training=training)
+
+    def check(self, data: PreparedData) -> None:
+        """Raises `UserError` for teachers that cannot be; better known before anything is trained or thrown away.
+
+        Args:
+            data: the text of the run without translations.
+        """
+        self._check_names()
+        for name in self._each:
+            run = self.run_of(name)
+            if run.folder.is_relative_to(self.run.folder):
+                raise UserError(
+                    f"teachers={self.config.teachers}: {name} is the run itself, or in it; name others"
+                )
+            if not name.isdecimal():
+                self._check_finished(run)
+            elif run.has_config:
+                self._check_begun(run, name, data)
+        for names in self.names:
+            first, *others = [
+                (run, data.load_tokenizers() if name.isdecimal() else run.load_tokenizers())
+                for name, run in ((name, self.run_of(name)) for name in names)
+            ]
+            for other in others:
+                require_same_vocabularies(*first, *other)
+
+    def _check_names(self) -> None:
+        typed, runs = f"teachers={self.config.teachers}", self.runs
+        if any(len(set(members)) < len(members) for members in runs):
+            raise UserError(f"{typed} names a run twice in one ensemble")
+        if len({frozenset(members) for members in runs}) < len(runs):
+            raise UserError(f"{typed} names a teacher twice")
+        for names in self.names:
+            if len(names) > 1 and self.run_of("+".join(names)).is_trained:
+                raise UserError(f"{typed}: {'+'.join(names)} means an ensemble; rename the run of that name")
+
+    def _check_finished(self, run: Run) -> None:
+        require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
+        if run.config.direction != self.config.direction:
+            raise UserError(
+                f"{run} translates {run.config.direction}: it cannot teach direction={self.config.direction}"
+            )
+        verify(run.model_folder)
+
+    def _check_begun(self, run: Run, seed: str, data: PreparedData) -> None:
+        if changed := differing_keys(self.config_of(seed), run.config):
+            raise UserError(
+                f"{run}, a teacher of this run, was trained with other settings ({'; '.join(changed)})\n{_ANEW}"
+            )
+        if run.data_digest not in (None, data.content_digest):
+            raise UserError(
+                f"{run}, a teacher of this run, was trained on other data: the corpus has changed since\n{_ANEW}"
+            )
+
+
+def train_teachers(teachers: Teachers, train: Callable[[RunConfig], object]) -> None:
+    """Calls `train` with the config of each teacher that is given by a seed; what is finished is not trained again."""
+    for seed in teachers.seeds:
+        train(teachers.config_of(seed))
+        while launched() and not teachers.run_of(seed).summary:
+            time.sleep(1)  # the main process still evaluates it
+
+
+def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progress) -> list[ExtraPairs]:
+    """The training sentences of `data` with the translations of each teacher, made unless they are there.
+
+    The text is translated as it was cleaned, by each teacher as it, or the first run of an ensemble, decodes after its
+    own training. What was translated before an interruption is not translated again.
+
+    Args:
+        progress: called as (what, sentences done, all).
+
+    Returns:
+        For each teacher two line-aligned files, English and German.
+    """
+    folders = [_translations(runs, teachers.config, data, progress) for runs in teachers.runs]
+    return [(folder / "en.txt", folder / "de.txt") for folder in folders]
+
+
+def keep_teacher_data(run: Run, pairs: Sequence[ExtraPairs]) -> None:
+    """Copies what `teacher_translations` gave into the folder of a run that begins, which then stands on its own."""
+    with write_errors(run.folder, "output_folder"), atomic_folder(run.teacher_data_folder) as kept:
+        for number, files in enumerate(pairs):
+            for file in files:
+                shutil.copyfile(file, kept / f"{number:03d}.{file.name}")
+
+
+def _translations(
+    runs: Sequence[Run], config: RunConfig, data: PreparedData, progress: Progress
+) -> Path:
+    """The folder with the files of one teacher; another process that makes it is waited for."""
+    weights = [run.weights_digest for run in runs]
+    recipe = {"text": _text_digest(data), "weights": weights, "decoding": asdict(runs[0].config.decoding)}
+    digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    name = joined_names(runs) if len(runs) > 1 else quote(runs[0].name, safe=" ,=")
+    folder = Path(config.data_folder) / FOLDER / f"{name}-{digest[:12]}"
+    if folder.is_dir():
+        return folder
+    show = partial(progress, f"translate {TRAIN} by {' + '.join(run.name for run in runs)}")
+    with write_errors(Path(config.data_folder), "data_folder"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f".{folder.name}.lock")):
+            if not folder.is_dir():
+                _translate(folder, data, runs, config, show)
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    return folder
+
+
+def _text_digest(data: PreparedData) -> str:
+    """SHA-256, in hex, of the training sources, in which translations for other vocabularies or test sets are equal."""
+    digest = sha256()
+    for source in _sources(data):
+        digest.update(f"{source}\n".encode())
+    return digest.hexdigest()
+
+
+def _sources(data: PreparedData) -> Iterator[str]:
+    # Imported here: `datasets` takes seconds to import.
+    from endeavour.data.tables import read_tables
+
+    return (source for pairs in read_tables(data.folder / "text" / TRAIN) for source, _ in pairs)
+
+
+def _translate(
+    folder: Path,
+    data: PreparedData,
+    runs: Sequence[Run],
+    config: RunConfig,
+    show: Callable[[int, int], None],
+) -> None:
+    """Fills a folder beside `folder`, from where it stands, and gives it its name once it is whole."""
+    device = choose_device(config.device)
+    loaded = load_runs(runs, device)
+    decoding = resolve_decoding(runs[0].config.decoding, loaded.first, device)
+    if not decoding.sampling:  # whose draws depend on the batches
+        # Smaller batches, where memory runs out, are asked for by this run's command.
+        fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)
+        decoding = replace(decoding, tokens_per_batch=fewer)
+    translator = open_translator(runs, loaded, decoding, "float32")
+    unfinished = folder.with_name(f".{folder.name}.partial")
+    unfinished.mkdir(exist_ok=True)
+    source_file, target_file = (
+        unfinished / f"{data.manifest[f'{side}_language']}.txt" for side in ("source", "target")
+    )
+    with source_file.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{source}\n" for source in _sources(data))
+    total, count = data.splits[TRAIN]["pairs"], _cut_to_windows(target_file)
+    show(count, total)
+    with target_file.open("a", encoding="utf-8", newline="\n") as file:
+        for text in translator.translate(islice(_sources(data), count, None)):
+            file.write(f"{text}\n")
+            count += 1
+            if count % WINDOW == 0 or count == total:
+                file.flush()
+                show(count, total)
+    assert count == total
+    publish(unfinished, folder)
+
+
+def _cut_to_windows(path: Path) -> int:
+    """Leaves of an unfinished file what was translated in whole windows, and returns its lines.
+
+    So the batches are those of a translation that was never interrupted, unless windows of very long lines are shorter.
+    """
+    if not path.is_file():
+        return 0
+    lines = length = position = 0
+    with path.open("rb+") as file:
+        for number, line in enumerate(file, start=1):
+            position += len(line)
+            if number % WINDOW == 0 and line.endswith(b"\n"):
+                lines, length = number, position
+        file.truncate(length)
+    return lines

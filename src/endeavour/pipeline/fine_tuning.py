@@ -1,0 +1,95 @@
+"""The run that `pretrained` names: its weights are what a new run begins with, its vocabularies those of the new text.
+
+So a model is fine-tuned to text of another kind. The new run's optimizer and schedule begin afresh. Once it has a
+checkpoint it no longer needs the other: whatever became of that one, it continues, and is evaluated, with its own.
+"""
+
+import sys
+from dataclasses import asdict, replace
+
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.runs.config import RunConfig
+from endeavour.runs.run import Run, require_trained
+from endeavour.storage import verify
+from endeavour.training.checkpoint import load_weights
+from endeavour.training.state import TrainState
+
+# What of a model may differ: neither the shape of a weight nor what is computed with it depends on it.
+FREE = ("name", "dropout", "attention_dropout", "activation_dropout", "embedding_dropout")
+
+
+def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
+    """`config` with the `tokenizer` section by which the pretrained run got its vocabularies, if there is such a run.
+
+    Raises:
+        UserError: the run is not there, or its model or vocabularies cannot be the new one's.
+    """
+    if config.pretrained is None:
+        return config
+    run = Run.of(config)
+    if run.goes_on(config) and run.config.pretrained == config.pretrained:
+        return replace(config, tokenizer=run.config.tokenizer)
+    pretrained = pretrained_run(config)
+    theirs = pretrained.config
+    if theirs.tokenizer != config.tokenizer:
+        print(f"note: the vocabulary is that of {pretrained} ({theirs.tokenizer.name})", file=sys.stderr)
+    if theirs.direction != config.direction and not theirs.tokenizer.joint:
+        raise UserError(
+            f"{pretrained} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
+            f"direction={config.direction}"
+        )
+    _require_same_model(pretrained, config)
+    return replace(config, tokenizer=theirs.tokenizer)
+
+
+def pretrained_tokenizers(config: RunConfig) -> Tokenizers | None:
+    """The vocabularies that come with the pretrained weights; None where the run learns its own."""
+    if config.pretrained is None:
+        return None
+    run = Run.of(config)
+    if run.goes_on(config):
+        return run.load_tokenizers()
+    pretrained = pretrained_run(config)
+    verify(pretrained.model_folder)
+    return pretrained.load_tokenizers()
+
+
+def load_pretrained_weights(config: RunConfig, model: Transformer, state: TrainState) -> Run | None:
+    """Copies the pretrained weights into the `model` of a run that made no update yet, and notes in `state` which.
+
+    Returns:
+        The run they are from; None where nothing was copied.
+    """
+    if config.pretrained is None or state.update:
+        return None
+    pretrained = pretrained_run(config)
+    load_weights(model, pretrained.model_folder)
+    state.pretrained_digest = pretrained.weights_digest
+    return pretrained
+
+
+def pretrained_run(config: RunConfig) -> Run:
+    """The run that `config` begins with.
+
+    Raises:
+        UserError: there is no such run, it is not finished, or it is the run itself or lies in it.
+    """
+    assert config.pretrained is not None
+    pretrained, run = Run(Run.of(config).root, config.pretrained), Run.of(config)
+    if pretrained.folder.is_relative_to(run.folder):
+        raise UserError(
+            f"pretrained={config.pretrained} is the run itself, or in it: give the new one another name=…"
+        )
+    require_trained(pretrained, "pretrained=… needs a finished run")
+    return pretrained
+
+
+def _require_same_model(pretrained: Run, config: RunConfig) -> None:
+    """Raises `UserError`, with what to add to the command, where the pretrained run has another model."""
+    theirs, ours = asdict(pretrained.config.model), asdict(config.model)
+    free = FREE if theirs["positions"] == "learned" else (*FREE, "max_length")
+    wanted = [f"model.{key}={theirs[key]}" for key in ours if key not in free and theirs[key] != ours[key]]
+    if wanted:
+        raise UserError(f"{pretrained} has another model than this run: add {' '.join(wanted)}")

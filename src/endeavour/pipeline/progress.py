@@ -1,0 +1,44 @@
+"""Progress bars on a terminal, and lines where there is none."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from endeavour.data.corpus import Progress as ProgressReport
+
+
+def say(console: Console, line: str) -> None:
+    """Prints a line as it is: no markup, no wrapping."""
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress_bar(console: Console, *, shown: bool = True) -> Progress:
+    """A bar for work of known or unknown length; nothing where there is no terminal, or it is not to be shown."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not (shown and console.is_terminal),
+    )
+
+
+@contextmanager
+def reported_progress(console: Console) -> Generator[ProgressReport]:
+    """A function (what, done, total) that shows a bar for each kind of work; without a terminal a line each."""
+    with progress_bar(console) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    progress.update(task, total=progress.tasks[task].completed or 1)
+                tasks[what] = progress.add_task(what, total=total)
+                if not console.is_terminal:
+                    say(console, what)
+            progress.update(tasks[what], completed=done, total=total)
+
+        yield show

@@ -1,0 +1,260 @@
+"""Test sets of a run: which there are, and their translation, scores and reports.
+
+    <run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/        see `runs.evaluations`
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from endeavour.data.files import read_pairs
+from endeavour.data.prepared import PreparedData
+from endeavour.decoding.alignment import attention_picture
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.translator import Translator
+from endeavour.errors import UserError
+from endeavour.evaluation.config import EvaluationConfig
+from endeavour.evaluation.metrics import Score, score
+from endeavour.evaluation.moses import read_tokenized
+from endeavour.evaluation.result import EvaluationResult
+from endeavour.pipeline.progress import progress_bar, say
+from endeavour.reports.evaluation_report import write_evaluation
+from endeavour.runs.evaluations import Evaluation, decoding_label
+from endeavour.runs.run import Run
+from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
+from endeavour.storage import read_lines, write_errors
+
+Values = dict[str, dict[str, float]]  # test set → metric → value
+Picture = tuple[list[str], list[str], list[list[float]]]  # see `decoding.alignment`
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Untouched lines to translate and to score against."""
+
+    __test__ = False  # for pytest it would be a class of tests
+
+    name: str
+    sources: list[str]
+    references: list[str]
+    tokenized_references: list[str] | None = None  # as papers score them, from a file
+
+
+def choose_test_sets(
+    settings: EvaluationConfig, direction: str, data: PreparedData | None, reserved: Sequence[str]
+) -> list[TestSet]:
+    """What is to be evaluated; better known to be there before training than after.
+
+    Args:
+        data: with the splits of the corpus; None where only `evaluation.files` are evaluated.
+        reserved: names that these must not have: those of the corpus' splits.
+
+    Raises:
+        UserError: a split or a file is not there, or references do not belong to it.
+    """
+    sets: list[TestSet] = []
+    if data is not None:
+        splits = data.test_splits if settings.splits is None else settings.splits
+        sets = [TestSet(split, data.lines(split, "source"), data.lines(split, "target")) for split in splits]
+    for name, paths in settings.files.items():
+        if name in reserved:
+            raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
+        sets.append(_read_files(settings, direction, name, paths))
+    path = settings.tokenized_references
+    if path is None:
+        return sets
+    if len(sets) != 1:
+        names = ", ".join(one.name for one in sets) or "none"
+        raise UserError(
+            f"evaluation.tokenized_references={path} are the references of one test set, and {names} are evaluated: "
+            "choose one with evaluation.splits=[…], or one of evaluation.files"
+        )
+    [one] = sets
+    tokenized = read_tokenized(Path(path).expanduser(), one.references, direction.partition("-")[2])
+    return [replace(one, tokenized_references=tokenized)]
+
+
+def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> TestSet:
+    pairs = list(
+        read_pairs(
+            [Path(path).expanduser() for path in paths],
+            english_column=settings.english_column,
+            german_column=settings.german_column,
+            section="evaluation",
+        )
+    )
+    listed = ", ".join(paths) or "no file"
+    if not pairs:
+        raise UserError(f"evaluation.files.{name}: {listed}, and no sentence in it")
+    broken = next((number for number, pair in enumerate(pairs, start=1) if "\n" in "".join(pair)), None)
+    if broken is not None:
+        raise UserError(f"{listed}: a line break inside a sentence (pair {broken}); put each on one line")
+    english, german = ([pair[side] for pair in pairs] for side in (0, 1))
+    return TestSet(name, *((english, german) if direction == "en-de" else (german, english)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """Trained runs, several of which decode as an ensemble, and how they are evaluated; the first one's folder holds it."""
+
+    runs: Sequence[Run]
+    decoding: DecodingConfig
+    quantization: str
+    settings: EvaluationConfig
+    device: torch.device
+
+    def evaluate(self, test_sets: Sequence[TestSet]) -> Values:
+        """Translates and scores each test set, writes its folder, and prints the scores.
+
+        Raises:
+            UserError: an evaluation with other settings of the same `decoding.name`, or of other text by the same
+                name, would be lost.
+        """
+        console = Console(stderr=True)
+        if not test_sets:
+            none = "evaluation.splits=[] asks for none" if self.settings.splits == [] else "the corpus has no test split"
+            say(console, f"{none}, so there are no test scores")
+            return {}
+        loaded = load_runs(self.runs, self.device)
+        ready = replace(self, decoding=resolve_decoding(self.decoding, loaded.first, self.device))
+        return ready._evaluate(test_sets, loaded, console)
+
+    def _evaluate(self, test_sets: Sequence[TestSet], loaded: Loaded, console: Console) -> Values:
+        evaluations = {one.name: self._evaluation(one.name) for one in test_sets}
+        for one in test_sets:
+            self._check_earlier(evaluations[one.name], one)
+            with write_errors(evaluations[one.name].folder, "output_folder"):
+                evaluations[one.name].folder.mkdir(parents=True, exist_ok=True)
+        translator = open_translator(self.runs, loaded, self.decoding, self.quantization)
+        results: dict[str, dict[str, Score]] = {}
+        with progress_bar(console) as progress:
+            for one in test_sets:
+                folder = evaluations[one.name].folder
+                with write_errors(folder, "output_folder"):
+                    result = self._result(one, translator, progress)
+                    write_evaluation(folder, result, self._pictures(result, translator, loaded))
+                results[one.name] = dict(result.scores)
+        _show(results, evaluations, f"{self.runs[0].name}, {self._title}")
+        return {name: {key: score.value for key, score in scores.items()} for name, scores in results.items()}
+
+    def _evaluation(self, test_set: str) -> Evaluation:
+        label = decoding_label(self.decoding, self.quantization, self.runs[1:])
+        return Evaluation(self.runs[0], f"{test_set}-{label}")
+
+    def _check_earlier(self, evaluation: Evaluation, test_set: TestSet) -> None:
+        """Raises `UserError` where an evaluation of other text, or with other settings, lies in the folder."""
+        folder = evaluation.folder
+        for column, lines in (("sources", test_set.sources), ("references", test_set.references)):
+            path = folder / f"{column}.txt"
+            if path.is_file() and list(read_lines(path)) != lines:
+                raise UserError(
+                    f"{folder} holds an evaluation of other {column}: delete it, or choose another name than "
+                    f"{test_set.name}"
+                )
+        if not evaluation.is_finished:
+            return
+        try:
+            earlier = evaluation.record["decoding"]
+        except UserError:  # damaged: nothing is lost with it
+            return
+        differing = [
+            f"decoding.{key}: {earlier.get(key)} → {value}"
+            for key, value in asdict(self.decoding).items()
+            if earlier.get(key) != value
+            and (key != "tokens_per_batch" or self.decoding.sampling)  # otherwise it changes no translation
+        ]
+        if differing:
+            raise UserError(
+                f"{folder} holds an evaluation with other settings ({'; '.join(differing)}): "
+                "give this one a name of its own, decoding.name=…, or delete that folder"
+            )
+
+    def _result(self, test_set: TestSet, translator: Translator, progress: Progress) -> EvaluationResult:
+        """Translates and scores; the references stay untouched."""
+        title = f"{test_set.name}, {self._title}"
+        task = progress.add_task(f"translating {title}", total=len(test_set.sources))
+        hypotheses: list[str] = []
+        for hypothesis in translator.translate(test_set.sources):
+            hypotheses.append(hypothesis)
+            progress.update(task, completed=len(hypotheses))
+        task = progress.add_task(f"scoring {title}", total=None)
+        config = self.runs[0].config
+        scores = score(
+            hypotheses,
+            test_set.references,
+            bootstrap_samples=self.settings.bootstrap_samples,
+            seed=config.seed,
+            tokenized_as=config.direction.partition("-")[2] if self.settings.tokenized_bleu else None,
+            tokenized_references=test_set.tokenized_references,
+        )
+        progress.update(task, total=1, completed=1)
+        return EvaluationResult(
+            title=title,
+            sources=test_set.sources,
+            hypotheses=hypotheses,
+            references=test_set.references,
+            scores=scores,
+            decoding=asdict(self.decoding),
+            model=self._description(test_set),
+            seed=config.seed,
+        )
+
+    def _pictures(self, result: EvaluationResult, translator: Translator, loaded: Loaded) -> list[Picture]:
+        """The first run's own attention for the first sentences that fit the model, whichever engine translated."""
+        shown = (
+            pair
+            for pair in zip(result.sources, result.hypotheses, strict=True)
+            if all(map(str.strip, pair)) and translator.whole(*pair)
+        )
+        return [
+            attention_picture(loaded.first, loaded.tokenizers, *pair)
+            for pair in islice(shown, self.settings.num_pictures)
+        ]
+
+    @property
+    def _title(self) -> str:
+        """What the translations are of, besides the run."""
+        ensemble = [f"ensemble of {len(self.runs)}"] if len(self.runs) > 1 else []
+        return ", ".join([decoding_label(self.decoding, self.quantization), *ensemble])
+
+    def _description(self, test_set: TestSet) -> dict[str, object]:
+        """Which model it was, to the bit; of an ensemble which models; and what it translated."""
+        engine = self.decoding.engine
+        description: dict[str, object] = {
+            "run": self.runs[0].name,
+            "test_set": test_set.name,
+            "engine": engine if engine == "pytorch" else f"{engine}-{self.quantization}",
+            "weights_sha256": self.runs[0].weights_digest,
+        }
+        if others := self.runs[1:]:
+            description["ensemble_weights_sha256"] = {run.name: run.weights_digest for run in others}
+        return description
+
+
+def _show(results: dict[str, dict[str, Score]], evaluations: dict[str, Evaluation], title: str) -> None:
+    """Prints the table, how the scores were made, and where the reports lie."""
+    output = Console(soft_wrap=True)
+    output.print(_table(results, title))
+    for name, scores in results.items():
+        for key in ("bleu", "bleu_tokenized"):
+            if key in scores:
+                say(output, f"{name}: {scores[key].signature}")
+        say(output, f"report: {evaluations[name].folder / 'report.html'}")
+
+
+def _table(results: dict[str, dict[str, Score]], title: str) -> Table:
+    """A row a score and a column a test set: as a column each, the scores would not fit a terminal."""
+    table = Table("score", title=Text(title))
+    for name in results:
+        table.add_column(name, justify="right")
+    for scores in zip(*(scores.values() for scores in results.values()), strict=True):
+        cells = [f"{score.value:.2f} [{score.low:.1f}, {score.high:.1f}]" for score in scores]
+        table.add_row(scores[0].name, *cells)
+    return table

@@ -1,0 +1,117 @@
+"""Validation as training needs it: a function of the model, over one split held in memory."""
+
+import math
+
+import numpy as np
+import torch
+
+from endeavour.data.batching import collate, length_batches
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.normalization import normalize
+from endeavour.data.prepared import PreparedData
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.errors import UserError, named_memory_error
+from endeavour.decoding.alignment import attention_picture
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
+from endeavour.evaluation.metrics import corpus_bleu
+from endeavour.model.transformer import Transformer
+from endeavour.runs.config import RunConfig
+from endeavour.runs.translators import resolve_decoding
+from endeavour.training.loss import projected_loss
+from endeavour.training.monitor import Validation
+from endeavour.training.precision import autocast
+from endeavour.training.step import SMALLER_BATCHES
+
+# Translations that are shown and tracked at every validation.
+SAMPLES = 8
+# Pieces, EOS included, that either side of the pair has whose attention is watched.
+WATCHED = range(8, 21)
+
+
+class Validator:
+    """Loss and perplexity on the whole validation split, BLEU on its first `validation_sentences`.
+
+    Args:
+        precision: that the run trains in.
+
+    Raises:
+        UserError: the split does not fit the positions that the model is to learn.
+    """
+
+    def __init__(
+        self, data: PreparedData, tokenizers: Tokenizers, config: RunConfig, precision: torch.dtype
+    ) -> None:
+        split = data.validation_split
+        dataset = ParallelDataset.open(data.folder, split)
+        lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)
+        longest = int(lengths.max())
+        if config.model.positions == "learned" and longest > config.model.max_length:
+            raise UserError(
+                f"the {split} split has a sentence of {longest} tokens: "
+                f"model.max_length={config.model.max_length} has to be as much"
+            )
+        self._batches = [
+            collate(dataset, rows) for rows in length_batches(lengths, config.training.tokens_per_batch)
+        ]
+        shown = slice(config.training.validation_sentences)
+        self._sources = data.lines(split, "source")[shown]
+        self._references = data.lines(split, "target")[shown]
+        self._tokenizers = tokenizers
+        self._watched = self._choose_watched()
+        self._training = config.training
+        self._decoding = config.validation_decoding
+        self._precision = precision
+
+    def __call__(self, model: Transformer) -> Validation:
+        loss, nll = self.losses(model)
+        self._decoding = resolve_decoding(self._decoding, model, model.output_weight.device)
+        translator = Translator(PyTorchEngine(model, self._decoding), self._tokenizers)
+        hypotheses = list(translator.translate(self._sources))
+        samples = list(zip(self._sources, hypotheses, self._references, strict=True))
+        return Validation(
+            loss=loss,
+            perplexity=math.exp(min(nll, 700.0)),
+            bleu=corpus_bleu(hypotheses, self._references),
+            samples=samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES],
+            attention=self._attention(model),
+        )
+
+    @torch.no_grad()
+    def losses(self, model: Transformer) -> tuple[float, float]:
+        """Smoothed loss and negative log-likelihood of the whole split, nats per target token."""
+        device = model.output_weight.device
+        sums = torch.zeros(2, dtype=torch.float64)
+        for batch in self._batches:
+            with named_memory_error("validation's loss", SMALLER_BATCHES), autocast(device, self._precision):
+                batch = batch.to(device)
+                states = model.decode(batch.target_in, model.encode(batch.source))
+                losses = projected_loss(
+                    states,
+                    model.output_weight,
+                    batch.target_out,
+                    label_smoothing=self._training.label_smoothing,
+                )
+            sums += torch.stack(losses).cpu().double()
+        tokens = sum(batch.target_tokens for batch in self._batches)
+        loss, nll = (sums / tokens).tolist()
+        return loss, nll
+
+    def _choose_watched(self) -> tuple[str, str] | None:
+        """The first pair that is neither too short to show anything nor too long to be read."""
+        lengths = [
+            [len(ids) + 1 for ids in tokenizer.encode([normalize(line) for line in lines])]
+            for tokenizer, lines in zip(self._tokenizers, (self._sources, self._references), strict=True)
+        ]
+        fitting = (
+            row for row, sides in enumerate(zip(*lengths, strict=True)) if all(n in WATCHED for n in sides)
+        )
+        row = next(fitting, None)
+        return None if row is None else (self._sources[row], self._references[row])
+
+    def _attention(self, model: Transformer) -> tuple[list[str], list[str], list[list[float]]] | None:
+        """Of the pair that is watched, given its reference, so that the pieces stay the same."""
+        if self._watched is None:
+            return None
+        source, target, weights = attention_picture(model, self._tokenizers, *self._watched)
+        return source, target, [[round(weight, 4) for weight in row] for row in weights]

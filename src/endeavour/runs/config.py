@@ -1,0 +1,130 @@
+"""What a run is: the root of its config, saved in its folder, read again, and set against another.
+
+Knows every part's section, and which keys make a run what it is. Does not know how a config is composed.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.corpus import CorpusConfig
+from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.decoding.config import DecodingConfig
+from endeavour.errors import UserError
+from endeavour.evaluation.config import EvaluationConfig
+from endeavour.model.transformer import ModelConfig
+from endeavour.nested import flatten
+from endeavour.runs.names import normal_teachers, run_name
+from endeavour.settings import STRICT, validated
+from endeavour.storage import write_atomically
+from endeavour.training.config import TrainingConfig
+from endeavour.training.tracking import TrackingConfig
+
+# What may differ between two commands that mean the same run: where it runs, what is shown of it, and everything that
+# is chosen after training.
+NOT_PART_OF_A_RUN = (
+    "name",
+    "device",
+    "data_folder",
+    "output_folder",
+    "decoding",
+    "evaluation",
+    "tracking",
+    "corpus.path",  # the content of the data decides
+    "training.restart",
+    "training.log_every",
+    "training.communication_timeout",
+    "training.preflight",
+    "training.max_skipped_updates",
+)
+# By `training.average`: how many checkpoints are kept matters where the final weights are made of them.
+NOT_AVERAGED = {
+    "last": ("training.keep_best",),
+    "best": ("training.keep_last",),
+    "none": ("training.keep_last", "training.keep_best"),
+}
+
+
+@dataclass(kw_only=True, config=STRICT)
+class RunConfig:
+    """conf/train.yaml holds the values and says what each key means."""
+
+    name: str
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    direction: Literal["en-de", "de-en"]
+    pretrained: str | None
+    teachers: str | None
+    device: str
+    data_folder: str
+    output_folder: str
+    corpus: CorpusConfig
+    cleaning: CleaningConfig
+    tokenizer: TokenizerConfig
+    model: ModelConfig
+    training: TrainingConfig
+    decoding: DecodingConfig
+    validation_decoding: DecodingConfig
+    evaluation: EvaluationConfig
+    tracking: TrackingConfig
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        """Refuses values that each part accepts, but not together; brings names of runs to their normal form."""
+        validation = self.validation_decoding
+        for key, searches in (
+            ("engine", validation.engine == "pytorch"),
+            ("utility", validation.utility is None),
+            ("sampling", not validation.sampling),
+        ):
+            if not searches:
+                raise ValueError(f"validation_decoding.{key}: a model in training decodes by our beam search alone")
+        if self.decoding.engine != "pytorch":
+            raise ValueError(
+                f"decoding.engine={self.decoding.engine} needs an export, and so a trained run: train without it first"
+            )
+        if self.model.tie == "all" and not self.tokenizer.joint:
+            raise ValueError(
+                "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
+            )
+        self.name = run_name("name", self.name, self.output_folder)
+        if self.pretrained is not None:
+            self.pretrained = run_name("pretrained", self.pretrained, self.output_folder)
+        if self.teachers is not None:
+            self.teachers = normal_teachers(self.teachers, self.output_folder)
+        return self
+
+
+def save_config(config: RunConfig, path: Path) -> None:
+    """Writes the config as YAML, in one step: half of it would look like another run's."""
+    write_atomically(path, yaml.safe_dump(asdict(config), sort_keys=False, allow_unicode=True))
+
+
+def read_config(path: Path) -> RunConfig:
+    """Reads what `save_config` wrote. Raises `UserError` where the file is missing or damaged."""
+    try:
+        values: Any = yaml.safe_load(path.read_text("utf-8"))
+        if not isinstance(values, dict):
+            raise UserError("no keys in it")
+        return validated(RunConfig, values)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: not the config of a run ({reason}); restore it, or move {path.parent} away"
+        ) from error
+
+
+def differing_keys(ours: RunConfig, saved: RunConfig) -> list[str]:
+    """The keys, as `key: saved → ours`, in which two configs mean different runs."""
+    new, old = flatten(asdict(ours)), flatten(asdict(saved))
+    ignored = (*NOT_PART_OF_A_RUN, *NOT_AVERAGED[ours.training.average])
+    return [
+        f"{key}: {old.get(key)} → {new.get(key)}"
+        for key in sorted(new.keys() | old.keys())
+        if new.get(key) != old.get(key)
+        and not any(key == name or key.startswith(name + ".") for name in ignored)
+    ]

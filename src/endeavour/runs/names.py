@@ -1,0 +1,71 @@
+"""The names of runs as they are typed: one, or several in one setting; knows no config and no run."""
+
+import shlex
+from pathlib import Path
+
+from endeavour.errors import UserError
+
+
+def run_name(key: str, name: str, output_folder: str) -> str:
+    """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
+    path = Path(_below(name, output_folder))
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise UserError(f"{key}={name!r} must name a folder below output_folder ({output_folder})")
+    return str(path)
+
+
+def _below(name: str, output_folder: str) -> str:
+    path = Path(name)
+    return str(path.relative_to(output_folder)) if path.is_relative_to(output_folder) else name
+
+
+def names_in(key: str, text: str | None) -> list[str]:
+    """The names in `a b`, `a,b` or `[a, b]`, of which one with a space or comma in it stands in quotes.
+
+    Raises:
+        UserError: a quote is not closed; `key` is what the text is the value of.
+    """
+    words = (text or "").strip()
+    if words.startswith("[") and words.endswith("]"):
+        words = words[1:-1]
+    reader = shlex.shlex(words, posix=True)
+    reader.whitespace, reader.whitespace_split, reader.commenters, reader.escape = " ,\t\n", True, "", ""
+    try:
+        return list(reader)
+    except ValueError as error:
+        raise UserError(f"{key}={text}: a quote that is not closed") from error
+
+
+def normal_teachers(text: str, output_folder: str) -> str:
+    """`teachers` as a run notes it, however it was typed."""
+    words = names_in("teachers", text)
+    if not words:
+        raise UserError('teachers names no run: teachers="NAME 2", or null to train on the text alone')
+    teachers = [_teacher(word, text, output_folder) for word in words]
+    return " ".join(teacher if teacher.isdecimal() else f'"{teacher}"' for teacher in teachers)
+
+
+def members_of(teacher: str) -> list[str]:
+    """The seeds and names of runs in `1`, `a` or, where they translate as an ensemble, `1+2+a`."""
+    return teacher.split("+")
+
+
+def _teacher(word: str, text: str, output_folder: str) -> str:
+    """One teacher of `text` as a run notes it."""
+    members = []
+    # The output folder, before the first of them, may have a + in its own name.
+    for member in members_of(_below(word, output_folder)):
+        if not member:
+            raise UserError(f"teachers={text}: an ensemble is written NAME+NAME, without spaces")
+        name = run_name("teachers", member, output_folder)
+        if name.isdecimal() and not member.isdecimal():
+            raise UserError(f"teachers={text}: {name} would be a seed; rename the run {member}")
+        members.append(str(int(name)) if name.isdecimal() else name)
+    return "+".join(members)
+
+
+def quoted(name: str) -> str:
+    """A name as `names_in` reads it back: in quotes where it holds a space or comma."""
+    if not set(name) & set(" ,\t\n[]'\""):
+        return name
+    return f"'{name}'" if '"' in name else f'"{name}"'

@@ -1,0 +1,68 @@
+"""What it would take to repeat a command: its words, the code's commit, versions, the device."""
+
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = (
+    "endeavour",
+    "torch",
+    "datasets",
+    "sentencepiece",
+    "sacrebleu",
+    "hydra-core",
+    "safetensors",
+    "wandb",
+)
+
+
+def describe_start(device: torch.device, command: Sequence[str]) -> dict[str, Any]:
+    """What it would take to repeat this `command`: its words, git commit, versions, device."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "command": list(command),
+        "git_commit": _git_commit(),
+        "packages": {package: _version(package) for package in PACKAGES},
+        "python": platform.python_version(),
+        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
+        "cores": os.cpu_count(),
+    }
+
+
+def _processor() -> str:
+    """The processor's name; where the system does not tell, its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    """Of the checkout that this code lies in, with "+changes" where it differs from the commit; None elsewhere."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,260 @@
+"""A run's folder as an object: which run it is, where it stands, what came of it.
+
+config.yaml      the resolved config          run.json        one entry a start: command, versions, device
+checkpoints/     see training.state           log.jsonl       metrics
+model/           the final weights            curves.png      loss and BLEU over the updates
+teacher_data/    see pipeline.distillation    attention.png   one sentence's attention over the updates
+evaluation/      one folder a test set        summary.json    the results; only in a finished run
+export/          the model for other programs
+
+Knows folders; not how a run is trained or evaluated.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from endeavour.data.tokenizer import Tokenizers, load_tokenizers
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
+from endeavour.runs.names import names_in, quoted, run_name
+from endeavour.runs.provenance import describe_start
+from endeavour.storage import DIGESTS, file_digest, write_errors, write_json
+from endeavour.training.checkpoint import checkpoints_in, load_model
+
+Summary = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run called `name` below the folder `root`, whether there is one yet or not."""
+
+    root: Path
+    name: str
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "Run":
+        return cls(Path(config.output_folder), config.name)
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.name
+
+    @property
+    def model_folder(self) -> Path:
+        return self.folder / "model"
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def teacher_data_folder(self) -> Path:
+        return self.folder / "teacher_data"
+
+    def export_folder(self, format: str, quantization: str) -> Path:
+        """One format and quantization never overwrites another. Hugging Face's is always float32."""
+        return self.folder / "export" / (f"{format}-{quantization}" if format == "ctranslate2" else format)
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    # What it is
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """As it was begun. Raises `UserError` where there is none, or it is damaged."""
+        return read_config(self.folder / "config.yaml")
+
+    @property
+    def has_config(self) -> bool:
+        return (self.folder / "config.yaml").is_file()
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether there are final weights."""
+        return self.model_folder.is_dir()
+
+    @property
+    def was_begun(self) -> bool:
+        """Whether anything was trained here."""
+        return self.has_config and (self.checkpoint_folder.exists() or (self.folder / "summary.json").exists())
+
+    @property
+    def summary(self) -> Summary:
+        """What summary.json holds; empty where the run is not finished. Raises `UserError` where it is damaged."""
+        path = self.folder / "summary.json"
+        try:
+            return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        except ValueError as error:
+            raise UserError(
+                f"{path}: damaged ({error})\ndelete it, and the command that trained the run makes it again"
+            ) from error
+
+    @property
+    def data_digest(self) -> str | None:
+        """The content digest of the data that a finished run was trained on."""
+        return self.summary.get("data_digest")
+
+    @property
+    def weights_digest(self) -> str:
+        """SHA-256, in hex, of the final weights."""
+        return file_digest(self.model_folder / "weights.safetensors")
+
+    def load_model(self, device: torch.device) -> tuple[Transformer, Tokenizers]:
+        """The final model in evaluation mode, verified, and its tokenizers."""
+        return load_model(self.model_folder, device)
+
+    def load_tokenizers(self) -> Tokenizers:
+        """Those of the newest model folder, final or of a checkpoint, that has them whole."""
+        for folder in (self.model_folder, *reversed(checkpoints_in(self.checkpoint_folder))):
+            if _has_whole_vocabularies(folder):
+                return load_tokenizers(folder)
+        raise UserError(f"{self}: no model or checkpoint with whole vocabularies; restore one, or train anew")
+
+    # Its life
+
+    def goes_on(self, config: RunConfig) -> bool:
+        """Whether `config` is to go on with what is here, or with nothing to do; raises no doubts about its settings."""
+        return self.was_begun and not (config.training.restart and not _restarted_by_scheduler())
+
+    def require_same(self, config: RunConfig) -> None:
+        """Raises `UserError` where the folder holds a run of other settings than `config`."""
+        if differences := differing_keys(config, self.config):
+            raise UserError(
+                f"{self} holds a run with another config ({'; '.join(differences)})\n"
+                "choose another name=…, or training.restart=true to throw that run away"
+            )
+
+    def lock(self, doing: str = "trained") -> FileLock:
+        """Held until it is released or the process ends; raises `UserError` while another process holds it."""
+        return lock_folder(self.folder, doing)
+
+    def discard(self) -> None:
+        """Deletes what was trained here, in one step, so that no half of it is ever taken for a run."""
+        real = self.folder.resolve()  # it may be a link to another disk
+        discarded = real.with_name(f".{real.name}.discarded")
+        shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
+        if not self.was_begun:
+            return
+        real.rename(discarded)
+        if self.folder.is_symlink():
+            real.mkdir()  # or it would lead nowhere
+        shutil.rmtree(discarded)
+        self.__dict__.pop("config", None)
+
+    def begin(self, config: RunConfig, device: torch.device, command: Sequence[str]) -> None:
+        """Makes the folder, and notes config and circumstances. Raises `UserError` if it cannot be written."""
+        with write_errors(self.folder, "output_folder"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_config(config, self.folder / "config.yaml")
+            self._note_start(device, command)
+        self.__dict__.pop("config", None)
+
+    def finish(self, summary: Summary) -> None:
+        write_json(self.folder / "summary.json", summary)
+
+    def _note_start(self, device: torch.device, command: Sequence[str]) -> None:
+        """Adds this start to run.json."""
+        path = self.folder / "run.json"
+        try:
+            starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+        except ValueError as error:
+            raise UserError(f"{path}: damaged ({error}); delete it, no run depends on it") from error
+        write_json(path, [*starts, describe_start(device, command)])
+
+
+def trained_runs(root: Path) -> list[Run]:
+    """All runs below `root` that have final weights, by name."""
+    folders = (path.parent.parent for path in root.glob("**/model/model.json"))
+    return [
+        Run(root, folder.relative_to(root).as_posix())
+        for folder in sorted(folders)
+        if not any(part.startswith(".") for part in folder.relative_to(root).parts)
+    ]
+
+
+def newest_run(root: Path) -> Run:
+    """The run that was finished last. Raises `UserError` where there is none."""
+    finished = [run for run in trained_runs(root) if (run.folder / "summary.json").is_file()]
+    if not finished:
+        raise UserError(f"there is no finished run in {root}: train one, or name its folder with output_folder=…")
+    return max(finished, key=lambda run: (run.folder / "summary.json").stat().st_mtime_ns)
+
+
+def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
+    """The runs in `a b`, `a,b` or `[a, b]`, trained or not; none in an empty text.
+
+    Raises:
+        UserError: a name leads out of `root`, or is there twice; `key` is what the text is the value of.
+    """
+    runs: list[Run] = []
+    for name in names_in(key, text):
+        run = Run(root, run_name(key, name, str(root)))
+        if run in runs:
+            raise UserError(f"{key}={text}: {run.name} is named twice")
+        runs.append(run)
+    return runs
+
+
+def select_runs(text: str | None, root: Path) -> list[Run]:
+    """The trained runs that `run=…` names, or the newest finished one. Raises `UserError` where one is not trained."""
+    if text is None:
+        return [newest_run(root)]
+    runs = named_runs("run", text, root)
+    if not runs:
+        raise UserError('run names no run: run=NAME, run="NAME NAME" for an ensemble, or null for the newest one')
+    for run in runs:
+        require_trained(run, "name another with run=…, or train it first")
+    return runs
+
+
+def joined(runs: Sequence[Run]) -> str:
+    """The names of runs as `run=…` takes them."""
+    return " ".join(quoted(run.name) for run in runs)
+
+
+def require_trained(run: Run, remedy: str) -> None:
+    """Raises `UserError`, with the trained runs there are and the remedy, where a run has no final weights."""
+    if run.is_trained:
+        return
+    names = [one.name for one in trained_runs(run.root)]
+    known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
+    raise UserError(f"{run} holds no trained model ({known})\n{remedy}")
+
+
+def lock_folder(folder: Path, doing: str) -> FileLock:
+    """The lock of a run's or a sweep's folder; it lies beside the folder."""
+    held = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    with write_errors(folder, "output_folder"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held.acquire()
+        except Timeout as error:
+            raise UserError(
+                f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
+            ) from error
+    return held
+
+
+def _has_whole_vocabularies(folder: Path) -> bool:
+    try:
+        digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
+        return all(file_digest(folder / name) == digests[name] for name in ("source.model", "target.model"))
+    except (OSError, ValueError, KeyError):  # damaged, which is for those to say who need all of it
+        return False
+
+
+def _restarted_by_scheduler() -> bool:
+    """Whether torchrun or Slurm repeat their command, after which training.restart=true must not delete anything."""
+    counts = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
+    return any(int(os.environ.get(name, "0")) > 0 for name in counts)

@@ -1,0 +1,98 @@
+"""Which evaluations `compare` means: by the names of runs, a test set and a decoding, or by their own folders."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from endeavour.data.corpus import VALIDATION
+from endeavour.errors import UserError
+from endeavour.runs.evaluations import (
+    Evaluation,
+    decoding_label,
+    evaluate_command,
+    evaluated_runs,
+    evaluations_of,
+    own_test_splits,
+)
+from endeavour.runs.run import Run, named_runs
+
+
+def find_evaluations(
+    text: str | None, test_set: str | None, label: str | None, root: Path, *, alone: bool
+) -> list[Evaluation]:
+    """The evaluations that `runs=…` names, the baseline first.
+
+    A name is a run's, or that of an evaluation's own folder, `NAME/evaluation/test-greedy`, so that two decodings of
+    one run can be compared.
+
+    Args:
+        test_set: on which the runs are compared; None takes the first, by name, that all were evaluated on.
+        label: how they were decoded; None is as the first of the runs decodes after its training.
+        alone: whether one is enough, because it is compared with something else.
+
+    Raises:
+        UserError: a run or an evaluation is not there, or there are too few.
+    """
+    named = named_runs("runs", text, root)
+    if len(named) < (1 if alone else 2):
+        raise UserError(
+            'compare needs two runs or more, the first being the baseline: runs="NAME NAME", or one beside '
+            "translations made elsewhere: runs=NAME systems=FILE"
+        )
+    runs = [run for run in named if run.folder.parent.name != "evaluation"]
+    for run in runs:
+        if not run.has_config:
+            there = evaluated_runs(root)
+            known = f"evaluated runs: {', '.join(there)}" if there else "no run was evaluated yet"
+            raise UserError(f"runs={text}: there is no run {run.name} in {root} ({known})")
+    if not runs:
+        if test_set is not None or label is not None:
+            raise UserError("split=… and decoding=… are for runs, and runs=… names evaluations: leave them out")
+        return [_by_folder(run) for run in named]
+    label = label or decoding_label(runs[0].config.decoding)
+    test_set = test_set or _first_test_set(runs, label)
+    return [_of_run(run, test_set, label) if run in runs else _by_folder(run) for run in named]
+
+
+def _by_folder(named: Run) -> Evaluation:
+    run = Run(named.root, named.folder.parents[1].relative_to(named.root).as_posix())
+    evaluation = Evaluation(run, named.folder.name)
+    if not evaluation.is_finished:
+        raise UserError(f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)})")
+    return evaluation
+
+
+def _of_run(run: Run, test_set: str, label: str) -> Evaluation:
+    """Raises `UserError`, with the command that makes it, where there is no such evaluation."""
+    evaluation = Evaluation(run, f"{test_set}-{label}")
+    if not evaluation.is_finished:
+        raise UserError(
+            f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)}): "
+            f"run `{evaluate_command(run, label, test_set)}`"
+        )
+    return evaluation
+
+
+def _first_test_set(runs: Sequence[Run], label: str) -> str:
+    """The first, by name, that all were evaluated on: a test split of the baseline's corpus before other files, and
+    validation if there is no other."""
+    evaluated = [{one.test_set for one in evaluations_of(run) if one.label == label} for run in runs]
+    own = own_test_splits(runs[0])
+    common = sorted(
+        set[str].intersection(*evaluated), key=lambda name: (name == VALIDATION, name not in own, name)
+    )
+    if common:
+        return common[0]
+    for run, there in zip(runs, evaluated, strict=True):
+        if not there:
+            raise UserError(
+                f"{run} has no evaluation by {label} ({_listed(run)}): run `{evaluate_command(run, label)}`"
+            )
+    listing = "; ".join(
+        f"{run.name}: {', '.join(sorted(there))}" for run, there in zip(runs, evaluated, strict=True)
+    )
+    raise UserError(f"the runs were evaluated on no test set in common ({listing}): choose one with split=…")
+
+
+def _listed(run: Run) -> str:
+    names = [one.folder_name for one in evaluations_of(run)]
+    return f"it has {', '.join(names)}" if names else "it has none"

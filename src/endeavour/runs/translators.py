@@ -1,0 +1,127 @@
+"""Translators from one run or several: their models, the engine that `decoding.engine` names, its precision."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.engine import Engine
+from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import WINDOW, Translator
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.runs.run import Run
+from endeavour.storage import verify
+from endeavour.training.precision import choose_decoding_precision
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One run's model, or several that decode together, on a device.
+
+    Attributes:
+        first: the model of the first run.
+        model: all of them; the same as `first` where there is one.
+        tokenizers: of source and target, the same for all.
+    """
+
+    first: Transformer
+    model: Transformer | Ensemble
+    tokenizers: Tokenizers
+
+
+def load_runs(runs: Sequence[Run], device: torch.device) -> Loaded:
+    """Loads trained runs.
+
+    Raises:
+        UserError: a run is damaged, translates in another direction than the first, or has other vocabularies.
+    """
+    first, *others = runs
+    model, tokenizers = first.load_model(device)
+    if not others:
+        return Loaded(model, model, tokenizers)
+    models = [model]
+    for run in others:
+        if run.config.direction != first.config.direction:
+            raise UserError(
+                f"{run} translates {run.config.direction} and {first} {first.config.direction}: no ensemble of them"
+            )
+        other, theirs = run.load_model(device)
+        require_same_vocabularies(first, tokenizers, run, theirs)
+        models.append(other)
+    return Loaded(model, Ensemble(models), tokenizers)
+
+
+def require_same_vocabularies(run: Run, tokenizers: Tokenizers, other: Run, theirs: Tokenizers) -> None:
+    """Raises `UserError` where the models of two runs cannot decode together."""
+    for side, ours, its in zip(("source", "target"), tokenizers, theirs, strict=True):
+        if ours.digest != its.digest:
+            raise UserError(
+                f"{other} has another {side} vocabulary than {run}: only models over the same tokenizers decode "
+                "together"
+            )
+
+
+def open_translator(
+    runs: Sequence[Run], loaded: Loaded, decoding: DecodingConfig, quantization: str, window: int = WINDOW
+) -> Translator:
+    """A translator by `loaded`, the models of `runs`, or by the first run's export.
+
+    Raises:
+        UserError: the export that `decoding.engine` needs is missing, damaged, or made from other weights; or it
+            cannot decode an ensemble.
+    """
+    engine: Engine
+    if decoding.engine == "pytorch":
+        engine = PyTorchEngine(loaded.model, decoding)
+    elif len(runs) > 1:
+        raise UserError(f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several")
+    else:
+        device = next(loaded.first.parameters()).device
+        engine = _open_export(runs[0], decoding, quantization, device)
+    return Translator(engine, loaded.tokenizers, window, decoding=decoding)
+
+
+def _open_export(run: Run, decoding: DecodingConfig, quantization: str, device: torch.device) -> Engine:
+    folder = run.export_folder(decoding.engine, quantization)
+    words = ["endeavour", "export", f"run={run.name}", f"quantization={quantization}"]
+    if run.root != Path("outputs"):
+        words.append(f"output_folder={run.root}")
+    remedy = f"run `{shlex.join(words)}`"
+    if not folder.is_dir():
+        raise UserError(f"decoding.engine=ctranslate2 needs {folder}: {remedy}")
+    verify(folder)
+    description = json.loads((folder / DESCRIPTION).read_text("utf-8"))
+    if description["weights_sha256"] != run.weights_digest:
+        raise UserError(f"{folder} was made from other weights than {run.model_folder} has: {remedy}")
+    if device.type == "mps":
+        raise UserError("decoding.engine=ctranslate2 runs on device=cpu or cuda")
+    return CTranslate2Engine(
+        folder,
+        decoding,
+        device=device.type,
+        device_index=device.index or 0,
+        workers=torch.get_num_threads() if device.type == "cpu" else 1,
+    )
+
+
+def resolve_decoding(decoding: DecodingConfig, model: Transformer, device: torch.device) -> DecodingConfig:
+    """`decoding` with its precision chosen for this model and machine, where it is `auto`."""
+    if decoding.precision != "auto":
+        return decoding
+    chosen = choose_decoding_precision(
+        decoding.precision,
+        device,
+        width=model.config.width,
+        feed_forward=model.config.feed_forward,
+        vocabulary=len(model.output_weight),
+        rows=max(1, decoding.tokens_per_batch // 32),
+    )
+    return replace(decoding, precision=chosen.name)

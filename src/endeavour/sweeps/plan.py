@@ -1,0 +1,162 @@
+"""What a sweep's overrides come to: its name and folder, those of its runs, and whether it is a grid or a search.
+
+Knows what is swept, and how runs are told apart; which points are next is Hydra's business (grids) or
+`sweeps.search`'s.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import OverrideParseException
+
+from endeavour.config import one_line
+from endeavour.errors import UserError
+from endeavour.optional import require
+from endeavour.settings import config_folder
+
+GRID, SEARCH = "basic", "optuna"
+# The packages of Hydra's launchers; its own runs one trial after the other.
+LAUNCHERS = {
+    "basic": None,
+    "joblib": "hydra_joblib_launcher",
+    "submitit_local": "hydra_submitit_launcher",
+    "submitit_slurm": "hydra_submitit_launcher",
+}
+# A grid's metric, and a search's default.
+METRIC = "validation.bleu"
+# Where, how many and how many at a time: not what makes it another sweep.
+NOT_PART_OF_A_SWEEP = (
+    "name",
+    "hydra/launcher",
+    "hydra.launcher.",
+    "hydra.sweeper.n_trials",
+    "hydra.sweeper.n_jobs",
+)
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep's overrides come to. `added` are overrides of the sweep's own; `keys` those swept."""
+
+    folder: Path
+    keys: tuple[str, ...]
+    metric: str
+    added: tuple[str, ...]
+    searches: bool
+
+
+def make_plan(overrides: list[str]) -> Plan:
+    """Names the sweep and its runs. Raises `UserError` for a sweep that could not be run."""
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+    except OverrideParseException as error:
+        text, override = one_line(error), error.override or ""
+        raise UserError(text if override in text else f"{override}: {text}") from error
+    # By name: the order in which they were typed, or come from make, makes no other sweep.
+    swept = sorted(
+        (override for override in parsed if override.is_sweep_override()),
+        key=_key,
+    )
+    others = [override for override in parsed if not override.is_sweep_override()]
+    given = _given(others)
+    searches = _check(swept, given)
+    keys = tuple(map(_key, swept))
+    folder = Path(given.get("output_folder", "outputs")) / "sweeps" / _sweep_name(swept, others, searches)
+    added = [f"hydra.sweep.dir='{folder}'"]
+    if "${" not in given.get("name", ""):
+        added.append(f"name='{_run_name(keys, given)}'")
+    if "tracking.group" not in given:
+        added.append(f"tracking.group='{folder.name}'")
+    metric = given.get("hydra.sweeper.metric", METRIC) if searches else METRIC
+    return Plan(folder, keys, metric, tuple(added), searches)
+
+
+def _check(swept: list[Override], given: dict[str, str]) -> bool:
+    """Whether it is a search. Raises `UserError` for sweepers, launchers and ranges that do not fit."""
+    sweeper, launcher = given.get("hydra/sweeper", GRID), given.get("hydra/launcher", "basic")
+    if "${" in given.get("output_folder", ""):
+        raise UserError(f"output_folder={given['output_folder']}: a sweep needs it spelled out")
+    for key in given:
+        if key.startswith("hydra.sweep."):
+            raise UserError(f"{key}: a sweep's folder has its name; choose output_folder=… or name=…")
+    if sweeper not in (GRID, SEARCH):
+        raise UserError(
+            f"hydra/sweeper={sweeper} is not known: choose {GRID} (every combination) or {SEARCH} (a search)"
+        )
+    if launcher not in LAUNCHERS:
+        raise UserError(f"hydra/launcher={launcher} is not known: choose one of {', '.join(LAUNCHERS)}")
+    if sweeper == SEARCH:
+        require("optuna", extra="sweep")
+    plugin = LAUNCHERS[launcher]
+    if plugin and find_spec(f"hydra_plugins.{plugin}") is None:
+        raise UserError(
+            f"hydra/launcher={launcher} is not installed: `pip install -e '.[sweep]'` in endeavour's folder brings it"
+        )
+    if not swept:
+        raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")
+    for override in swept:
+        if sweeper == GRID and override.is_interval_sweep():
+            raise UserError(
+                f"{override.input_line} is a range, and a grid needs single values: "
+                f"list them, or search the range with hydra/sweeper={SEARCH}"
+            )
+        if override.is_hydra_override() or _key(override) == "name":
+            raise UserError(f"{override.input_line}: only what makes a run can be swept")
+    return sweeper == SEARCH
+
+
+def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -> str:
+    """What was swept, with a mark of the other settings: under others it is another sweep.
+
+    A search with other ranges is another search, while a grid may be widened.
+    """
+    given = _given(others)
+    base = given.get("name") or given.get("experiment") or given.get("corpus", "textbook")
+    marked = [*others, *swept] if searches else others
+    settings = sorted(
+        str(override.input_line) for override in marked if not _key(override).startswith(NOT_PART_OF_A_SWEEP)
+    )
+    mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
+    base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)
+    keys = [_short(_key(override)) for override in swept]
+    return "-".join([base, *keys, *([mark] if mark else [])])
+
+
+def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
+    """A run name that tells the trials apart, in Hydra's interpolations; a name that was given begins it."""
+    template, told = "${corpus.name}-${model.name}-${seed}", ("corpus", "model", "seed")
+    if "experiment" in given:
+        template, told = given["experiment"] + "-${model.name}-${seed}", ("model", "seed")
+    if "name" in given:
+        template, told = given["name"], ()
+    for key in keys:
+        if key not in told:
+            # A group's chosen option is known to Hydra, a key's value to the config itself.
+            value = (
+                "${hydra:runtime.choices." + key + "}"
+                if "." not in key and _is_group(key)
+                else "${" + key + "}"
+            )
+            template += f"-{_short(key)}_{value}"
+    return template
+
+
+def _given(overrides: list[Override]) -> dict[str, str]:
+    values = {_key(override): override.value() for override in overrides}
+    return {key: str(value) for key, value in values.items() if value is not None}
+
+
+def _key(override: Override) -> str:
+    """As it is typed, and as Hydra names the choice of a group: `decoding@validation_decoding`."""
+    return str(override.get_key_element()).lstrip("+~")
+
+
+def _is_group(key: str) -> bool:
+    return (config_folder() / key.partition("@")[0]).is_dir()
+
+
+def _short(key: str) -> str:
+    return re.split(r"[.@]", key)[-1]

@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "endeavour"
 MAY_IMPORT = {
     "special": set[str](),
     "errors": set[str](),
+    "textbook": {"special", "errors"},
     "data": {"special", "errors"},
     "model": {"special", "errors"},
     "optional": {"errors"},
@@ -17,7 +18,17 @@ MAY_IMPORT = {
     "training": {"model", "data", "special", "errors"},
     "evaluation": {"decoding", "model", "data", "special", "errors"},
     "export": {"evaluation", "decoding", "model", "special", "errors", "optional"},
-    "benchmark": {"training", "export", "decoding", "model", "data", "special", "errors", "optional"},
+    "benchmark": {
+        "training",
+        "export",
+        "decoding",
+        "model",
+        "data",
+        "textbook",
+        "special",
+        "errors",
+        "optional",
+    },
 }
 HYDRA = {"hydra", "omegaconf"}
 

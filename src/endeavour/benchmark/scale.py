@@ -18,8 +18,8 @@ from endeavour.benchmark.process import in_fresh_process, peak_memory
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.files import Pair
-from endeavour.data.textbook import textbook_splits
 from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.textbook import textbook_splits
 
 SENTENCES = 50_000  # that lines are made of: 2.5 thousand million different ones
 BLOCK = 10_000

@@ -24,7 +24,7 @@ Further = tuple[Path, Path]  # two line-aligned text files, English and German
 Progress = Callable[[str, int, int | None], None]  # (what, done, total or None)
 TRAIN = "train"
 VALIDATION = "validation"
-_TEXTBOOK = "endeavour.data.textbook"
+_TEXTBOOK = "endeavour.textbook"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 

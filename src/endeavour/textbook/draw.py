@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from endeavour.data.textbook.entries import Adjective, Lexicon, Modal, Noun, Verb, Word
+from endeavour.textbook.entries import Adjective, Lexicon, Modal, Noun, Verb, Word
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """Draws sentences of one clause: statements, questions, commands, what there is, prices and times."""
 
-from endeavour.data.textbook import numerals
-from endeavour.data.textbook.adverbials import city_or_country, clock_time, some_manner, some_place
-from endeavour.data.textbook.clauses import (
+from endeavour.textbook import numerals
+from endeavour.textbook.adverbials import city_or_country, clock_time, some_manner, some_place
+from endeavour.textbook.clauses import (
     draw_clause,
     front_something,
     human_verb,
@@ -10,10 +10,10 @@ from endeavour.data.textbook.clauses import (
     set_tense,
     voluntary_verb,
 )
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.morphology_german import DATIVE
-from endeavour.data.textbook.phrases import noun_phrase, some_name, titled_name
-from endeavour.data.textbook.trees import (
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.morphology_german import DATIVE
+from endeavour.textbook.phrases import noun_phrase, some_name, titled_name
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     NounPhrase,

@@ -5,11 +5,11 @@ manner before place; indefinite objects after adverbials; nicht before what it d
 the closing bracket.
 """
 
-from endeavour.data.textbook import morphology_german as forms
-from endeavour.data.textbook.entries import Verb, load_lexicon
-from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE
-from endeavour.data.textbook.numerals import german_number
-from endeavour.data.textbook.trees import (
+from endeavour.textbook import morphology_german as forms
+from endeavour.textbook.entries import Verb, load_lexicon
+from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE
+from endeavour.textbook.numerals import german_number
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     Name,

@@ -5,7 +5,7 @@ Phrases fill the slots of a Clause, and a Sentence joins clauses. Trees are plai
 
 from dataclasses import dataclass, field
 
-from endeavour.data.textbook.entries import Adjective, Modal, Noun, Verb
+from endeavour.textbook.entries import Adjective, Modal, Noun, Verb
 
 
 @dataclass(slots=True)

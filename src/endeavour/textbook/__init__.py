@@ -13,6 +13,6 @@ sentences.py         all constructions and how often each comes
 generate.py          the splits
 """
 
-from endeavour.data.textbook.generate import textbook_splits
+from endeavour.textbook.generate import textbook_splits
 
 __all__ = ["textbook_splits"]

@@ -1,13 +1,13 @@
 """Draws sentences with a relative clause."""
 
-from endeavour.data.textbook.clauses import draw_clause
-from endeavour.data.textbook.descriptions import quality_clause
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import Verb
-from endeavour.data.textbook.german import gender_of
-from endeavour.data.textbook.morphology_german import DATIVE
-from endeavour.data.textbook.phrases import some_subject
-from endeavour.data.textbook.trees import (
+from endeavour.textbook.clauses import draw_clause
+from endeavour.textbook.descriptions import quality_clause
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Verb
+from endeavour.textbook.german import gender_of
+from endeavour.textbook.morphology_german import DATIVE
+from endeavour.textbook.phrases import some_subject
+from endeavour.textbook.trees import (
     Clause,
     NounPhrase,
     Prepositional,

@@ -1,7 +1,7 @@
 """Draws clauses: a verb, what it governs, a tense and the adverbials that suit it. It joins no clauses."""
 
-from endeavour.data.textbook import numerals
-from endeavour.data.textbook.adverbials import (
+from endeavour.textbook import numerals
+from endeavour.textbook.adverbials import (
     by_vehicle,
     place_phrase,
     position_near,
@@ -12,12 +12,12 @@ from endeavour.data.textbook.adverbials import (
     some_reason,
     some_time,
 )
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import Verb
-from endeavour.data.textbook.german import person_of
-from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE
-from endeavour.data.textbook.phrases import noun_phrase, possessive_of, some_person, some_subject
-from endeavour.data.textbook.trees import (
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Verb
+from endeavour.textbook.german import person_of
+from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE
+from endeavour.textbook.phrases import noun_phrase, possessive_of, some_person, some_subject
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     NounPhrase,

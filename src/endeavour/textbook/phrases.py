@@ -1,8 +1,8 @@
 """Draws people and noun phrases that make sense. It knows no verbs and no adverbials."""
 
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import Adjective
-from endeavour.data.textbook.trees import (
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Adjective
+from endeavour.textbook.trees import (
     Name,
     NounPhrase,
     Pair,

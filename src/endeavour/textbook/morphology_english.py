@@ -5,7 +5,7 @@ Persons are 0-5 for I, you, he, we, you, they.
 
 from functools import cache
 
-from endeavour.data.textbook.entries import Adjective, Verb
+from endeavour.textbook.entries import Adjective, Verb
 
 VOWELS = "aeiou"
 DOUBLED = frozenset({"begin", "forget", "travel"})  # more than one syllable, and the consonant still doubles

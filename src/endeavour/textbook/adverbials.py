@@ -1,11 +1,11 @@
 """Draws adverbials: when, where, where to, how, with whom and why."""
 
-from endeavour.data.textbook import numerals
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import Noun, Verb
-from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
-from endeavour.data.textbook.phrases import possessive_of, some_person
-from endeavour.data.textbook.trees import (
+from endeavour.textbook import numerals
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Noun, Verb
+from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
+from endeavour.textbook.phrases import possessive_of, some_person
+from endeavour.textbook.trees import (
     Fixed,
     NounPhrase,
     Prepositional,

@@ -1,13 +1,13 @@
 """Draws sentences about what somebody or something is, is like, owns or is called."""
 
-from endeavour.data.textbook import numerals
-from endeavour.data.textbook.adverbials import city_or_country
-from endeavour.data.textbook.clauses import draw_clause, keep_kein_clear
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import Adjective, Noun, Word
-from endeavour.data.textbook.morphology_german import DATIVE
-from endeavour.data.textbook.phrases import noun_phrase, possessive_of, some_name, some_subject
-from endeavour.data.textbook.trees import (
+from endeavour.textbook import numerals
+from endeavour.textbook.adverbials import city_or_country
+from endeavour.textbook.clauses import draw_clause, keep_kein_clear
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Adjective, Noun, Word
+from endeavour.textbook.morphology_german import DATIVE
+from endeavour.textbook.phrases import noun_phrase, possessive_of, some_name, some_subject
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     Name,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from endeavour.data.textbook import descriptions, joined, relatives, simple
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.trees import Sentence
+from endeavour.textbook import descriptions, joined, relatives, simple
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.trees import Sentence
 
 CONSTRUCTIONS: tuple[tuple[int, Callable[[Draw], Sentence]], ...] = (
     (30, simple.statement),

@@ -7,12 +7,12 @@ import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 
-from endeavour.data.textbook import english, german
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import load_lexicon
-from endeavour.data.textbook.sentences import draw_sentence
-from endeavour.data.textbook.trees import Words, words_of
 from endeavour.errors import UserError
+from endeavour.textbook import english, german
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import load_lexicon
+from endeavour.textbook.sentences import draw_sentence
+from endeavour.textbook.trees import Words, words_of
 
 EVALUATION_PAIRS = 1000
 HELD_OUT_SHARE = 16  # one combination of noun, verb and adjective in so many never reaches the training pairs

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.data.textbook import entries, german, textbook_splits
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import load_lexicon, read_table
-from endeavour.data.textbook.generate import held_out
-from endeavour.data.textbook.sentences import CONSTRUCTIONS, draw_sentence
-from endeavour.data.textbook.trees import words_of
 from endeavour.errors import UserError
+from endeavour.textbook import entries, german, textbook_splits
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import load_lexicon, read_table
+from endeavour.textbook.generate import held_out
+from endeavour.textbook.sentences import CONSTRUCTIONS, draw_sentence
+from endeavour.textbook.trees import words_of
 
 Splits = dict[str, list[tuple[str, str]]]
 
@@ -53,7 +53,7 @@ def test_same_seed_same_pairs() -> None:
 
 
 def test_same_pairs_in_another_process() -> None:
-    code = "from endeavour.data.textbook import textbook_splits; print(list(textbook_splits(5, 40)['train']))"
+    code = "from endeavour.textbook import textbook_splits; print(list(textbook_splits(5, 40)['train']))"
     command = [sys.executable, "-c", code]
     other = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
     assert other.strip() == str(drawn(5, 40)["train"])

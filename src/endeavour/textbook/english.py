@@ -1,8 +1,8 @@
 """Writes a tree in English: agreement, tenses, do-support and word order. It knows no German and chooses nothing."""
 
-from endeavour.data.textbook import morphology_english as forms
-from endeavour.data.textbook.numerals import english_number
-from endeavour.data.textbook.trees import (
+from endeavour.textbook import morphology_english as forms
+from endeavour.textbook.numerals import english_number
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     Name,

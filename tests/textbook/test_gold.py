@@ -7,10 +7,10 @@ are named by their German dictionary form.
 
 import pytest
 
-from endeavour.data.textbook import english, german, numerals
-from endeavour.data.textbook.entries import Word, load_lexicon
-from endeavour.data.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
-from endeavour.data.textbook.trees import (
+from endeavour.textbook import english, german, numerals
+from endeavour.textbook.entries import Word, load_lexicon
+from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     Name,

@@ -1,7 +1,7 @@
 """Numbers, clock times, dates and durations in both languages. It knows nothing of sentences."""
 
-from endeavour.data.textbook.entries import Word
-from endeavour.data.textbook.trees import Fixed
+from endeavour.textbook.entries import Word
+from endeavour.textbook.trees import Fixed
 
 ENGLISH_ONES = [
     "zero",

@@ -1,14 +1,14 @@
 """Draws sentences of two clauses: conjunctions, dependent clauses and infinitives."""
 
-from endeavour.data.textbook.adverbials import some_place
-from endeavour.data.textbook.clauses import draw_clause, human_verb, keep_kein_clear, voluntary_verb
-from endeavour.data.textbook.descriptions import quality_clause
-from endeavour.data.textbook.draw import Draw
-from endeavour.data.textbook.entries import Verb
-from endeavour.data.textbook.german import gender_of
-from endeavour.data.textbook.phrases import some_pronoun, some_subject
-from endeavour.data.textbook.simple import ask_for
-from endeavour.data.textbook.trees import (
+from endeavour.textbook.adverbials import some_place
+from endeavour.textbook.clauses import draw_clause, human_verb, keep_kein_clear, voluntary_verb
+from endeavour.textbook.descriptions import quality_clause
+from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Verb
+from endeavour.textbook.german import gender_of
+from endeavour.textbook.phrases import some_pronoun, some_subject
+from endeavour.textbook.simple import ask_for
+from endeavour.textbook.trees import (
     Clause,
     Fixed,
     Name,

@@ -19,10 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from endeavour.benchmark.config import BenchConfig
-from endeavour.data import corpus
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.prepare import DIRECTIONS
+from endeavour.data.preparing import Direction
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
@@ -44,7 +43,7 @@ class Config:
 
     name: str
     seed: int
-    direction: str
+    direction: Direction
     pretrained: str | None
     teachers: str | None
     device: str
@@ -119,15 +118,11 @@ def to_config(composed: DictConfig, *, decoding_known: bool = True) -> Config:
 
 def _check_sections(config: Config) -> None:
     """Raises `UserError` for a value that its part does not accept, or that must not be saved."""
-    _check_choice("direction", config.direction, DIRECTIONS)
     _check_choice("format", config.format, FORMATS)
     _check_choice("quantization", config.quantization, QUANTIZATIONS)
     if not 0 <= config.seed < 2**63:
         raise UserError(f"seed={config.seed}: must be from 0 to below 2^63")
-    corpus.check(config.corpus)
     for section in (
-        config.cleaning,
-        config.tokenizer,
         config.model,
         config.training,
         config.compare,

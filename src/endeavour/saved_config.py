@@ -12,9 +12,9 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from endeavour.config import Config, flat, to_config, to_dict
-from endeavour.data.disk import write_atomically
 from endeavour.decoding.config import UNSAMPLED
 from endeavour.errors import UserError
+from endeavour.storage import write_atomically
 
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE: dict[str, object] = {

@@ -1,12 +1,12 @@
 """Every dropped pair is counted, once, with examples; what stays is in normal form and in order."""
 
 import numpy as np
+from endeavour.data.report import as_markdown, cleaning_report
 from hypothesis import given
 from hypothesis import strategies as st
 
 from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthFilter, TextCleaner
 from endeavour.data.normalization import normalize
-from endeavour.data.report import as_markdown, cleaning_report
 
 
 def config(**changes) -> CleaningConfig:

@@ -13,13 +13,12 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.prepare import prepare
+from endeavour.storage import atomic_folder, verify
 from endeavour.training.checkpoint import (
-    atomic_folder,
     average_weights,
     load_model,
     random_state,
     restore_random_state,
-    verify,
     write_model,
 )
 from endeavour.training.loop import make_optimizer

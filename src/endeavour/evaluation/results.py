@@ -15,9 +15,9 @@ from typing import Any, cast
 from rich.table import Table
 from rich.text import Text
 
-from endeavour.data.disk import write_atomically
 from endeavour.errors import UserError
 from endeavour.evaluation.report import flatten
+from endeavour.storage import write_atomically
 
 # In the order of the table: a run that was pruned has been ended early, for it did worse than others.
 STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"

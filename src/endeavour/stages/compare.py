@@ -16,8 +16,7 @@ from urllib.parse import quote
 from rich.console import Console
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest, write_atomically
-from endeavour.data.files import read_lines as read_text_lines
+from endeavour.data.files import text_lines
 from endeavour.errors import UserError
 from endeavour.evaluation.compare import Comparison, System, compare_systems
 from endeavour.evaluation.compare_page import as_html, as_markdown
@@ -36,6 +35,7 @@ from endeavour.stages.evaluated import (
 )
 from endeavour.stages.prepare import progress_bar
 from endeavour.stages.run_folder import named_write_error, write_json
+from endeavour.storage import file_digest, write_atomically
 
 LONGEST_NAME = 150  # of a comparison's folder; file systems take 255 bytes
 
@@ -115,7 +115,7 @@ def _system(one: Evaluated, sentences: int, config: Config) -> System:
 
 
 def _made_elsewhere(file: Path, sentences: int) -> System:
-    hypotheses = list(read_text_lines(file))
+    hypotheses = list(text_lines(file))
     if len(hypotheses) != sentences:
         raise UserError(
             f"{file} has {len(hypotheses):,} lines for {sentences:,} references; "

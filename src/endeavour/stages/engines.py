@@ -11,7 +11,6 @@ from urllib.parse import quote
 import torch
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
@@ -19,7 +18,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.formats import export_folder
 from endeavour.model.transformer import Transformer
-from endeavour.training.checkpoint import verify
+from endeavour.storage import file_digest, verify
 from endeavour.training.device import choose_device
 
 LONGEST_NAME = 100  # bytes of the names of an ensemble's runs in that of a folder; file systems take 255

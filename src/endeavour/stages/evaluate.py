@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest
 from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -23,6 +22,7 @@ from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import as_decoded, find_run, named_write_error, require_same_data, splits_of
+from endeavour.storage import file_digest
 from endeavour.training.checkpoint import load_model
 from endeavour.training.device import choose_device
 

@@ -15,7 +15,6 @@ from omegaconf import OmegaConf
 
 from endeavour.config import Config
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.disk import file_digest
 from endeavour.data.files import require_file
 from endeavour.data.prepared import PreparedData, all_prepared, find_prepared
 from endeavour.errors import UserError
@@ -24,6 +23,7 @@ from endeavour.run_names import names_in
 from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name
 from endeavour.stages.run_folder import data_digest, named_folders, splits_of
+from endeavour.storage import file_digest
 
 
 @dataclass(frozen=True)

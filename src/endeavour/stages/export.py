@@ -11,7 +11,6 @@ import torch
 from rich.console import Console
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizers
@@ -36,7 +35,8 @@ from endeavour.stages.run_folder import (
     require_same_data,
     write_json,
 )
-from endeavour.training.checkpoint import atomic_folder, load_model
+from endeavour.storage import atomic_folder, file_digest
+from endeavour.training.checkpoint import load_model
 
 PARITY_SENTENCES = 500  # of the validation split
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from endeavour.config import Config
-from endeavour.data.corpus import Further
+from endeavour.data.corpus import ExtraPairs
 from endeavour.data.corpus import Progress as ProgressReport
-from endeavour.data.prepare import prepare as prepare_data
 from endeavour.data.prepared import PreparedData, find_prepared
+from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.stages.pretrained import vocabularies, with_its_vocabulary
@@ -70,7 +70,7 @@ def _prepared(config: Config, console: Console, run: Path | None, keep: bool) ->
 
 
 def _build(
-    config: Config, console: Console, given: Tokenizers | None, further: Sequence[Further] = ()
+    config: Config, console: Console, given: Tokenizers | None, extra_pairs: Sequence[ExtraPairs] = ()
 ) -> PreparedData:
     with _shown(console) as show:
         return prepare_data(
@@ -78,8 +78,8 @@ def _build(
             cleaning=config.cleaning,
             tokenizer=config.tokenizer,
             direction=config.direction,
-            vocabularies=given,
-            further=further,
+            tokenizers=given,
+            extra_pairs=extra_pairs,
             folder=Path(config.data_folder),
             progress=show,
         )

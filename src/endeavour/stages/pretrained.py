@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.saved_config import read_config
 from endeavour.stages.run_folder import is_begun, require_model
-from endeavour.training.checkpoint import DIGESTS, checkpoints_in, load_weights, verify
+from endeavour.storage import DIGESTS, file_digest, verify
+from endeavour.training.checkpoint import checkpoints_in, load_weights
 from endeavour.training.state import TrainState
 
 # What of a model may be another: neither the shape of a weight nor what is computed with it depends on it.

@@ -23,12 +23,12 @@ from filelock import FileLock, Timeout
 
 from endeavour.config import Config, check_decoding
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.disk import write_atomically
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.run_names import names_in, run_name
 from endeavour.saved_config import differing_keys, read_config, save_config
 from endeavour.stages.circumstances import describe_start
+from endeavour.storage import write_atomically
 
 
 def find_earlier(config: Config) -> dict[str, Any] | None:

@@ -25,8 +25,7 @@ import torch
 from filelock import FileLock
 
 from endeavour.config import Config
-from endeavour.data.corpus import TRAIN, Further, Progress
-from endeavour.data.disk import file_digest, flush, flush_entry
+from endeavour.data.corpus import TRAIN, ExtraPairs, Progress
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import load_tokenizers
 from endeavour.decoding.config import DecodingConfig
@@ -43,7 +42,8 @@ from endeavour.stages.run_folder import (
     require_model,
     summary_of,
 )
-from endeavour.training.checkpoint import atomic_folder, load_model, verify
+from endeavour.storage import atomic_folder, file_digest, flush, flush_entry, verify
+from endeavour.training.checkpoint import load_model
 from endeavour.training.device import choose_device
 from endeavour.training.processes import launched
 
@@ -107,7 +107,7 @@ def train_teachers(config: Config, train: Callable[[Config], object]) -> None:
             time.sleep(1)  # the main process still evaluates it
 
 
-def taught_text(config: Config, data: PreparedData, progress: Progress, run: Path | None) -> list[Further]:
+def taught_text(config: Config, data: PreparedData, progress: Progress, run: Path | None) -> list[ExtraPairs]:
     """The training sentences of `data` with the translations of each teacher, made unless they are there.
 
     Translated is the text as it was cleaned, by each teacher as it, or the first run of an ensemble, decodes after its
@@ -136,7 +136,7 @@ def taught_text(config: Config, data: PreparedData, progress: Progress, run: Pat
     return [(folder / "en.txt", folder / "de.txt") for folder in folders]
 
 
-def keep_taught_text(config: Config, texts: Sequence[Further]) -> None:
+def keep_taught_text(config: Config, texts: Sequence[ExtraPairs]) -> None:
     """Copies what `taught_text` gave into the folder of a run that begins, which then stands on its own."""
     if _is_begun(config):
         return

@@ -26,7 +26,8 @@ from endeavour.stages.pretrained import begin_with_its_weights, require_same_mod
 from endeavour.stages.run_folder import begin, find_earlier, is_begun, is_thrown_away, lock, write_json
 from endeavour.stages.teachers import check_lessons, check_teachers, train_teachers
 from endeavour.stages.validation import Validator
-from endeavour.training.checkpoint import atomic_folder, write_model
+from endeavour.storage import atomic_folder
+from endeavour.training.checkpoint import write_model
 from endeavour.training.curves import draw_attention, draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay

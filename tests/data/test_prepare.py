@@ -18,6 +18,7 @@ from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData
+from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 from endeavour.special import EOS

@@ -23,7 +23,7 @@ _NO_TEXT = _RECORD_SUFFIXES | {".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
 
 
 def kind_of(path: Path) -> str:
-    """The suffix that decides how `path` is read, without `.gz` and in lower case: `.tsv`, `.jsonl`, `.parquet`, others."""
+    """The suffix in lower case, without `.gz`, that decides how `path` is read: .tsv, .jsonl, .parquet, or others."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 

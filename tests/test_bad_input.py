@@ -16,9 +16,9 @@ import pytest
 
 from commands import endeavour, write_splits
 from endeavour.__main__ import unexpected
-from endeavour.data.disk import file_digest
 from endeavour.data.prepared import PreparedData
 from endeavour.stages import translate as translate_stage
+from endeavour.storage import file_digest
 
 GOOD = {"train": 30, "validation": 3, "test": 2}
 TINY = [

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import endeavour.stages.export as stage
 from commands import endeavour
-from endeavour.training.checkpoint import atomic_folder
+from endeavour.storage import atomic_folder
 
 NAME = "name=run"
 

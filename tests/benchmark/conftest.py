@@ -9,7 +9,7 @@ import torch
 from endeavour.benchmark.trainees import TrainingTask
 from endeavour.benchmark.training import draw_rows
 from endeavour.config import load_config
-from endeavour.data.prepare import prepare
+from endeavour.data.preparing import prepare_data
 
 VOCABULARY = 300
 TINY = (
@@ -25,7 +25,7 @@ TINY = (
 @pytest.fixture(scope="session")
 def prepared(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = load_config([*parallel_files, f"tokenizer.vocabulary_size={VOCABULARY}"])
-    return prepare(
+    return prepare_data(
         corpus=config.corpus,
         cleaning=config.cleaning,
         tokenizer=config.tokenizer,

@@ -1,12 +1,14 @@
 """Every dropped pair is counted, once, with examples; what stays is in normal form and in order."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthFilter, TextCleaner
+from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner
+from endeavour.data.cleaning_report import as_markdown, cleaning_report
 from endeavour.data.normalization import normalize
-from endeavour.data.report import as_markdown, cleaning_report
 
 
 def config(**changes) -> CleaningConfig:
@@ -94,14 +96,14 @@ def test_cleaning_is_what_a_naive_reading_of_the_rules_gives(batches, held_out):
 
 
 def test_length_limits_are_inclusive():
-    one = LengthFilter(config(min_tokens=2, max_tokens=10))
+    one = LengthCleaner(config(min_tokens=2, max_tokens=10))
     kept = [one.keep(("s", "t"), source, target) for source, target in [(2, 2), (1, 2), (10, 10), (10, 11)]]
     assert kept == [True, False, True, False]
     assert [step.dropped for step in one.steps] == [1, 1, 0]
 
 
 def test_the_ratio_counts_either_way_and_only_for_longer_pairs():
-    one = LengthFilter(config(max_ratio=3.0, ratio_from_tokens=12))
+    one = LengthCleaner(config(max_ratio=3.0, ratio_from_tokens=12))
     assert one.keep(("s", "t"), 12, 4)
     assert one.keep(("s", "t"), 11, 1)
     assert not one.keep(("s", "t"), 12, 3)
@@ -136,3 +138,22 @@ def test_many_pairs_cost_eight_bytes_each():
     seen = one.seen.hashes
     assert seen.nbytes == 8 * 7500
     assert np.all(seen[:-1] < seen[1:])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"min_tokens": 0},
+        {"max_tokens": 0},
+        {"max_ratio": 0.5},
+        {"max_ratio": float("nan")},
+        {"ratio_from_tokens": -1},
+    ],
+)
+def test_impossible_limits_are_named(change):
+    with pytest.raises(ValidationError, match=next(iter(change))):
+        config(**change)
+
+
+def test_an_infinite_ratio_drops_nothing():
+    assert LengthCleaner(config(max_ratio=float("inf"))).keep(("s", "t"), 1, 50)

@@ -1,7 +1,6 @@
 """Prepared data: a function of config and inputs, faithful to the text, whole or not there."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,17 +12,17 @@ import datasets
 import numpy as np
 import pytest
 
-from endeavour.data import build, tables
-from endeavour.data import prepare as module
+from endeavour.data import build, preparing, tables
 from endeavour.data.arrays import RaggedWriter
 from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.normalization import normalize
-from endeavour.data.prepare import prepare
 from endeavour.data.prepared import MANIFEST, PreparedData
+from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 from endeavour.special import EOS
+from endeavour.storage import DIGESTS
 
 MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 
@@ -94,7 +93,7 @@ def rows(data: PreparedData, split: str, side: str) -> list[list[int]]:
 
 
 def test_rows_are_the_encoded_normal_form_and_end_in_eos(settings):
-    data = prepare(**settings)
+    data = prepare_data(**settings)
     source, target = data.load_tokenizers()
     for split, pairs in {"train": TRAIN, "validation": VALIDATION, "test": TEST}.items():
         for side, tokenizer, number in (("source", source, 0), ("target", target, 1)):
@@ -109,7 +108,7 @@ def test_rows_are_the_encoded_normal_form_and_end_in_eos(settings):
 
 
 def test_references_are_kept_byte_for_byte(settings, tmp_path):
-    data = prepare(**settings)
+    data = prepare_data(**settings)
     for split, pairs in {"validation": VALIDATION, "test": TEST}.items():
         for side, language, number in (("source", "en", 0), ("target", "de", 1)):
             kept = (data.folder / f"{split}.{side}.txt").read_bytes()
@@ -120,7 +119,7 @@ def test_references_are_kept_byte_for_byte(settings, tmp_path):
 
 
 def test_the_text_is_an_arrow_table_in_normal_form(settings):
-    data = prepare(**settings)
+    data = prepare_data(**settings)
     for split, pairs in {"train": TRAIN, "test": TEST}.items():
         table = datasets.load_from_disk(data.folder / "text" / split)
         assert table.column_names == ["source", "target"]
@@ -128,39 +127,37 @@ def test_the_text_is_an_arrow_table_in_normal_form(settings):
 
 
 def test_the_direction_swaps_the_sides(settings):
-    forth, back = prepare(**settings), prepare(**(settings | {"direction": "de-en"}))
+    forth, back = prepare_data(**settings), prepare_data(**(settings | {"direction": "de-en"}))
     assert forth.folder != back.folder
     assert (back.manifest["source_language"], back.manifest["target_language"]) == ("de", "en")
     assert back.lines("test", "source") == forth.lines("test", "target")
     assert back.splits["test"]["pairs"] == forth.splits["test"]["pairs"]
     text = back.load_tokenizers()[0].decode([rows(back, "train", "source")[0]])
     assert text == [TRAIN[0][1]]
-    with pytest.raises(UserError, match="en-de or de-en"):
-        prepare(**(settings | {"direction": "de-fr"}))
 
 
 def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path):
-    first = prepare(**settings)
+    first = prepare_data(**settings)
     given = first.load_tokenizers()
     other = [(f"Another {source}", f"Anderes {target}") for source, target in TRAIN]
     settings["corpus"] = write(tmp_path / "raw", train=other, validation=VALIDATION, test=TEST)
-    second = prepare(
-        **(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=350)}), vocabularies=given
+    second = prepare_data(
+        **(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=350)}), tokenizers=given
     )
     assert second.manifest["vocabularies"] == first.manifest["vocabularies"]
     assert rows(second, "train", "source") == [
         [*ids, EOS] for ids in given[0].encode([source for source, _ in other])
     ]
     # How they were learnt is no matter, which they are is.
-    assert prepare(**settings, vocabularies=given).folder == second.folder
-    assert prepare(**settings).folder != second.folder
+    assert prepare_data(**settings, tokenizers=given).folder == second.folder
+    assert prepare_data(**settings).folder != second.folder
 
 
 def test_only_training_pairs_are_dropped_and_every_one_is_accounted_for(settings, tmp_path):
     long = " ".join(str(number) for number in range(101))
     dirty = [*TRAIN, TRAIN[0], ("A test.", "neu"), ("neu", TEST[0][1]), ("", "x"), (long, long)]
     settings["corpus"] = write(tmp_path / "raw", train=dirty, validation=VALIDATION, test=TEST)
-    data = prepare(**settings)
+    data = prepare_data(**settings)
     report = json.loads((data.folder / "report.json").read_text())
     assert (report["read"], report["kept"]) == (len(dirty), len(TRAIN))
     dropped = {step["name"]: step["dropped"] for step in report["steps"] if step["dropped"]}
@@ -175,29 +172,29 @@ def test_only_training_pairs_are_dropped_and_every_one_is_accounted_for(settings
 
 
 def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path):
-    first = prepare(**settings)
+    first = prepare_data(**settings)
     other = [("Zyxwv qqq zzz.", "Zyxwv qqq zzz.")] * 500
     settings["corpus"] = write(tmp_path / "raw", train=TRAIN, validation=other, test=other)
-    second = prepare(**settings)
+    second = prepare_data(**settings)
     assert first.folder != second.folder
     assert first.manifest["vocabularies"] == second.manifest["vocabularies"]
 
 
 def test_joint_and_separate_vocabularies(settings):
-    source, target = prepare(**settings).load_tokenizers()
+    source, target = prepare_data(**settings).load_tokenizers()
     assert source.digest == target.digest
-    apart = prepare(**(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}))
+    apart = prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}))
     source, target = apart.load_tokenizers()
     assert source.digest != target.digest
     assert apart.manifest["vocabularies"]["target"]["size"] == 310
 
 
 def test_batches_leave_no_trace(settings, tmp_path, monkeypatch):
-    whole = prepare(**settings)
+    whole = prepare_data(**settings)
     for user in (build, tables):
         monkeypatch.setattr(user, "BATCH", 7)
-    pieces = prepare(**(settings | {"folder": tmp_path / "other"}))
-    assert whole.manifest["files"] == pieces.manifest["files"]
+    pieces = prepare_data(**(settings | {"folder": tmp_path / "other"}))
+    assert whole.content_digest == pieces.content_digest
 
 
 def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
@@ -206,7 +203,9 @@ def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
     monkeypatch.setattr(
         Tokenizer, "train", lambda texts, config: train((seen.append(text) or text for text in texts), config)
     )
-    few = prepare(**(settings | {"tokenizer": replace(TOKENIZER, max_sentences=40, vocabulary_size=320)}))
+    few = prepare_data(
+        **(settings | {"tokenizer": replace(TOKENIZER, max_sentences=40, vocabulary_size=320)})
+    )
     assert few.splits["train"]["pairs"] == len(TRAIN)
     stride = -(-len(TRAIN) // 40)
     assert stride > 1
@@ -214,14 +213,14 @@ def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
 
 
 def test_a_second_prepare_does_nothing(settings, monkeypatch):
-    first = prepare(**settings)
-    monkeypatch.setattr(module, "_build", lambda *_: pytest.fail("built again"))
+    first = prepare_data(**settings)
+    monkeypatch.setattr(preparing, "_fill", lambda *_: pytest.fail("built again"))
     monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("read again"))
-    assert prepare(**settings) == first
+    assert prepare_data(**settings) == first
 
 
 def test_a_second_prepare_imports_nothing_heavy(settings):
-    prepare(**settings)
+    prepare_data(**settings)
     code = (
         script(settings)
         + "\nimport sys; assert not {'datasets', 'huggingface_hub', 'torch'} & set(sys.modules)"
@@ -230,9 +229,9 @@ def test_a_second_prepare_imports_nothing_heavy(settings):
 
 
 def test_equal_settings_make_equal_files(settings, tmp_path):
-    one, two = prepare(**settings), prepare(**(settings | {"folder": tmp_path / "other"}))
+    one, two = prepare_data(**settings), prepare_data(**(settings | {"folder": tmp_path / "other"}))
     assert one.folder.name == two.folder.name
-    assert one.manifest == two.manifest
+    assert (one.manifest, one.content_digest) == (two.manifest, two.content_digest)
 
 
 @pytest.mark.parametrize(
@@ -245,14 +244,14 @@ def test_equal_settings_make_equal_files(settings, tmp_path):
     ],
 )
 def test_a_changed_setting_makes_a_new_folder(settings, change):
-    assert prepare(**settings).folder != prepare(**(settings | change)).folder
+    assert prepare_data(**settings).folder != prepare_data(**(settings | change)).folder
 
 
 def test_a_changed_input_makes_a_new_folder_and_the_old_one_stays(settings, tmp_path):
-    first = prepare(**settings)
+    first = prepare_data(**settings)
     path = tmp_path / "raw" / "train.en"
     path.write_text(path.read_text().replace("number 0", "number 9"))
-    second = prepare(**settings)
+    second = prepare_data(**settings)
     assert first.folder != second.folder
     assert PreparedData.open(first.folder) == first
 
@@ -265,35 +264,36 @@ def test_an_input_that_changes_while_it_is_read_is_not_taken_for_the_one_before(
             path.write_text(path.read_text().replace("number 0", "number 9"))
 
     with pytest.raises(UserError, match="changed while it was read"):
-        prepare(**settings, progress=change)
+        prepare_data(**settings, progress=change)
     assert not list((settings["folder"] / "prepared").glob("[!.]*"))
-    assert prepare(**settings).splits["train"]["pairs"] == len(TRAIN)
+    assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)
 
 
 def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):
-    first = prepare(**settings)
+    first = prepare_data(**settings)
     (settings["folder"] / "prepared" / ".hashes.json").unlink()
 
     def forbidden(*_, **__):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "write_text", forbidden)
-    monkeypatch.setattr("endeavour.data.prepare.FileLock", forbidden)
-    assert prepare(**settings) == first
-    with pytest.raises(UserError, match=r"data_folder=.* cannot be written \(Permission denied\)"):
-        prepare(**(settings | {"direction": "de-en"}))
+    monkeypatch.setattr("endeavour.data.preparing.FileLock", forbidden)
+    assert prepare_data(**settings) == first
+    with pytest.raises(UserError, match=r"cannot be written \(Permission denied\).*data_folder"):
+        prepare_data(**(settings | {"direction": "de-en"}))
 
 
-def test_a_torn_manifest_says_what_to_delete(settings):
-    folder = prepare(**settings).folder
-    (folder / "prepared.json").write_text('{"format":')
+@pytest.mark.parametrize("name", [MANIFEST, DIGESTS])
+def test_a_torn_manifest_says_what_to_delete(settings, name):
+    folder = prepare_data(**settings).folder
+    (folder / name).write_text('{"format":')
     with pytest.raises(UserError, match=f"delete {folder} and run"):
-        prepare(**settings)
+        prepare_data(**settings)
 
 
 def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):
     with pytest.raises(UserError, match="vocabulary_size"):
-        prepare(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=100_000)}))
+        prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=100_000)}))
     left = [path.name for path in (settings["folder"] / "prepared").iterdir()]
     assert all(name.startswith(".") and not name.endswith(("partial", "scratch")) for name in left)
 
@@ -308,27 +308,27 @@ DIRTY = [*TRAIN[:9], *DROPPED, *TRAIN[9:], *DROPPED[:3]]
 
 
 def contents(data: PreparedData) -> list[object]:
-    """All that is in the folder, but for when and how it came there."""
+    """All that is in the folder, except for when and how it was made."""
     reports = [(data.folder / name).read_text() for name in ("report.json", "report.md")]
     text = datasets.load_from_disk(str(data.folder / "text" / "train"))[:]
-    return [data.manifest, text, *reports]
+    return [data.manifest, data.content_digest, text, *reports]
 
 
 @pytest.mark.parametrize("size", [7, 40, len(DIRTY)])  # the last leaves nothing for its second part
 def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, size):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY, validation=VALIDATION, test=TEST)
-    at_once = prepare(**(settings | {"folder": tmp_path / "at once"}))
+    at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
     steps = json.loads((at_once.folder / "report.json").read_text())["steps"]
     dropped = {step["name"].split()[0]: step["dropped"] for step in steps if step["dropped"]}
     assert dropped == {"empty": 2, "duplicate": 3, "overlap": 1, "more": 1}
     monkeypatch.setattr(build, "SHARD_PAIRS", size)
-    assert contents(prepare(**settings)) == contents(at_once)
+    assert contents(prepare_data(**settings)) == contents(at_once)
 
 
 @pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
 def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY, validation=VALIDATION, test=TEST)
-    whole = prepare(**(settings | {"folder": tmp_path / "whole"}))
+    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
     monkeypatch.setattr(build, "SHARD_PAIRS", 40)
     events = count()
 
@@ -337,7 +337,7 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
             raise Stop
 
     with pytest.raises(Stop):
-        prepare(**settings, progress=stop_at)
+        prepare_data(**settings, progress=stop_at)
     cleaned = []
     original = TextCleaner.clean
     monkeypatch.setattr(
@@ -349,7 +349,7 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
     monkeypatch.setattr(
         build, "_encode", lambda *arguments: encoded.append(arguments[1].name) or encode(*arguments)
     )
-    resumed = prepare(**settings)
+    resumed = prepare_data(**settings)
     assert len(trained) == (event < 9)
     shards = [name for name in encoded if name.startswith("encoded-")]
     assert len(shards) < 5 if event >= 12 else len(shards) == 5
@@ -367,13 +367,13 @@ def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
             raise Stop
 
     with pytest.raises(Stop):
-        prepare(**settings, progress=stop_late)
+        prepare_data(**settings, progress=stop_late)
     (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
     code = json.loads((scratch / "code.json").read_text())
     (scratch / "code.json").write_text(json.dumps(code | {"versions": {}}))
     torn = scratch / "clean-00000.json"
     torn.write_text(json.dumps({"read": 40, "finished": True, "steps": []}))
-    assert prepare(**settings).splits["train"]["pairs"] == len(TRAIN)
+    assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)
     assert not scratch.exists()
 
 
@@ -387,7 +387,7 @@ def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):
     root = settings["folder"] / "prepared"
     assert [path for path in root.iterdir() if not path.name.startswith(".")] == []
     assert any((path / MANIFEST).exists() for path in root.glob(".*.partial"))
-    data = prepare(**settings)
+    data = prepare_data(**settings)
     assert [path for path in root.iterdir() if path.suffix in (".partial", ".scratch")] == []
     assert PreparedData.open(data.folder) == data
 
@@ -404,18 +404,17 @@ def test_of_two_processes_one_builds_and_the_other_waits(settings):
 
 
 def test_an_unfinished_or_damaged_folder_is_refused(settings, tmp_path):
-    data = prepare(**settings)
+    data = prepare_data(**settings)
     with pytest.raises(UserError, match="endeavour prepare"):
         PreparedData.open(tmp_path)
-    file = data.folder / "train.source.ids.npy"
-    os.truncate(file, file.stat().st_size - 2)
-    with pytest.raises(UserError, match=r"train\.source\.ids\.npy: missing or cut short"):
-        prepare(**settings)
+    (data.folder / "train.source.ids.npy").unlink()
+    with pytest.raises(UserError, match=r"train\.source\.ids\.npy.*endeavour prepare"):
+        data.verify()
 
 
 def test_progress_counts_up_to_the_total(settings):
     seen = []
-    prepare(**settings, progress=lambda *event: seen.append(event))
+    prepare_data(**settings, progress=lambda *event: seen.append(event))
     assert ("train the tokenizer", 0, None) in seen
     assert ("encode train", len(TRAIN), len(TRAIN)) in seen
     assert ("read and clean train", len(TRAIN), None) in seen
@@ -433,23 +432,14 @@ def test_nothing_to_learn_from_is_an_error(settings, tmp_path, changes, message)
     splits = {"train": TRAIN, "validation": VALIDATION, "test": TEST} | changes
     settings["corpus"] = write(tmp_path / "raw", **splits)
     with pytest.raises(UserError, match=message):
-        prepare(**settings)
+        prepare_data(**settings)
 
 
 def test_a_line_break_inside_a_reference_is_an_error(settings, tmp_path):
     (tmp_path / "raw" / "t.jsonl").write_text(json.dumps({"en": "a", "de": "b\nc"}) + "\n")
     settings["corpus"].splits["test"] = ["t.jsonl"]
     with pytest.raises(UserError, match="split test, pair 1: a line break"):
-        prepare(**settings)
-
-
-@pytest.mark.parametrize(
-    "cleaning",
-    [replace(CLEANING, min_tokens=0), replace(CLEANING, max_tokens=0), replace(CLEANING, max_ratio=0.5)],
-)
-def test_impossible_limits_are_named(settings, cleaning):
-    with pytest.raises(UserError, match=r"cleaning\."):
-        prepare(**(settings | {"cleaning": cleaning}))
+        prepare_data(**settings)
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
@@ -473,7 +463,7 @@ def test_multi30k(settings):
         path=str(MULTI30K),
         splits={split: [f"{name}.en", f"{name}.de"] for split, name in names.items()},
     )
-    data = prepare(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=4000)}))
+    data = prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=4000)}))
     assert data.splits["validation"]["pairs"] == 1014
     assert data.splits["test"]["pairs"] == 1000
     assert 28_900 < data.splits["train"]["pairs"] <= 29_000
@@ -489,6 +479,6 @@ def script(settings, progress: str = "lambda *_: None") -> str:
         "from endeavour.data.corpus import CorpusConfig\n"
         "from endeavour.data.cleaning import CleaningConfig\n"
         "from endeavour.data.tokenizer import TokenizerConfig\n"
-        "from endeavour.data.prepare import prepare\n"
-        f"prepare({arguments}, progress={progress})\n"
+        "from endeavour.data.preparing import prepare_data\n"
+        f"prepare_data({arguments}, progress={progress})\n"
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
@@ -148,12 +149,12 @@ def test_too_small_a_vocabulary_names_the_smallest_possible():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"algorithm": "word"}, "bpe or unigram"), ({"character_coverage": 0.5}, "character_coverage")],
+    "change",
+    [{"algorithm": "word"}, {"character_coverage": 0.5}, {"vocabulary_size": 0}, {"max_sentences": 0}],
 )
-def test_impossible_settings_are_named(changes, message):
-    with pytest.raises(UserError, match=message):
-        Tokenizer.train(SENTENCES, config(**changes))
+def test_impossible_settings_are_named(change):
+    with pytest.raises(ValidationError, match=next(iter(change))):
+        config(**change)
 
 
 def test_a_damaged_or_missing_model_is_named(tmp_path: Path):

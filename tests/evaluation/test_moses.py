@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from endeavour.data.files import read_lines
+from endeavour.data.files import text_lines
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, moses
 
@@ -84,13 +84,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("language", ["de", "en"])
 @pytest.mark.parametrize("split", ["val", "test_2016_flickr"])
 def test_the_published_files_come_out_line_by_line(split: str, language: str) -> None:
-    ours = moses.tokenize(list(read_lines(MULTI30K / f"{split}.{language}")), language)
-    assert ours == list(read_lines(MULTI30K / "tok" / f"{split}.lc.norm.tok.{language}"))
+    ours = moses.tokenize(list(text_lines(MULTI30K / f"{split}.{language}")), language)
+    assert ours == list(text_lines(MULTI30K / "tok" / f"{split}.lc.norm.tok.{language}"))
 
 
 @published
 def test_translations_score_the_same_against_the_published_file() -> None:
-    references = list(read_lines(MULTI30K / "test_2016_flickr.de"))
+    references = list(text_lines(MULTI30K / "test_2016_flickr.de"))
     path = MULTI30K / "tok" / "test_2016_flickr.lc.norm.tok.de"
     file = moses.read_tokenized(path, references, "de")
     hypotheses = [" ".join(line.split()[:-1]) + "." for line in references]  # each without its last word
@@ -111,7 +111,7 @@ def test_translations_score_the_same_against_the_published_file() -> None:
 
 @published
 def test_the_validation_file_is_not_taken_for_the_test_set() -> None:
-    references = list(read_lines(MULTI30K / "test_2016_flickr.de"))
+    references = list(text_lines(MULTI30K / "test_2016_flickr.de"))
     with pytest.raises(UserError, match="1,014 lines for 1,000 references"):
         moses.read_tokenized(MULTI30K / "tok" / "val.lc.norm.tok.de", references, "de")
     with pytest.raises(UserError, match="another test set's"):

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from html_page import Page
 
-from endeavour.data.disk import write_atomically
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, report
 from endeavour.evaluation.page import FEW_SENTENCES
+from endeavour.storage import write_atomically
 
 
 def _corpus(sentences: int = 40) -> dict[str, list[str]]:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from endeavour.data.prepared import MANIFEST
 from endeavour.errors import UserError
-from endeavour.training.checkpoint import checkpoints_in, verify
+from endeavour.storage import verify
+from endeavour.training.checkpoint import checkpoints_in
 from faults.killing import counted, killed_at
 from faults.world import Row, World
 

@@ -17,7 +17,8 @@ from endeavour.model.transformer import Transformer
 from endeavour.saved_config import save_config
 from endeavour.stages.engines import evaluation_name
 from endeavour.stages.prepare import prepare
-from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model
+from endeavour.storage import atomic_folder, file_digest
+from endeavour.training.checkpoint import load_model, write_model
 
 QUICK = ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
 RISK = ["decoding=mbr", "decoding.num_hypotheses=6", *QUICK[1:]]

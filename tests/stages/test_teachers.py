@@ -23,7 +23,8 @@ from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.saved_config import save_config
 from endeavour.stages import teachers
 from endeavour.stages.prepare import prepare
-from endeavour.training.checkpoint import atomic_folder, file_digest, load_model, write_model
+from endeavour.storage import atomic_folder, file_digest
+from endeavour.training.checkpoint import load_model, write_model
 from endeavour.training.signals import Interrupted
 
 TINY = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40", "decoding=greedy"]

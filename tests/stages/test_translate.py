@@ -20,7 +20,8 @@ from endeavour.errors import UserError
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.stages import translate as stage
-from endeavour.training.checkpoint import atomic_folder, write_model
+from endeavour.storage import atomic_folder
+from endeavour.training.checkpoint import write_model
 
 CONFIG = load_config(
     [

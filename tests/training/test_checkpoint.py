@@ -1,25 +1,21 @@
-"""Folders that are whole or not there, models that come back equal, averages."""
+"""Models that come back equal from their folders, damage that is named, averages."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
 import torch
 
-from commands import write_splits
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
-from endeavour.stages.prepare import prepare
+from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import (
-    atomic_folder,
     average_weights,
     load_model,
     random_state,
     restore_random_state,
-    verify,
     write_model,
 )
 from endeavour.training.loop import make_optimizer
@@ -56,21 +52,6 @@ def test_a_model_comes_back_equal_from_its_folder_alone(
     assert torch.equal(model(ids, ids), loaded(ids, ids))
     assert source.digest == tokenizer.digest
     assert not loaded.training
-
-
-def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    save(tmp_path / "model", make_model(1), tokenizer)
-    before = (tmp_path / "model" / "weights.safetensors").read_bytes()
-
-    def write_half() -> None:
-        with atomic_folder(tmp_path / "model") as partial:
-            (partial / "weights.safetensors").write_bytes(b"half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write_half()
-    verify(tmp_path / "model")
-    assert (tmp_path / "model" / "weights.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "model.json", "source.model", "target.model"])
@@ -117,28 +98,3 @@ def test_random_state_comes_back() -> None:
     first = torch.rand(4)
     restore_random_state(state, torch.device("cpu"))
     assert torch.equal(torch.rand(4), first)
-
-
-def test_what_takes_its_name_is_on_the_disk_by_then(
-    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced, named = set[int](), list[str]()
-    fsync, rename = os.fsync, Path.rename
-
-    def synced_file(descriptor: int) -> None:
-        synced.add(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    def renamed(path: Path, target: Path) -> Path:
-        if path.name.endswith(".partial"):
-            assert {each.stat().st_ino for each in (path, *path.rglob("*"))} <= synced
-            named.append(Path(target).name)
-        return rename(path, target)
-
-    monkeypatch.setattr(os, "fsync", synced_file)
-    monkeypatch.setattr(Path, "rename", renamed)
-    save(tmp_path / "model", make_model(1), tokenizer)
-    splits = {"train": [(f"a dog {n}", f"ein Hund {n}") for n in range(200)], "validation": [("dog", "Hund")]}
-    corpus = write_splits(tmp_path, splits)
-    prepared = prepare(load_config([*corpus, "tokenizer.vocabulary_size=290", f"data_folder={tmp_path}"]))
-    assert named == ["model", prepared.folder.name]

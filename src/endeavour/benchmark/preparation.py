@@ -11,7 +11,7 @@ from typing import Any
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.prepare import prepare
+from endeavour.data.preparing import Direction, prepare_data
 from endeavour.data.tokenizer import TokenizerConfig
 
 
@@ -19,7 +19,7 @@ def measure_preparation(
     corpus: CorpusConfig,
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
-    direction: str,
+    direction: Direction,
     *,
     folder: Path,
 ) -> dict[str, Any]:
@@ -43,12 +43,14 @@ def _prepare(
     corpus: CorpusConfig,
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
-    direction: str,
+    direction: Direction,
     folder: Path,
 ) -> tuple[int, float]:
     """Runs in a process of its own: pairs read (training before cleaning, the other splits), and seconds."""
     started = time.perf_counter()
-    data = prepare(corpus=corpus, cleaning=cleaning, tokenizer=tokenizer, direction=direction, folder=folder)
+    data = prepare_data(
+        corpus=corpus, cleaning=cleaning, tokenizer=tokenizer, direction=direction, folder=folder
+    )
     seconds = time.perf_counter() - started
     read: int = json.loads((data.folder / "report.json").read_text("utf-8"))["read"]
     others = sum(counts["pairs"] for split, counts in data.splits.items() if split != "train")

@@ -15,6 +15,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.data.files import require_file, text_lines
 from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.errors import UserError
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
@@ -28,7 +29,7 @@ from endeavour.runs.names import names_in
 from endeavour.runs.run import Run
 from endeavour.runs.selection import find_evaluations
 from endeavour.settings import STRICT
-from endeavour.storage import file_digest, read_lines, require_file, write_errors
+from endeavour.storage import file_digest, write_errors
 
 LONGEST_NAME = 150  # bytes of the name of a comparison's folder; file systems take 255
 
@@ -151,7 +152,7 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
         if str(file) in taken:
             raise UserError(f"systems: something else is called {file} here; rename the file")
         files.append(file)
-    systems = [System(str(file), list(read_lines(file)), {}) for file in files]
+    systems = [System(str(file), list(text_lines(file)), {}) for file in files]
     for system in systems:
         if len(system.hypotheses) != sentences:
             raise UserError(

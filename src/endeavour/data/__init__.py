@@ -1,1 +1,1 @@
-"""From parallel text to memory-mapped id arrays: obtain, clean, tokenise, encode. Knows no model."""
+"""From parallel text to memory-mapped id arrays: load, clean, tokenize, encode. Knows no model."""

@@ -1,9 +1,9 @@
-"""Fills a prepared folder from sentence pairs: text tables, vocabularies, id arrays, the report.
+"""Fills a folder from sentence pairs: text tables, tokenizers, id arrays.
 
-Streams batches, so memory is bounded by the batch (and by the tokenizer's sample, the validation and test
-sets, and 8 bytes a pair to find duplicates). The training split is worked on in shards that a journal keeps
-account of, so that an interrupted build goes on where it stopped. Knows no config but its own parts', and not
-whether the folder is new.
+Streams batches, so memory is bounded by the batch (and by the tokenizer's sample, the validation and test sets, and
+8 bytes a pair to find duplicates). The training split is processed in shards, which a journal lists once they are
+done, so that an interrupted build continues where it stopped. Knows no config except those of cleaning and tokenizer,
+and not whether the folder is new.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ import datasets
 import numpy as np
 
 from endeavour.data.arrays import RaggedWriter
-from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthFilter, Step, TextCleaner, restore_steps
+from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, Step, TextCleaner, restore_steps
 from endeavour.data.corpus import TRAIN, Progress
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -27,7 +27,7 @@ from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
 from endeavour.errors import UserError
 from endeavour.special import EOS
 
-SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption costs
+SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption loses
 SIDES = ("source", "target")
 
 
@@ -40,16 +40,16 @@ def build(
     tokenizer: TokenizerConfig | Tokenizers,
     progress: Progress,
 ) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
-    """Writes everything but the manifest and the reports into `folder`.
+    """Writes everything except the manifest and the reports into `folder`.
 
     Args:
         scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
-            splits and settings left there is taken up.
+            splits and settings left there is used.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
-        tokenizer: how vocabularies are learnt, or vocabularies that are there.
+        tokenizer: how to train tokenizers, or tokenizers that exist.
 
     Returns:
-        The counts of each split, and the account of the training split: `read`, `kept`, `steps`.
+        The counts of each split, and what cleaning did to the training split: `read`, `kept`, `steps`.
     """
     journal = Journal(scratch)
     with _quiet():
@@ -71,7 +71,7 @@ def build(
         for side, trained in zip(SIDES, tokenizers, strict=True):
             trained.save(folder / f"{side}.model")
 
-        lengths = LengthFilter(cleaning)
+        lengths = LengthCleaner(cleaning)
         encoded = _encode_train(clean, rows, tokenizers, lengths, journal, progress)
         counts = {TRAIN: _join(TRAIN, encoded, tokenizers, folder)}
         steps = [*cleaner.steps, *lengths.steps]
@@ -103,8 +103,8 @@ def _read_held_out(
                 for file, text in zip(files, pair, strict=True):
                     if "\n" in text:
                         raise UserError(
-                            f"split {name}, pair {row}: a line break inside {text[:60]!r}; references "
-                            "are lines and never altered, so put each sentence on one line"
+                            f"split {name}, pair {row}: a line break inside {text[:60]!r}; each "
+                            "sentence of validation and test must be one line"
                         )
                     file.write(text + "\n")
             normal = [(normalize(source), normalize(target)) for source, target in batch]
@@ -191,7 +191,7 @@ def _encode_train(
     tables: Sequence[Path],
     rows: int,
     tokenizers: Tokenizers,
-    lengths: LengthFilter,
+    lengths: LengthCleaner,
     journal: Journal,
     progress: Progress,
 ) -> list[Path]:
@@ -217,7 +217,7 @@ def _encode(
     table: Path,
     prefix: Path,
     tokenizers: Tokenizers,
-    lengths: LengthFilter | None = None,
+    lengths: LengthCleaner | None = None,
 ) -> Iterator[int]:
     """Writes the ids of a table as ragged arrays; with `lengths`, of the pairs it keeps, and their text too.
 

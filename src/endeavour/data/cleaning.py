@@ -1,53 +1,55 @@
-"""What training pairs must pass, with a count and examples of everything changed or dropped.
+"""The steps that clean training pairs, with a count and examples of everything changed or dropped.
 
-Only training pairs come here: validation and test are never cleaned. Works on batches, so that memory does
-not grow with the corpus, but for 8 bytes for each distinct pair. Knows no files and no tokenizer.
+To add a step: one entry in `text_filters` or `length_filters`, a setting for it in `CleaningConfig`, and its value in
+conf/cleaning/default.yaml. What changes text, in place of dropping it, belongs to `normalization`, because training,
+evaluation and translation share it.
+
+Only training pairs come here: validation and test are never cleaned. Works on batches, so that memory does not grow
+with the corpus, except for 8 bytes for each distinct pair. Knows no files and no tokenizer.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass as config_dataclass
 
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
-from endeavour.errors import UserError
+from endeavour.settings import STRICT
 
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 200
 
 
-@dataclass(kw_only=True)
+@config_dataclass(kw_only=True, config=STRICT)
 class CleaningConfig:
     """Limits on training pairs. Tokens are those of the tokenizer, without BOS and EOS."""
 
-    drop_duplicates: bool  # pairs that stood in the training split before
-    drop_overlap: bool  # pairs whose source or target also stands in validation or test
-    min_tokens: int  # of either side
+    drop_duplicates: bool  # pairs that occurred earlier in the training split
+    drop_overlap: bool  # pairs whose source or target is also in validation or test
+    min_tokens: Annotated[int, Field(ge=1)]  # of either side
     max_tokens: int  # of either side
-    max_ratio: float  # tokens of the longer side / tokens of the shorter
-    ratio_from_tokens: (
-        int  # the ratio counts from this length of the longer side on: "Ja." may well be three words
-    )
+    max_ratio: Annotated[float, Field(ge=1, allow_inf_nan=True)]  # tokens of the longer side / of the shorter
+    # The ratio counts from this length of the longer side on: "Ja." may well be three words.
+    ratio_from_tokens: Annotated[int, Field(ge=0)]
 
-    def check(self) -> None:
-        """Raises `UserError`, naming the key, for limits that no pair can meet."""
-        if not 1 <= self.min_tokens <= self.max_tokens:
-            raise UserError("cleaning.min_tokens must be at least 1 and at most cleaning.max_tokens")
-        if not self.max_ratio >= 1:
-            raise UserError(
-                f"cleaning.max_ratio={self.max_ratio:g}: a ratio of longer to shorter is at least 1"
+    @model_validator(mode="after")
+    def _check_range(self) -> Self:
+        if self.max_tokens < self.min_tokens:
+            raise ValueError(
+                f"cleaning.max_tokens={self.max_tokens} must be at least cleaning.min_tokens={self.min_tokens}"
             )
-        if self.ratio_from_tokens < 0:
-            raise UserError(f"cleaning.ratio_from_tokens={self.ratio_from_tokens}: must not be negative")
+        return self
 
 
 @dataclass
 class Step:
-    """One step's account: how many pairs it met, changed or dropped, and the first few of them."""
+    """What one step did: how many texts it changed or pairs it dropped, and the first few of them."""
 
     name: str
     changed: int = 0
@@ -90,33 +92,69 @@ class HeldOut:
         return pair[0] in self._sources or pair[1] in self._targets
 
 
+TextFilter = Callable[[list[Pair]], Sequence[bool]]  # pairs in normal form → for each whether it is dropped
+LengthFilter = Callable[
+    [int, int], bool
+]  # tokens of the shorter and of the longer side → whether it is dropped
+
+
+def text_filters(
+    config: CleaningConfig, held_out: HeldOut, seen: "SeenPairs"
+) -> list[tuple[Step, TextFilter]]:
+    """The steps that drop pairs by their text, in the order in which they run."""
+    filters: list[tuple[Step, TextFilter]] = [
+        (Step("empty"), lambda pairs: [not source or not target for source, target in pairs])
+    ]
+    if config.drop_duplicates:
+        filters.append((Step("duplicate"), seen.add))
+    if config.drop_overlap:
+        filters.append(
+            (
+                Step("overlap with validation or test"),
+                lambda pairs: [held_out.overlaps(pair) for pair in pairs],
+            )
+        )
+    return filters
+
+
+def length_filters(config: CleaningConfig) -> list[tuple[Step, LengthFilter]]:
+    """The steps that drop pairs by their number of tokens, in the order in which they run."""
+    return [
+        (Step(f"fewer than {config.min_tokens} tokens"), lambda shorter, _: shorter < config.min_tokens),
+        (Step(f"more than {config.max_tokens} tokens"), lambda _, longer: longer > config.max_tokens),
+        (
+            Step(f"length ratio above {config.max_ratio:g}"),
+            lambda shorter, longer: (
+                longer >= config.ratio_from_tokens and longer > config.max_ratio * shorter
+            ),
+        ),
+    ]
+
+
 class TextCleaner:
-    """The steps that look at text alone, in this order: characters, whitespace, empty, duplicate, overlap."""
+    """Brings pairs to their normal form and runs `text_filters`."""
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut) -> None:
-        self._config = config
-        self._held_out = held_out
         self.seen = SeenPairs()
         self.read = 0
         self._control = Step("control characters")
         self._form = Step("unicode and whitespace")
-        self._empty = Step("empty")
-        self._duplicate = Step("duplicate")
-        self._overlap = Step("overlap with validation or test")
+        self._filters = text_filters(config, held_out, self.seen)
 
     @property
     def steps(self) -> list[Step]:
-        return [self._control, self._form, self._empty, self._duplicate, self._overlap]
+        return [self._control, self._form, *(step for step, _ in self._filters)]
 
     def clean(self, pairs: Sequence[Pair]) -> list[Pair]:
         """The pairs that stay, in normal form and in order."""
         self.read += len(pairs)
         kept = [(self._normal(source), self._normal(target)) for source, target in pairs]
-        kept = self._without(self._empty, kept, [not source or not target for source, target in kept])
-        if self._config.drop_duplicates:
-            kept = self._without(self._duplicate, kept, self.seen.add(kept))
-        if self._config.drop_overlap:
-            kept = self._without(self._overlap, kept, [self._held_out.overlaps(pair) for pair in kept])
+        for step, drops in self._filters:
+            dropped = drops(kept)
+            for pair, drop in zip(kept, dropped, strict=True):
+                if drop:
+                    step.drop(pair)
+            kept = [pair for pair, drop in zip(kept, dropped, strict=True) if not drop]
         return kept
 
     def _normal(self, text: str) -> str:
@@ -128,40 +166,25 @@ class TextCleaner:
             self._form.change(printable, normal)
         return normal
 
-    @staticmethod
-    def _without(step: Step, pairs: list[Pair], dropped: Sequence[bool]) -> list[Pair]:
-        for pair, drop in zip(pairs, dropped, strict=True):
-            if drop:
-                step.drop(pair)
-        return [pair for pair, drop in zip(pairs, dropped, strict=True) if not drop]
 
-
-class LengthFilter:
-    """The steps that count tokens: too short, too long, too unequal."""
+class LengthCleaner:
+    """Runs `length_filters`."""
 
     def __init__(self, config: CleaningConfig) -> None:
-        self._config = config
-        self._short = Step(f"fewer than {config.min_tokens} tokens")
-        self._long = Step(f"more than {config.max_tokens} tokens")
-        self._ratio = Step(f"length ratio above {config.max_ratio:g}")
+        self._filters = length_filters(config)
 
     @property
     def steps(self) -> list[Step]:
-        return [self._short, self._long, self._ratio]
+        return [step for step, _ in self._filters]
 
     def keep(self, pair: Pair, source_tokens: int, target_tokens: int) -> bool:
-        """Whether a pair stays; one that does not is counted."""
+        """Whether a pair stays; the first step that drops it counts it."""
         shorter, longer = sorted((source_tokens, target_tokens))
-        if shorter < self._config.min_tokens:
-            step = self._short
-        elif longer > self._config.max_tokens:
-            step = self._long
-        elif longer >= self._config.ratio_from_tokens and longer > self._config.max_ratio * shorter:
-            step = self._ratio
-        else:
-            return True
-        step.drop(pair)
-        return False
+        for step, drops in self._filters:
+            if drops(shorter, longer):
+                step.drop(pair)
+                return False
+        return True
 
 
 class SeenPairs:

@@ -23,8 +23,7 @@ _NO_TEXT = _RECORD_SUFFIXES | {".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
 
 
 def kind_of(path: Path) -> str:
-    """The suffix, but for `.gz`, that decides how `path` is read: `.tsv`, `.jsonl`, `.parquet`, or others; in lower
-    case."""
+    """The suffix in lower case, without `.gz`, that decides how `path` is read: .tsv, .jsonl, .parquet, or others."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
@@ -81,7 +80,7 @@ def _not_a_split(paths: Sequence[Path]) -> UserError:
 
 
 def require_file(path: Path) -> None:
-    """Raises `UserError` where `path` is no file that may be read."""
+    """Raises `UserError` where `path` is not a readable file."""
     try:
         if path.is_dir():
             raise UserError(f"{path}: a folder, not a file")
@@ -106,8 +105,8 @@ def _read(source: tuple[Path, ...], columns: Pair) -> Iterator[Pair]:
             return _read_parquet(path, columns)
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file, gzip or not, without line ends (LF or CRLF) and byte order mark."""
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a UTF-8 file that a user brings, gzip or not, without line ends (LF or CRLF) and byte order mark."""
     number = 0
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
         while True:
@@ -116,7 +115,9 @@ def read_lines(path: Path) -> Iterator[str]:
                 # Only LF ends a line: str.splitlines would also break at U+2028 and shift the alignment.
                 line = file.readline()
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise UserError(f"{path}:{number}: damaged gzip ({error}); obtain the file anew") from error
+                raise UserError(
+                    f"{path}:{number}: damaged gzip ({error}); download or copy it again"
+                ) from error
             if not line:
                 return
             try:
@@ -129,7 +130,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
-    english_lines, german_lines = read_lines(english), read_lines(german)
+    english_lines, german_lines = text_lines(english), text_lines(german)
     for number, (left, right) in enumerate(zip_longest(english_lines, german_lines), start=1):
         if left is None or right is None:
             shorter, longer = (english, german) if left is None else (german, english)
@@ -142,7 +143,7 @@ def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
 
 
 def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
-    lines = enumerate(read_lines(path), start=1)
+    lines = enumerate(text_lines(path), start=1)
     width, what = None, "header"
     if all(column.isdecimal() and int(column) > 0 for column in columns):
         first, second = (int(column) - 1 for column in columns)
@@ -178,7 +179,7 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
 
 
 def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         where = f"{path}:{number}"
         try:
             record = json.loads(line)
@@ -204,7 +205,9 @@ def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
         raise
     except (OSError, ValueError, ArrowException) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{path}: not a readable Parquet file ({reason}); obtain the file anew") from error
+        raise UserError(
+            f"{path}: not a readable Parquet file ({reason}); download or copy it again"
+        ) from error
 
 
 def _text(record: object, column: str, where: str) -> str:
@@ -223,7 +226,7 @@ def _text(record: object, column: str, where: str) -> str:
         raise UserError(f"{where}: column {column!r} holds {shown}, not text; correct or delete the line")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise UserError(
-            f"{where}: column {column!r} holds a lone surrogate, which is no valid Unicode text; "
+            f"{where}: column {column!r} holds a lone surrogate, which is not valid Unicode; "
             "correct or delete the line"
         )
     return value

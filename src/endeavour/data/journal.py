@@ -1,27 +1,27 @@
-"""What of a long piece of work is done: one JSON file a finished part, written after all that it accounts for.
+"""Which parts of a long job are done: one JSON file for each, written after the files that it stands for.
 
-Knows files and their order of reaching the disk; not what the parts hold.
+Knows files and the order in which they reach the disk; not what the parts hold.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from endeavour.data.disk import flush_entry, write_atomically
+from endeavour.storage import flush_entry, write_atomically
 
 
 class Journal:
-    """The finished parts of one piece of work in one folder, each with its files `<part>.*` beside it.
+    """The finished parts of one job in one folder, each with its files `<part>.*` beside it.
 
-    A part counts as done once its `<part>.json` stands there, which happens in one step and last; files of a
-    part that is not done are leftovers of an interrupted try, to be written over.
+    A part is done once its `<part>.json` is there, which appears last and in one step; files of a part that is not
+    done are leftovers of an interrupted attempt, to be overwritten.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def path(self, part: str, ending: str) -> Path:
-        """Where the file `<part>.<ending>` belongs."""
+        """The path of the file `<part>.<ending>`."""
         return self.folder / f"{part}.{ending}"
 
     def read(self, part: str) -> dict[str, Any] | None:

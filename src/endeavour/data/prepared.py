@@ -1,11 +1,12 @@
-"""A prepared folder, as the later stages see it: opened, checked for completeness, never written.
+"""A prepared folder, as training and evaluation see it: opened, verified, never written.
 
-    prepared.json                      the manifest; a folder without it is not finished
+    prepared.json                      the manifest: settings, inputs, counts
+    digests.json                       the SHA-256 of every other file, see `storage`
     source.model, target.model         SentencePiece; equal where the vocabulary is joint
     <split>.{source,target}.ids.npy, <split>.{source,target}.offsets.npy      see `arrays.RaggedWriter`
     <split>.{source,target}.txt        validation and test only: the untouched lines
     text/<split>/                      normal form, as an Arrow table with the columns source and target
-    report.json, report.md             the account of the cleaning
+    report.json, report.md             what cleaning changed and dropped
 
 Knows no config and no corpus, only what the manifest says.
 """
@@ -18,62 +19,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from endeavour.data.disk import file_digest
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
+from endeavour.storage import DIGESTS, read_lines, verify
 
 MANIFEST = "prepared.json"
-FORMAT = 1
-SEAL = "sha256"  # the manifest's own digest, of everything else in it
 
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A finished prepared folder and its manifest."""
+    """A prepared folder, its manifest, and the SHA-256 of each of its files."""
 
     folder: Path
     manifest: dict[str, Any]
+    digests: dict[str, str]
 
     @classmethod
     def open(cls, folder: Path) -> "PreparedData":
-        """Raises `UserError` where the folder is unfinished, of another format, or lacks a file.
-
-        Looks at the files' sizes; `verify` reads them.
-        """
-        path = folder / MANIFEST
+        """Reads the manifest; `verify` reads everything. Raises `UserError` where the folder is not complete."""
         try:
-            manifest = json.loads(path.read_text("utf-8"))
-        except OSError as error:
-            raise UserError(
-                f"{folder}: no finished prepared data there ({error}); run `endeavour prepare`"
-            ) from error
-        except ValueError as error:
-            raise _altered(path) from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise UserError(f"{path}: made by another version of endeavour; run `endeavour prepare` again")
-        if manifest.get(SEAL, seal(manifest)) != seal(manifest):
-            raise _altered(path)
-        for name, entry in manifest["files"].items():
-            file = folder / name
-            if not file.is_file() or file.stat().st_size != entry["bytes"]:
-                raise UserError(
-                    f"{file}: missing or cut short; delete {folder} and run `endeavour prepare` again"
-                )
-        return cls(folder, manifest)
+            manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+            digests = json.loads((folder / DIGESTS).read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder}: no complete prepared data ({error}); {_remedy(folder)}") from error
+        return cls(folder, manifest, digests)
 
     def verify(self) -> None:
-        """Raises `UserError` where a file that training or evaluation reads is not what was written.
+        """Raises `UserError` for a file that is not what was written.
 
-        Reads them all: about a second a gigabyte, which is little beside a training on them.
+        Takes about a second for a gigabyte, which is little beside a training.
         """
-        for name, entry in self.manifest["files"].items():
-            if file_digest(self.folder / name) != entry["sha256"]:
-                raise _altered(self.folder / name)
+        verify(self.folder, _remedy(self.folder))
 
     @property
     def content_digest(self) -> str:
-        """SHA-256, in hex, of all that training and evaluation read."""
-        return hashlib.sha256(json.dumps(self.manifest["files"], sort_keys=True).encode()).hexdigest()
+        """SHA-256, in hexadecimal, of all that training and evaluation read: ids, references, tokenizers."""
+        read = {
+            name: self.digests[name] for name in self.digests if name.endswith((".npy", ".txt", ".model"))
+        }
+        return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
     @property
     def splits(self) -> dict[str, dict[str, int]]:
@@ -96,11 +80,11 @@ class PreparedData:
         if split not in (self.validation_split, *self.test_splits):
             choices = ", ".join((self.validation_split, *self.test_splits))
             raise UserError(f"no split {split!r} with references in {self.folder}; choose one of {choices}")
-        return (self.folder / f"{split}.{side}.txt").read_bytes().decode().split("\n")[:-1]
+        return read_lines(self.folder / f"{split}.{side}.txt")
 
 
 def all_prepared(folder: Path) -> Iterator[PreparedData]:
-    """What is prepared below the data root `folder`, but for folders that are damaged or of another version."""
+    """What is prepared below the data root `folder`, except for damaged folders."""
     for path in sorted(folder.glob(f"prepared/[!.]*/{MANIFEST}")):
         with suppress(UserError):
             yield PreparedData.open(path.parent)
@@ -111,14 +95,5 @@ def find_prepared(folder: Path, digest: str) -> PreparedData | None:
     return next((data for data in all_prepared(folder) if data.content_digest == digest), None)
 
 
-def seal(manifest: dict[str, Any]) -> str:
-    """SHA-256, in hex, of all of a manifest but its seal."""
-    content = {key: value for key, value in manifest.items() if key != SEAL}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _altered(file: Path) -> UserError:
-    return UserError(
-        f"{file}: altered since it was written (SHA-256 differs); "
-        f"delete {file.parent} and run `endeavour prepare` again"
-    )
+def _remedy(folder: Path) -> str:
+    return f"delete {folder} and run `endeavour prepare` again"

@@ -1,7 +1,7 @@
 """SentencePiece subword tokenizers: trained on sentences, text to ids and back. Knows no file but its model.
 
 Byte fallback spells every character outside the vocabulary as UTF-8 bytes, so no text is unknown. Text is
-brought to the normal form of `normalization` first and SentencePiece alters nothing further:
+first brought to the normal form of `normalization`, and SentencePiece alters nothing further:
 `decode(encode(x)) == normalize(x)`. Kudo & Richardson 2018 (SentencePiece), Sennrich et al. 2016 (BPE), Kudo
 2018 (unigram).
 """
@@ -10,43 +10,33 @@ import hashlib
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
 import sentencepiece
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from endeavour.data.normalization import normalize
 from endeavour.errors import UserError
+from endeavour.settings import STRICT
 from endeavour.special import BOS, EOS, PAD, UNK
 
 # The unigram trainer adds up its statistics per thread, so their number must not depend on the machine.
 _TRAINER_THREADS = 4
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, config=STRICT)
 class TokenizerConfig:
     """How a vocabulary is learnt."""
 
     name: str
-    algorithm: str  # bpe or unigram
-    vocabulary_size: int  # per side, including 4 special ids and 256 bytes
+    algorithm: Literal["bpe", "unigram"]
+    vocabulary_size: Annotated[int, Field(ge=1)]  # per side, including 4 special ids and 256 bytes
     joint: bool  # one vocabulary for both languages
-    character_coverage: (
-        float  # share of the characters' occurrences that get a piece; the rest is spelt in bytes
-    )
-    max_sentences: int  # pairs to learn from; of a larger corpus an even sample, which bounds the memory
-
-    def check(self) -> None:
-        """Raises `UserError`, naming the key, for settings that no vocabulary can be learnt with."""
-        if self.algorithm not in ("bpe", "unigram"):
-            raise UserError(f"tokenizer.algorithm={self.algorithm}: choose bpe or unigram")
-        if not 0.9 <= self.character_coverage <= 1:
-            raise UserError(
-                f"tokenizer.character_coverage={self.character_coverage}: choose 0.9 to 1 (all characters)"
-            )
-        for key in ("vocabulary_size", "max_sentences"):
-            if getattr(self, key) < 1:
-                raise UserError(f"tokenizer.{key}={getattr(self, key)}: must be at least 1")
+    # Share of the characters' occurrences that get a piece of their own; the rest is spelt in bytes.
+    character_coverage: Annotated[float, Field(ge=0.9, le=1)]
+    max_sentences: Annotated[int, Field(ge=1)]  # pairs to learn from, an even sample; bounds the memory
 
 
 class Tokenizer:
@@ -82,7 +72,6 @@ class Tokenizer:
             UserError: the vocabulary is too large or too small for these sentences; the message says what
             fits.
         """
-        config.check()
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(

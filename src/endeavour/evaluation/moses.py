@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from endeavour.data.files import read_lines, require_file
+from endeavour.data.files import require_file, text_lines
 from endeavour.errors import UserError
 
 
@@ -45,7 +45,7 @@ def read_tokenized(path: Path, references: Sequence[str], language: str) -> list
             what `tokenize` makes of the references: another test set's, another language's, or not tokenized.
     """
     require_file(path)
-    lines = list(read_lines(path))
+    lines = list(text_lines(path))
     if len(lines) != len(references):
         raise UserError(
             f"{path} has {len(lines):,} lines for {len(references):,} references; "

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from endeavour.data.disk import write_atomically
 from endeavour.evaluation.metrics import (
     Score,
     bleu_by_source_length,
@@ -20,6 +19,7 @@ from endeavour.evaluation.metrics import (
 )
 from endeavour.evaluation.page import AttentionMap, Example, Report, as_html, as_markdown
 from endeavour.evaluation.rates import output_rates
+from endeavour.storage import write_atomically
 
 EXAMPLES_EACH = 10  # of the best, the worst and random translations
 

@@ -153,7 +153,7 @@ class Evaluator:
         folder = evaluation.folder
         for column, lines in (("sources", test_set.sources), ("references", test_set.references)):
             path = folder / f"{column}.txt"
-            if path.is_file() and list(read_lines(path)) != lines:
+            if path.is_file() and read_lines(path) != lines:
                 raise UserError(
                     f"{folder} holds an evaluation of other {column}: delete it, or choose another name than "
                     f"{test_set.name}"

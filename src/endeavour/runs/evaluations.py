@@ -70,10 +70,10 @@ class Evaluation:
 
     def lines(self, column: str) -> list[str]:
         """Its `sources`, `references` or `hypotheses`. Raises `UserError` where the file is missing."""
-        path = self.folder / f"{column}.txt"
-        if not path.is_file():
-            raise UserError(f"{path} is missing: run `{self.command}`")
-        return list(read_lines(path))
+        try:
+            return read_lines(self.folder / f"{column}.txt")
+        except UserError as error:
+            raise UserError(f"{error}: run `{self.command}`") from error
 
 
 def evaluate_command(run: Run, label: str | None = None, test_set: str | None = None) -> str:

@@ -30,13 +30,13 @@ from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.trainees import TrainingTask, sized
 from endeavour.benchmark.training import check_budget, draw_rows, measure_training
 from endeavour.config import Config, to_dict
-from endeavour.data.disk import write_atomically
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.stages.circumstances import describe_start
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import named_write_error, write_json
+from endeavour.storage import write_atomically
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 
 # Of the config: what the figures depend on, besides the device.

@@ -6,9 +6,7 @@ digests.json, written last, with the SHA-256 of every other file. Knows tensors 
 """
 
 import json
-import shutil
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,52 +16,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.storage import DIGESTS, verify
 
-DIGESTS = "digests.json"
 Tensors = dict[str, Tensor]
-
-
-@contextmanager
-def atomic_folder(folder: Path) -> Generator[Path]:
-    """Yields an empty folder beside `folder`, and puts it in `folder`'s place once the block has ended well.
-
-    Digests are added and everything is flushed to disk before the name changes, so `folder` is never partly
-    written: it is what it was, or complete, or for an instant not there, its old self beside it.
-    """
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        yield partial
-        digests = {file.name: file_digest(file) for file in sorted(partial.iterdir())}
-        (partial / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
-        flush(partial)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)  # what is half written takes up room that may be wanting
-        raise
-    # A folder cannot be replaced in one step: between these two its old self stands aside, complete.
-    aside = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        folder.rename(aside)
-    partial.rename(folder)
-    flush_entry(folder.parent)
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def verify(folder: Path) -> None:
-    """Raises `UserError`, naming the file, where `folder` is not as `atomic_folder` left it."""
-    try:
-        digests = json.loads((folder / DIGESTS).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: incomplete, {DIGESTS} cannot be read ({error})") from error
-    for name, digest in digests.items():
-        if not (folder / name).is_file() or file_digest(folder / name) != digest:
-            raise UserError(f"{folder / name}: missing or altered since it was written (SHA-256 differs)")
 
 
 def write_model(folder: Path, model: Transformer, tokenizers: Tokenizers) -> None:
@@ -133,10 +91,7 @@ def average_weights(folders: Sequence[Path]) -> Tensors:
     """
     mean: Tensors = {}
     for folder in folders:
-        try:
-            verify(folder)
-        except UserError as error:
-            raise UserError(f"{error}\ndelete {folder}, and the same command goes on without it") from error
+        verify(folder, remedy=f"delete {folder}, and the same command goes on without it")
         for name, tensor in load_file(folder / "weights.safetensors").items():
             part = tensor.float() / len(folders) if tensor.is_floating_point() else tensor
             mean[name] = mean[name] + part if name in mean and tensor.is_floating_point() else part

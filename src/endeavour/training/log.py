@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from endeavour.data.disk import write_atomically
 from endeavour.errors import RunError
+from endeavour.storage import write_atomically
 from endeavour.training.processes import Processes
 from endeavour.training.updates import Update
 

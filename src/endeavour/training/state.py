@@ -16,15 +16,14 @@ from safetensors.torch import load_file, save_file
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
+from endeavour.storage import atomic_folder, verify
 from endeavour.training.checkpoint import (
-    atomic_folder,
     checkpoints_in,
     load_weights,
     optimizer_tensors,
     restore_optimizer,
     restore_random_state,
     size_of,
-    verify,
     write_model,
 )
 

@@ -1,4 +1,4 @@
-"""The account of a preparation: what was read, changed, dropped and kept, as JSON and as Markdown. Pure."""
+"""What a preparation read, changed, dropped and kept, as JSON and as Markdown. Pure."""
 
 from dataclasses import asdict
 from typing import Any

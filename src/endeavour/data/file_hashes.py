@@ -1,0 +1,41 @@
+"""SHA-256 of the corpus's files, remembered between commands, so that gigabytes are not read anew each time.
+
+Knows nothing of what the files hold.
+"""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from endeavour.data.files import require_file
+from endeavour.storage import file_digest, write_atomically
+
+
+class FileHashes:
+    """Remembers each file's hash by its path, size and time of change."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+        self._changed = False
+        self._known: dict[str, list[Any]] = {}
+        with suppress(OSError, ValueError):  # without the store, the files are only read once more
+            known = json.loads(store.read_text("utf-8"))
+            if isinstance(known, dict):
+                self._known = cast("dict[str, list[Any]]", known)
+
+    def of(self, path: Path) -> str:
+        """The SHA-256 of a file's content, in hexadecimal. Raises `UserError` where it cannot be read."""
+        require_file(path)
+        state = path.stat()
+        key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
+        if self._known.get(key, [])[:2] != stamp:
+            self._known[key] = [*stamp, file_digest(path)]
+            self._changed = True
+        return self._known[key][2]
+
+    def save(self) -> None:
+        """Writes what was learnt to the store; does without where it cannot be written."""
+        if self._changed:
+            with suppress(OSError):
+                write_atomically(self._store, json.dumps(self._known, indent=0))

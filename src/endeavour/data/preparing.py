@@ -1,0 +1,198 @@
+"""Prepared data as a function of their config and inputs: one folder for each digest, whole or not there at all.
+
+A lock makes a second process wait for the first, and a build that was stopped continues where it stopped. Knows no
+terminal and no Hydra.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock
+
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.cleaning_report import as_markdown, cleaning_report
+from endeavour.data.corpus import (
+    TRAIN,
+    VALIDATION,
+    CorpusConfig,
+    ExtraPairs,
+    Progress,
+    fingerprint,
+    load_splits,
+)
+from endeavour.data.file_hashes import FileHashes
+from endeavour.data.files import Pair
+from endeavour.data.journal import Journal
+from endeavour.data.prepared import MANIFEST, PreparedData
+from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
+from endeavour.errors import UserError
+from endeavour.storage import atomic_folder, file_digest, write_atomically, write_errors, write_json
+
+Direction = Literal["en-de", "de-en"]
+LIBRARIES = ("datasets", "numpy", "sentencepiece")
+_FORMAT = 1  # to be raised when the same settings are to give other files
+
+
+def prepare_data(
+    *,
+    corpus: CorpusConfig,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig,
+    direction: Direction,
+    tokenizers: Tokenizers | None = None,
+    extra_pairs: Sequence[ExtraPairs] = (),
+    folder: Path,
+    progress: Progress = lambda what, done, total: None,
+    hub_cache: Path | None = None,
+) -> PreparedData:
+    """The prepared data of these settings, built unless they are there.
+
+    Args:
+        tokenizers: for source and target, instead of those that `tokenizer` would train.
+        extra_pairs: files of more training pairs, read after the corpus's own.
+        folder: the data root; the result is in its `prepared/<corpus>-<digest>/`.
+        progress: called as (what, done, total or None).
+        hub_cache: the hub client's cache folder; None is its own default.
+
+    Raises:
+        UserError: an input or a setting is wrong, or an input cannot be read or downloaded.
+    """
+    root = folder / "prepared"
+    with write_errors(folder, "data_folder"):
+        root.mkdir(parents=True, exist_ok=True)
+    hashes = FileHashes(root / ".hashes.json")
+    inputs = fingerprint(corpus, hashes, extra_pairs)
+    recipe = {
+        "format": _FORMAT,
+        "direction": direction,
+        "corpus": {"name": corpus.name, "kind": corpus.kind, "inputs": inputs},
+        "cleaning": asdict(cleaning),
+        "tokenizer": asdict(tokenizer)
+        if tokenizers is None
+        else {"digests": [one.digest for one in tokenizers]},
+    }
+    hashes.save()
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    final = root / f"{corpus.name}-{digest[:12]}"
+    if not (final / MANIFEST).is_file():
+        with _locked(root / f".{final.name}.lock", folder):
+            if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
+                progress("load the corpus", 0, None)
+                splits = load_splits(corpus, extra_pairs=extra_pairs, hub_cache=hub_cache, progress=progress)
+                with _scratch_folder(final) as scratch, atomic_folder(final) as partial:
+                    _fill(
+                        partial,
+                        scratch,
+                        _directed(splits, direction),
+                        recipe | {"digest": digest},
+                        cleaning=cleaning,
+                        tokenizer=tokenizers or tokenizer,
+                        progress=progress,
+                    )
+                    if fingerprint(corpus, hashes, extra_pairs) != inputs:
+                        raise UserError(
+                            f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
+                        )
+    shutil.rmtree(_scratch(final), ignore_errors=True)
+    return PreparedData.open(final)
+
+
+@contextmanager
+def _locked(path: Path, folder: Path) -> Generator[None]:
+    with write_errors(folder, "data_folder"):
+        lock = FileLock(path)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[str, Iterable[Pair]]:
+    """English–German pairs as (source, target) pairs."""
+
+    def swapped(pairs: Iterable[Pair]) -> Iterator[Pair]:
+        return ((german, english) for english, german in pairs)
+
+    if direction == "en-de":
+        return splits
+    return {name: swapped(pairs) for name, pairs in splits.items()}
+
+
+@contextmanager
+def _scratch_folder(final: Path) -> Generator[Path]:
+    """Yields the folder of intermediate files, with what a stopped build of the same code and settings left there.
+
+    It stays when this build is stopped, but not after a `UserError`: once the user has put right what is wrong, the
+    prepared folder has another name.
+    """
+    scratch = _scratch(final)
+    journal, code = Journal(scratch), _code()
+    if journal.read("code") != code:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        journal.write("code", code)
+    try:
+        yield scratch
+    except UserError:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+
+
+def _scratch(final: Path) -> Path:
+    return final.with_name(f".{final.name}.scratch")
+
+
+def _code() -> dict[str, Any]:
+    """The code that a half-finished build was made by; other code may make other intermediate files."""
+    sources = {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
+    return {"sources": sources, "versions": {name: version(name) for name in LIBRARIES}}
+
+
+def _fill(
+    folder: Path,
+    scratch: Path,
+    splits: dict[str, Iterable[Pair]],
+    recipe: dict[str, Any],
+    *,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig | Tokenizers,
+    progress: Progress,
+) -> None:
+    """Writes everything into the empty `folder`."""
+    # Imported here: `datasets` takes seconds to import, and `prepare` with nothing to do should not wait for it.
+    from endeavour.data.build import build
+
+    counts, account = build(
+        folder, scratch, splits, cleaning=cleaning, tokenizer=tokenizer, progress=progress
+    )
+    report = cleaning_report(**account, splits=counts)
+    write_json(folder / "report.json", report)
+    write_atomically(
+        folder / "report.md", as_markdown(report, f"{recipe['corpus']['name']}-{recipe['digest'][:12]}")
+    )
+    write_json(folder / MANIFEST, recipe | _manifest(folder, recipe["direction"], counts))
+
+
+def _manifest(folder: Path, direction: Direction, counts: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """What the manifest says beside the recipe."""
+    source, target = direction.split("-")
+    tokenizers = dict(zip(("source", "target"), load_tokenizers(folder), strict=True))
+    return {
+        "source_language": source,
+        "target_language": target,
+        "vocabularies": {
+            side: {"size": one.vocabulary_size, "digest": one.digest} for side, one in tokenizers.items()
+        },
+        "splits": counts,
+        "validation_split": VALIDATION,
+        "test_splits": [name for name in counts if name not in (TRAIN, VALIDATION)],
+        "versions": {name: version(name) for name in LIBRARIES},
+    }

@@ -1,0 +1,146 @@
+"""Files and folders that are on disk whole or not at all, and that are known by their content.
+
+Knows nothing of what they hold.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from endeavour.errors import UserError
+
+DIGESTS = "digests.json"  # in a folder that was published: the SHA-256 of every other file
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def flush(path: Path) -> None:
+    """Writes everything at and below `path` to the disk (fsync), folders after their contents."""
+    if path.is_dir():
+        for inner in path.iterdir():
+            flush(inner)
+    flush_entry(path)
+
+
+def flush_entry(path: Path) -> None:
+    """The same for this one file, or for the list of names of this one folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes UTF-8 with `\\n` line ends under another name, flushes, then renames: a reader never sees half a file."""
+    partial = _partial(path)
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    flush_entry(partial)
+    partial.replace(path)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Writes `content` atomically, indented, with characters beyond ASCII as they are."""
+    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file that this program wrote, exactly as it wrote them.
+
+    Only `\\n` ends a line, and nothing is stripped: U+2028, `\\r` or a byte order mark belong to the sentence.
+    `data.files.text_lines` reads the files that users bring, with their line ends and compression.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    try:
+        return path.read_bytes().decode().split("\n")[:-1]
+    except FileNotFoundError as error:
+        raise UserError(f"{path} is missing") from error
+
+
+@contextmanager
+def write_errors(folder: Path, key: str) -> Generator[None]:
+    """Turns an `OSError` while `folder` is written into a `UserError` that names it and the config's `key` for it."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"{folder}: cannot be written ({reason}); choose another {key}=…") from error
+
+
+@contextmanager
+def atomic_folder(folder: Path) -> Generator[Path]:
+    """Yields an empty folder beside `folder`, and publishes it as `folder` once the block has ended well.
+
+    After an exception nothing of it is left. Work that is to go on after an interruption fills a folder of its own
+    and calls `publish`.
+    """
+    partial = _partial(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        _complete(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)  # the disk may be full
+        raise
+    _replace(folder, partial)
+
+
+def publish(partial: Path, folder: Path) -> None:
+    """Adds digests to `partial`, flushes it and renames it to `folder`, which is never there half written.
+
+    `folder` is what it was, or complete, or for an instant absent, its old self beside it.
+    """
+    _complete(partial)
+    _replace(folder, partial)
+
+
+def verify(folder: Path, remedy: str = "") -> None:
+    """Raises `UserError` for the first file of a published folder that is not what was written.
+
+    Args:
+        remedy: what the user can do, to end the message with.
+    """
+    ending = f"; {remedy}" if remedy else ""
+    try:
+        digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder}: incomplete, {DIGESTS} cannot be read ({error}){ending}") from error
+    for name, digest in digests.items():
+        if not (folder / name).is_file() or file_digest(folder / name) != digest:
+            raise UserError(
+                f"{folder / name}: missing or altered since it was written (SHA-256 differs){ending}"
+            )
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.partial")
+
+
+def _complete(folder: Path) -> None:
+    """Adds the digests and flushes everything."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / DIGESTS)
+    digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
+    (folder / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
+    flush(folder)
+
+
+def _replace(folder: Path, partial: Path) -> None:
+    # A folder cannot be replaced in one step: between the two renames its old self stands aside, complete.
+    aside = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        folder.rename(aside)
+    partial.rename(folder)
+    flush_entry(folder.parent)
+    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,103 @@
+"""Folders that are whole or not there, and whose every byte is known."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from endeavour.errors import UserError
+from endeavour.storage import atomic_folder, publish, read_lines, verify, write_errors, write_json
+
+
+def save(folder: Path, content: bytes = b"content") -> None:
+    with atomic_folder(folder) as partial:
+        (partial / "file").write_bytes(content)
+        (partial / "inner").mkdir()
+        (partial / "inner" / "file").write_bytes(content)
+
+
+def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path) -> None:
+    save(tmp_path / "folder", b"old")
+
+    def write_half() -> None:
+        with atomic_folder(tmp_path / "folder") as partial:
+            (partial / "file").write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
+    verify(tmp_path / "folder")
+    assert (tmp_path / "folder" / "file").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_new_folder_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
+    save(tmp_path / "folder", b"old")
+    (tmp_path / "folder" / "other").write_bytes(b"")
+    save(tmp_path / "folder", b"new")
+    verify(tmp_path / "folder")
+    assert (tmp_path / "folder" / "file").read_bytes() == b"new"
+    assert not (tmp_path / "folder" / "other").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_that_was_filled_by_several_processes_is_published(tmp_path: Path) -> None:
+    partial = tmp_path / "partial"
+    partial.mkdir()
+    (partial / "file").write_bytes(b"content")
+    publish(partial, tmp_path / "folder")
+    verify(tmp_path / "folder")
+    assert not partial.exists()
+
+
+@pytest.mark.parametrize("name", ["file", "inner/file", "digests.json"])
+def test_a_flipped_bit_or_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
+    save(tmp_path / "folder")
+    content = bytearray((tmp_path / "folder" / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "folder" / name).write_bytes(content)
+    # A flipped digest is found at the file that it stands for.
+    with pytest.raises(UserError, match=rf"{'file' if name == 'digests.json' else name}: .*; do this"):
+        verify(tmp_path / "folder", remedy="do this")
+    (tmp_path / "folder" / name).unlink()
+    with pytest.raises(UserError, match=name):
+        verify(tmp_path / "folder")
+
+
+def test_whatever_takes_its_name_is_on_the_disk_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, named = set[int](), list[str]()
+    fsync, rename, replace = os.fsync, Path.rename, Path.replace
+
+    def synced_file(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    def check(path: Path, target: Path) -> None:
+        assert {each.stat().st_ino for each in (path, *path.rglob("*"))} <= synced
+        named.append(target.name)
+
+    monkeypatch.setattr(os, "fsync", synced_file)
+    monkeypatch.setattr(Path, "rename", lambda path, target: (check(path, target), rename(path, target))[1])
+    monkeypatch.setattr(Path, "replace", lambda path, target: (check(path, target), replace(path, target))[1])
+    save(tmp_path / "folder")
+    write_json(tmp_path / "file.json", {"ä": 1})
+    assert named == ["folder", "file.json"]
+    assert (tmp_path / "file.json").read_text("utf-8") == '{\n  "ä": 1\n}\n'
+    assert tmp_path.stat().st_ino in synced
+
+
+def test_lines_come_back_exactly(tmp_path: Path) -> None:
+    lines = ["\ufeffone\r", "", "two\u2028three ", "four"]
+    (tmp_path / "file").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    assert read_lines(tmp_path / "file") == lines
+    with pytest.raises(UserError, match="other"):
+        read_lines(tmp_path / "other")
+
+
+def test_an_error_of_the_disk_names_folder_and_key(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(UserError, match=r"file/folder.*output_folder"):  # noqa: SIM117
+        with write_errors(tmp_path / "file" / "folder", "output_folder"):
+            (tmp_path / "file" / "folder").mkdir(parents=True)

@@ -19,8 +19,8 @@ from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import load_model, random_state, size_of
 from endeavour.training.device import choose_precision
-from endeavour.training.loop import make_optimizer
-from endeavour.training.processes import Processes
+from endeavour.training.distributed import Ranks
+from endeavour.training.optimizer import make_optimizer
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import SMALLER_BATCHES, LossModel, accumulate_gradients
 
@@ -52,19 +52,19 @@ def open_checkpoints(config: Config, folder: Path, data: PreparedData) -> Checkp
     )
 
 
-def preflight(config: Config, data: PreparedData, together: Processes) -> None:
+def preflight(config: Config, data: PreparedData, ranks: Ranks) -> None:
     """Rehearses a run with a model of its own: disk, longest batch, checkpoint, translation, score.
 
     Raises:
         UserError: something of it fails that would fail later.
     """
-    model, optimizer = fresh_model(config, data, together.device)
-    if together.main:
+    model, optimizer = fresh_model(config, data, ranks.device)
+    if ranks.main:
         for leftover in config.run_folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(config, model)
-    _longest_batch(config, model, optimizer, data, together)
-    if together.main:
+    _longest_batch(config, model, optimizer, data, ranks)
+    if ranks.main:
         with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=config.run_folder) as folder:
             _round_trip(config, model, optimizer, data, Path(folder))
 
@@ -88,7 +88,7 @@ def _longest_batch(
     model: Transformer,
     optimizer: torch.optim.Optimizer,
     data: PreparedData,
-    together: Processes,
+    ranks: Ranks,
 ) -> None:
     """One update with the batches that hold the longest pair and the most cells."""
     dataset = ParallelDataset.open(data.folder, "train")
@@ -112,10 +112,10 @@ def _longest_batch(
             model.train(),
             label_smoothing=config.training.label_smoothing,
         ),
-        [collate(dataset, rows[: math.ceil(len(rows) / together.count)]) for rows in chosen],
+        [collate(dataset, rows[: math.ceil(len(rows) / ranks.count)]) for rows in chosen],
         target_tokens=1,
-        device=together.device,
-        precision=choose_precision(config.training.precision, together.device),
+        device=ranks.device,
+        precision=choose_precision(config.training.precision, ranks.device),
     )
     with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
         optimizer.step()

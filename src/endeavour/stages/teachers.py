@@ -45,7 +45,7 @@ from endeavour.stages.run_folder import (
 )
 from endeavour.training.checkpoint import atomic_folder, load_model, verify
 from endeavour.training.device import choose_device
-from endeavour.training.processes import launched
+from endeavour.training.distributed import launched
 
 OWN = "taught"  # the folder, in that of a run, of the translations that it is trained on
 _ANEW = "delete it, to have it trained anew, or choose another name=…"

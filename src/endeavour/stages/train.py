@@ -30,21 +30,21 @@ from endeavour.training.checkpoint import atomic_folder, write_model
 from endeavour.training.curves import draw_attention, draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
+from endeavour.training.distributed import Ranks, check_local_rank, join_ranks, launched
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import Validation, show_validation
 from endeavour.training.loop import train as train_model
-from endeavour.training.processes import Processes, check_local_rank, launched, processes
+from endeavour.training.monitor import Monitor, Validation
 from endeavour.training.state import TrainState
 from endeavour.training.tracking import Tracker
 
 
-def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str, Any]:
+def train(config: Config, prune: Callable[[], bool] | None = None) -> dict[str, Any]:
     """Trains the run of `config` to its end, from wherever it stands, and evaluates it.
 
     Returns:
         What summary.json holds.
     Raises:
-        GivenUp: `give_up`, asked after each validation, said so; no summary.json is written.
+        Pruned: `prune`, asked after each validation, said so; no summary.json is written.
         UserError: the run folder holds a run of another config, or another process trains it.
     """
     if config.decoding.engine != "pytorch":
@@ -71,15 +71,15 @@ def train(config: Config, give_up: Callable[[], bool] | None = None) -> dict[str
     if launched():
         # Here the others may wait for the one that builds, however long it takes.
         prepare(config, console)
-    with processes(device, config.training.communication_timeout) as together, ExitStack() as held:
+    with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
         summary = None
-        if together.main:
+        if ranks.main:
             held.enter_context(lock(config.run_folder))
             summary = find_earlier(config)
-        summary = together.from_main(summary)
+        summary = ranks.broadcast(summary)
         if summary is None:
-            return _train(config, together, give_up)
-        if not together.main:
+            return _train(config, ranks, prune)
+        if not ranks.main:
             return summary
     done = (
         f"{config.run_folder} is finished: nothing to do "
@@ -102,8 +102,8 @@ def _begin_with_teachers(config: Config, *, untaught: bool) -> None:
         train_teachers(config, train)
 
 
-def _train(config: Config, together: Processes, give_up: Callable[[], bool] | None) -> dict[str, Any]:
-    main, device = together.main, together.device
+def _train(config: Config, ranks: Ranks, prune: Callable[[], bool] | None) -> dict[str, Any]:
+    main, device = ranks.main, ranks.device
     console = Console(stderr=True, quiet=not main)  # one process speaks for all
     folder = config.run_folder
     data = prepare(config, Console(stderr=True, quiet=launched()), keep=main)
@@ -114,17 +114,17 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     if device.type == "cpu":
         keep_memory()
     if config.training.preflight:
-        preflight(config, data, together)
+        preflight(config, data, ranks)
 
     tokenizers = data.load_tokenizers()
     model, optimizer = fresh_model(config, data, device)
     checkpoints = open_checkpoints(config, folder, data)
-    state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
+    state, notes = checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
     pretrained = begin_with_its_weights(config, model, state)
     if pretrained is not None:
         notes.append(f"begins with the weights of {pretrained}")
     _check_data(state, data, folder)
-    _check_start(state, together, folder)
+    _check_start(state, ranks, folder)
     log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
     log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
     validator = Validator(data, tokenizers, config)
@@ -139,27 +139,27 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     )
     state.tracking_id = tracker.id
     display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
+    monitor = Monitor(log=log, tracker=tracker, display=display)
     try:
-        with display:
-            _announce(display, config, data, model, together, state, notes)
+        with monitor:
+            _announce(monitor, config, data, model, ranks, state, notes)
             if pretrained is not None and main:
-                show_validation(validator(model.eval()), 0, log, tracker, display)
+                monitor.validated(0, validator(model.eval()))
             state = train_model(
                 model,
                 train_data,
                 config.training,
                 seed=config.seed,
-                processes=together,
+                ranks=ranks,
+                precision=choose_precision(config.training.precision, device),
                 optimizer=optimizer,
                 state=state,
                 checkpoints=checkpoints,
-                log=log,
+                monitor=monitor,
                 validate=validator,
-                give_up=give_up,
-                tracker=tracker,
-                display=display,
+                prune=prune,
             )
-        together.leave()  # the others need not wait for the evaluation
+        ranks.leave()  # the others need not wait for the evaluation
         if not main:
             return {}
         made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)
@@ -168,13 +168,13 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         console.print(validation_table(log.read()))
         summary = _summary(config, data, state, made_of, validator(model.eval()))
         for split, row in summary["test"].items():
-            tracker.log({f"{split}/{key}": value for key, value in row.items()}, state.update)
+            monitor.tested(state.update, split, row)
     finally:
         with suppress(OSError):  # a picture less is no reason to hide why the run ended
             if main:
                 draw_curves(log.read(), folder / "curves.png", title=config.name)
                 draw_attention(log.read(), folder / "attention.png", title=config.name)
-        tracker.finish()
+        monitor.close()
     write_json(folder / "summary.json", summary)
     for name in ("curves", "attention"):
         if (folder / f"{name}.png").is_file():
@@ -209,9 +209,9 @@ def _check_data(state: TrainState, data: PreparedData, folder: Path) -> None:
     state.data_digest = data.content_digest
 
 
-def _check_start(state: TrainState, together: Processes, folder: Path) -> None:
+def _check_start(state: TrainState, ranks: Ranks, folder: Path) -> None:
     """Raises `UserError` where not all processes begin from the same checkpoint and data."""
-    if len(set(together.gather((state.update, state.data_digest)))) > 1:
+    if len(set(ranks.gather((state.update, state.data_digest)))) > 1:
         raise UserError(
             f"{folder}: the processes of this run see different checkpoints or data; all hosts need the same "
             "output_folder and data_folder, on a file system that they share"
@@ -219,39 +219,39 @@ def _check_start(state: TrainState, together: Processes, folder: Path) -> None:
 
 
 def _announce(
-    display: TrainingDisplay,
+    monitor: Monitor,
     config: Config,
     data: PreparedData,
     model: Transformer,
-    together: Processes,
+    ranks: Ranks,
     state: TrainState,
     notes: list[str],
 ) -> None:
-    device = together.device
+    device = ranks.device
     for line in notes:
-        display.note(line)
+        monitor.note(line)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     precision = str(choose_precision(config.training.precision, device)).removeprefix("torch.")
     where = f"{device}, {precision}"
     if device.type == "cpu":
         where += f", {torch.get_num_threads()} threads"
-    if not together.alone:
-        where += f", {together.count} processes"
-    display.note(f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {where})")
+    if not ranks.alone:
+        where += f", {ranks.count} processes"
+    monitor.note(f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {where})")
     settings = config.training
     if settings.max_updates is not None:
         counts = data.splits[TRAIN]
         batches = math.ceil(max(counts["source_tokens"], counts["target_tokens"]) / settings.tokens_per_batch)
         # An update has no batches of two epochs.
         epochs = settings.max_updates / math.ceil(batches / settings.accumulate)
-        display.note(
+        monitor.note(
             f"ends after {settings.max_updates:,} updates at the latest: "
             f"some {epochs:,.1f} epochs of {counts['pairs']:,} pairs"
         )
         if settings.max_updates <= settings.warmup_updates:
-            display.note(
+            monitor.note(
                 f"note: the learning rate rises to the end, for training.warmup_updates={settings.warmup_updates} "
                 f"is not less than training.max_updates={settings.max_updates}"
             )
     if state.update:
-        display.note(f"resuming after update {state.update}")
+        monitor.note(f"resuming after update {state.update}")

@@ -27,7 +27,7 @@ from endeavour.saved_config import read_config
 from endeavour.stages.run_folder import write_json
 from endeavour.stages.train import train
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import GivenUp
+from endeavour.training.loop import Pruned
 
 NOTE = "trial.json"
 # The sweep sets these itself, and they tell no trials apart.
@@ -51,7 +51,7 @@ def trial(composed: DictConfig) -> None:
     sys.argv = ["endeavour", "train", *overrides]  # run.json says how to repeat this run alone
     metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
     others = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
-    give_up = partial(hopeless, folder, metric, others) if metric and others else None
+    prune = partial(hopeless, folder, metric, others) if metric and others else None
     with ExitStack() as stack:
         if hydra.runtime.choices["hydra/launcher"] == "joblib":  # the lines of several would mingle
             output = stack.enter_context((folder / "output.txt").open("a", encoding="utf-8"))
@@ -61,9 +61,9 @@ def trial(composed: DictConfig) -> None:
             # The name may have been typed with the output folder before it.
             note["run"] = str(config.run_folder)
             write_json(folder / NOTE, note)
-            train(config, give_up)
+            train(config, prune)
             _check_scores(config)
-        except GivenUp as reason:
+        except Pruned as reason:
             write_json(folder / NOTE, note | {"pruned": str(reason)})
         except Exception as error:
             by_user = isinstance(error, UserError)

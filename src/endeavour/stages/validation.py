@@ -16,8 +16,8 @@ from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator, attention_picture
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast, choose_precision
-from endeavour.training.loop import Validation
 from endeavour.training.loss import projected_loss
+from endeavour.training.monitor import Validation
 from endeavour.training.step import SMALLER_BATCHES
 
 # Translations that are shown and tracked at every validation.
@@ -55,13 +55,13 @@ class Validator:
         self._decoding = config.validation_decoding
 
     def __call__(self, model: Transformer) -> Validation:
-        loss, likelihood = self.losses(model)
+        loss, nll = self.losses(model)
         translator = Translator(PyTorchEngine(model, self._decoding), self._tokenizers)
         hypotheses = list(translator.translate(self._sources))
         samples = list(zip(self._sources, hypotheses, self._references, strict=True))
         return Validation(
             loss=loss,
-            perplexity=math.exp(min(likelihood, 700.0)),
+            perplexity=math.exp(min(nll, 700.0)),
             bleu=corpus_bleu(hypotheses, self._references),
             samples=samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES],
             attention=self._attention(model),
@@ -85,8 +85,8 @@ class Validator:
                 )
             sums += torch.stack(losses).cpu().double()
         tokens = sum(batch.target_tokens for batch in self._batches)
-        loss, likelihood = (sums / tokens).tolist()
-        return loss, likelihood
+        loss, nll = (sums / tokens).tolist()
+        return loss, nll
 
     def _choose_watched(self) -> tuple[str, str] | None:
         """The first pair that is neither too short to show anything nor too long to be read."""

@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "data": {"special", "errors"},
     "model": {"special", "errors"},
     "optional": {"errors"},
-    "decoding": {"model", "special", "errors", "optional"},
+    "decoding": {"model", "data", "special", "errors", "optional"},
     "training": {"model", "data", "special", "errors"},
     "evaluation": {"decoding", "model", "data", "special", "errors"},
     "export": {"evaluation", "decoding", "model", "special", "errors", "optional"},

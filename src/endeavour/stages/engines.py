@@ -15,8 +15,8 @@ from endeavour.data.disk import file_digest
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.formats import export_folder
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import verify

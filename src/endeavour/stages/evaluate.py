@@ -13,11 +13,11 @@ from endeavour.config import Config
 from endeavour.data.disk import file_digest
 from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
+from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.evaluate import evaluate_split
 from endeavour.evaluation.metrics import Score
 from endeavour.evaluation.moses import read_tokenized
-from endeavour.evaluation.translate import Translator
 from endeavour.saved_config import BEFORE
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models

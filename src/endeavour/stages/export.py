@@ -18,8 +18,8 @@ from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.beam_search import length_limit
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.export.formats import export_folder
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface

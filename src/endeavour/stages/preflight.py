@@ -13,9 +13,10 @@ from endeavour.config import Config
 from endeavour.data.batching import collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
-from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import load_model, random_state, size_of
 from endeavour.training.device import choose_precision

@@ -30,8 +30,9 @@ from endeavour.data.disk import file_digest, flush, flush_entry
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import load_tokenizers
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import WINDOW, PyTorchEngine, Translator
 from endeavour.run_names import members_of, names_in
 from endeavour.saved_config import differing_keys, read_config
 from endeavour.stages.engines import joined_names

@@ -12,8 +12,8 @@ from typing import TextIO
 from rich.console import Console
 
 from endeavour.config import Config
+from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import WINDOW, Translator
 from endeavour.stages.engines import open_engine
 from endeavour.stages.ensembles import further_runs, join_models
 from endeavour.stages.prepare import progress_bar

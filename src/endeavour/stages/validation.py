@@ -11,9 +11,11 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizers
+from endeavour.decoding.alignment import attention_picture
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
-from endeavour.evaluation.translate import PyTorchEngine, Translator, attention_picture
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast, choose_precision
 from endeavour.training.loss import projected_loss

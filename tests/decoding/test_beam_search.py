@@ -17,8 +17,8 @@ from reference import (
 from endeavour.config import load_config
 from endeavour.decoding import beam_search as search_module
 from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.special import BOS, EOS, PAD
 
 

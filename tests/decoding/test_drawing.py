@@ -20,9 +20,9 @@ from endeavour.config import load_config
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.model import Model
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 

@@ -12,9 +12,9 @@ from model_options import options
 
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD

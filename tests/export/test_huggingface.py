@@ -10,9 +10,9 @@ from model_options import options
 from transformers import AutoModelForSeq2SeqLM, MarianMTModel, PegasusForConditionalGeneration
 
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD

@@ -8,8 +8,8 @@ import torch
 
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
-from endeavour.evaluation.translate import PyTorchEngine
 from endeavour.export.parity import Parity, compare
 from endeavour.model.transformer import Transformer
 

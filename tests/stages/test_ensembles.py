@@ -12,7 +12,8 @@ from commands import endeavour
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.ensemble import Ensemble
-from endeavour.evaluation.translate import PyTorchEngine, Translator
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
 from endeavour.model.transformer import Transformer
 from endeavour.saved_config import save_config
 from endeavour.stages.engines import evaluation_name

@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from commands import endeavour
 from endeavour.config import load_config
-from endeavour.evaluation.translate import PyTorchEngine
+from endeavour.decoding.pytorch import PyTorchEngine
 
 FAST = ["decoding=greedy", "decoding.max_length_ratio=1"]
 ENGLISH = ["the old dog", "  A Man, a tree! ", "", "and today"]

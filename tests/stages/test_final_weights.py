@@ -92,8 +92,8 @@ def test_a_mean_whose_loss_is_no_number_is_not_taken(
 ) -> None:
     class OnlyAlone(LossNear):
         def losses(self, model: Transformer) -> tuple[float, float]:
-            loss, likelihood = super().losses(model)
-            return (math.nan if loss else loss), likelihood
+            loss, nll = super().losses(model)
+            return (math.nan if loss else loss), nll
 
     assert final(run, "last", OnlyAlone(VALUES[9], 1.0)) == (VALUES[9], names(9))
 

@@ -22,7 +22,7 @@ from endeavour.stages.sweep import make_plan, sweep
 from endeavour.stages.train import train
 from endeavour.stages.trial import NOTE, hopeless, result_rows
 from endeavour.training.checkpoint import checkpoints_in
-from endeavour.training.loop import GivenUp
+from endeavour.training.loop import Pruned
 
 BEST_RATE = 2e-3
 RATE = "training.learning_rate"
@@ -37,7 +37,7 @@ SETTINGS = {
     "prune_after": None,
 }
 
-GiveUp = Callable[[], bool]
+Prune = Callable[[], bool]
 
 
 class StubTraining:
@@ -53,11 +53,11 @@ class StubTraining:
         self.at_call: dict[int, BaseException] = {}
         self.bad_rates: list[float] = []
 
-    def __call__(self, config: Config, give_up: GiveUp | None = None) -> None:
+    def __call__(self, config: Config, prune: Prune | None = None) -> None:
         self.groups.add(config.tracking.group)
-        self.run(config.run_folder, config.training.learning_rate, give_up)
+        self.run(config.run_folder, config.training.learning_rate, prune)
 
-    def run(self, folder: Path, rate: float, give_up: GiveUp | None = None) -> None:
+    def run(self, folder: Path, rate: float, prune: Prune | None = None) -> None:
         if (folder / "summary.json").is_file():
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,8 +73,8 @@ class StubTraining:
             share = update / VALIDATIONS[-1]
             lines.append(json.dumps({"kind": "validation", "update": update, "bleu": bleu * share}))
             (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
-            if give_up is not None and update < VALIDATIONS[-1] and give_up():
-                raise GivenUp(f"after update {update}")
+            if prune is not None and update < VALIDATIONS[-1] and prune():
+                raise Pruned(f"after update {update}")
         scores = {"loss": 1.0, "perplexity": 3.0, "bleu": bleu}
         summary = {
             "name": folder.name,
@@ -113,7 +113,7 @@ class Searching:
             )
             try:
                 self.training.run(run, float(values[RATE]), worse)
-            except GivenUp as reason:
+            except Pruned as reason:
                 (folder / NOTE).write_text(json.dumps(note | {"pruned": str(reason)}))
             except UserError as error:
                 (folder / NOTE).write_text(json.dumps(note | {"error": str(error)}))
@@ -427,7 +427,7 @@ def test_a_run_that_was_given_up_is_saved_and_can_go_on(
     parallel_files: list[str], folders: list[str], tmp_path: Path
 ) -> None:
     config = load_config([*parallel_files, *folders, "evaluation.splits=[validation]"])
-    with pytest.raises(GivenUp, match="after update 3"):
+    with pytest.raises(Pruned, match="after update 3"):
         train(config, lambda: True)
     assert [path.name for path in checkpoints_in(config.run_folder / "checkpoints")] == ["update-00000003"]
     assert not (config.run_folder / "summary.json").exists()

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
-from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.stages import translate as stage
 from endeavour.storage import atomic_folder
@@ -148,7 +149,7 @@ def test_what_was_drawn_counts_as_often_as_it_was_drawn_whatever_its_score() -> 
 def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from endeavour.evaluation import translate as module
+    from endeavour.decoding import translator as module
 
     monkeypatch.setattr(module, "CANDIDATES_WINDOW", 2)
     for utility, searched in ((None, 5), ("chrf", 2)):
@@ -162,7 +163,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(PyTorchEngine, "_found", full)
+    monkeypatch.setattr(PyTorchEngine, "_search_batch", full)
     with pytest.raises(UserError, match=r"decoding 1 sentences of \d+ tokens: lower decoding\.tokens_per_b"):
         list(translator().translate(["Worte wie diese."]))
 

@@ -12,7 +12,8 @@ from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizers
-from endeavour.evaluation.translate import PyTorchEngine, Translator
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
 from endeavour.model.transformer import Transformer
 from endeavour.stages import validation
 from endeavour.stages.prepare import prepare

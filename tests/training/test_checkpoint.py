@@ -18,7 +18,7 @@ from endeavour.training.checkpoint import (
     restore_random_state,
     write_model,
 )
-from endeavour.training.loop import make_optimizer
+from endeavour.training.optimizer import make_optimizer
 from endeavour.training.state import Checkpoints, TrainState
 
 
@@ -87,7 +87,7 @@ def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(
     monkeypatch.setattr("endeavour.training.state.atomic_folder", full)
     checkpoints = Checkpoints(tmp_path / "checkpoints", (tokenizer, tokenizer), keep_last=1, keep_best=1)
     model = make_model(1)
-    with pytest.raises(RunError, match=r"No space left.*MB are free\nthe run stands at its beginning"):
+    with pytest.raises(RunError, match=r"No space left.*MB are free\nthe last checkpoint is none"):
         checkpoints.save(model, make_optimizer(model, load_config([]).training), TrainState(), [])
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file
+from silent import SilentMonitor
 from torch.nn import functional
 
 from endeavour.config import load_config
@@ -23,18 +23,18 @@ from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS, PAD
-from endeavour.training import loop
+from endeavour.training import loop, step
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.config import TrainingConfig
-from endeavour.training.display import TrainingDisplay
+from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import Validation, make_optimizer, train
-from endeavour.training.processes import Processes
+from endeavour.training.loop import train
+from endeavour.training.monitor import Validation
+from endeavour.training.optimizer import make_optimizer
 from endeavour.training.schedule import learning_rate
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import LossModel, accumulate_gradients
-from endeavour.training.tracking import Tracker, TrackingConfig
 from endeavour.training.updates import updates
 
 VOCABULARY = 300
@@ -42,8 +42,7 @@ VOCABULARY = 300
 
 def training_config(*overrides: str) -> TrainingConfig:
     small = ["training.tokens_per_batch=128", "training.log_every=2", "training.validate_every=4"]
-    exact = "training.precision=fp32"  # on processors with bf16 units too
-    return load_config(["training=smoke", exact, *small, "training.max_updates=24", *overrides]).training
+    return load_config(["training=smoke", *small, "training.max_updates=24", *overrides]).training
 
 
 def make_model(*overrides: str) -> Transformer:
@@ -67,6 +66,7 @@ def run(
     config: TrainingConfig,
     validate: Callable[[Transformer], Validation] = no_validation,
     overrides: Sequence[str] = (),
+    after: Callable[[int], None] = lambda update: None,
 ) -> TrainState:
     """One start of the run in `folder`, as the train stage makes it; `overrides` are of the model."""
     model = make_model(*overrides)
@@ -76,20 +76,18 @@ def run(
     log = MetricLog(folder / "log.jsonl")
     folder.mkdir(exist_ok=True)
     log.cut_after(state.update)
-    tracking = TrackingConfig(mode="none", project="", group=None)
     return train(
         model,
         data,
         config,
         seed=1,
-        processes=Processes(0, 1, torch.device("cpu")),
+        precision=torch.float32,
+        ranks=Ranks(0, 1, torch.device("cpu")),
         optimizer=optimizer,
         state=state,
         checkpoints=checkpoints,
-        log=log,
+        monitor=SilentMonitor(log, after),
         validate=validate,
-        tracker=Tracker(tracking, name="", run_id=None, config={}, folder=folder),
-        display=TrainingDisplay(Console(quiet=True), total_updates=None, done=0),
     )
 
 
@@ -266,14 +264,12 @@ def test_a_signal_saves_after_the_update_and_loses_none(
     config = training_config("training.log_every=3", "training.keep_last=3")
     run(tmp_path / "whole", data, tokenizer, config)
 
-    def signal_after_6(display: TrainingDisplay, update: int) -> None:
+    def signal_after_6(update: int) -> None:
         if update == 6:  # too late for this one: it is noticed after the next
             os.kill(os.getpid(), number)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingDisplay, "updated", signal_after_6)
-        with pytest.raises(Interrupted, match=number.name) as stop:
-            run(tmp_path / "cut", data, tokenizer, config)
+    with pytest.raises(Interrupted, match=number.name) as stop:
+        run(tmp_path / "cut", data, tokenizer, config, after=signal_after_6)
     assert stop.value.exit_code == 128 + number
     assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000007-stopped"
     run(tmp_path / "cut", data, tokenizer, config)
@@ -405,7 +401,9 @@ def test_the_time_of_earlier_starts_counts(
 
 
 def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
-    with pytest.raises(UserError, match=r"diverged(.|\n)*stands at .*update-(.|\n)*training\.learning_rate"):
+    with pytest.raises(
+        UserError, match=r"diverged(.|\n)*checkpoint is .*update-(.|\n)*training\.learning_rate"
+    ):
         run(
             tmp_path,
             data,
@@ -416,7 +414,7 @@ def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, toke
 
 def poisoned(monkeypatch: pytest.MonkeyPatch, updates: set[int]) -> None:
     """From now on the gradients of these updates (from 1, counted over all runs) hold a NaN."""
-    original = loop.accumulate_gradients
+    original = step.accumulate_gradients
     made = count(1)
 
     def accumulate(loss_model: LossModel, *args: object, **keywords: object) -> object:
@@ -425,7 +423,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch, updates: set[int]) -> None:
             next(iter(loss_model.parameters())).grad.view(-1)[0] = float("nan")  # type: ignore[union-attr]
         return result
 
-    monkeypatch.setattr(loop, "accumulate_gradients", accumulate)
+    monkeypatch.setattr(step, "accumulate_gradients", accumulate)
 
 
 def test_updates_with_gradients_that_are_not_finite_are_skipped_and_counted(
@@ -469,7 +467,7 @@ def test_too_many_skipped_updates_in_a_row_end_the_run_also_over_a_resume(
     settings = ("training.max_skipped_updates=4", "training.validate_every=4")
     poisoned(monkeypatch, {3, 4, 5, 6})
     run(tmp_path, data, tokenizer, training_config(*settings, "training.max_updates=4"))
-    with pytest.raises(UserError, match="4 updates in a row, up to 6,"):
+    with pytest.raises(UserError, match="4 updates in a row, up to update 6,"):
         run(tmp_path, data, tokenizer, training_config(*settings))
     assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
 

@@ -23,9 +23,9 @@ def test_equals_cross_entropy(smoothing: float, padding: str, monkeypatch: pytes
 
     if padding == "computed with":  # as on a GPU
         rows, ids = states.flatten(0, 1), target.flatten()
-        loss, likelihood = loss_module._ProjectedLoss.apply(rows, weight, ids, smoothing)
+        loss, nll = loss_module._ProjectedLoss.apply(rows, weight, ids, smoothing)
     else:
-        loss, likelihood = projected_loss(states, weight, target, label_smoothing=smoothing)
+        loss, nll = projected_loss(states, weight, target, label_smoothing=smoothing)
     (loss * 0.7).backward()
     ours = states.grad, weight.grad
 
@@ -35,7 +35,7 @@ def test_equals_cross_entropy(smoothing: float, padding: str, monkeypatch: pytes
     expected = functional.cross_entropy(logits, target.flatten(), label_smoothing=smoothing, **options)
     (expected * 0.7).backward()
     torch.testing.assert_close(loss, expected)
-    torch.testing.assert_close(likelihood, functional.cross_entropy(logits, target.flatten(), **options))
+    torch.testing.assert_close(nll, functional.cross_entropy(logits, target.flatten(), **options))
     for mine, theirs in zip(ours, (states.grad, weight.grad), strict=True):
         torch.testing.assert_close(mine, theirs)
 
@@ -47,9 +47,9 @@ def test_of_huge_logits_it_is_finite_and_right(size: float, dtype: torch.dtype, 
     states = torch.full((1, 2, 4), size, dtype=dtype, requires_grad=training)
     weight = torch.linspace(-1e3, 1e3, 20).view(5, 4)
     target = torch.tensor([[1, 4]])
-    loss, likelihood = projected_loss(states, weight, target, label_smoothing=0.1)
+    loss, nll = projected_loss(states, weight, target, label_smoothing=0.1)
     logits = (states.detach().float() @ weight.to(dtype).float().T)[0]
-    for found, smoothing in ((loss, 0.1), (likelihood, 0.0)):
+    for found, smoothing in ((loss, 0.1), (nll, 0.0)):
         expected = functional.cross_entropy(logits, target[0], label_smoothing=smoothing, reduction="sum")
         assert float(found.detach()) == pytest.approx(float(expected), rel=0.01)
     if training:

@@ -22,9 +22,8 @@ from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
 from endeavour.training.config import TrainingConfig
 from endeavour.training.device import autocast, choose_precision
-from endeavour.training.loop import make_optimizer, make_update
-from endeavour.training.skipping import Skipping
-from endeavour.training.step import LossModel, choose_compile
+from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
+from endeavour.training.step import LossModel, choose_compile, make_update
 
 Rows = NDArray[np.int64]
 
@@ -74,7 +73,7 @@ class Ours:
             compiled=choose_compile(training.compile, task.device),
         )
         self._optimizer = make_optimizer(self.model, training)
-        self._skipping = Skipping(0, task.device)
+        self._guard = NonFiniteGuard(0, task.device)
         self._precision = choose_precision(training.precision, task.device)
         self._task = task
         # As the loop's batches are.
@@ -83,17 +82,17 @@ class Ours:
 
     def update(self, batch: Batch) -> tuple[Tensor, int]:
         tokens = batch.target_tokens
-        loss, *_ = make_update(
+        result = make_update(
             self._loss_model,
             self._optimizer,
-            self._skipping,
+            self._guard,
             [batch],
             target_tokens=tokens,
             clip_norm=self._task.training.clip_norm,
             device=self._task.device,
             precision=self._precision,
         )
-        return loss, tokens
+        return result.loss, tokens
 
 
 class Plain:

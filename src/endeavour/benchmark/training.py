@@ -22,7 +22,7 @@ from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.training.device import choose_device, choose_precision, keep_memory
-from endeavour.training.updates import ahead
+from endeavour.training.updates import prefetch
 
 
 def check_budget(data: Path, tokens_per_batch: int) -> None:
@@ -96,7 +96,7 @@ def run_updates(trainee: Trainee, dataset: ParallelDataset, rows: Sequence[Rows]
             yield collated.pin_memory() if isinstance(trainee, Ours) and trainee.pinned else collated
 
     reads_ahead = isinstance(trainee, Ours) and trainee.reads_ahead
-    with ahead(batches) if reads_ahead else nullcontext(batches()) as ready:
+    with prefetch(batches) if reads_ahead else nullcontext(batches()) as ready:
         return sum(trainee.update(batch)[1] for batch in ready)
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from rich.progress import Progress
 
 from endeavour.data.tokenizer import Tokenizers
+from endeavour.decoding.alignment import attention_picture
+from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES, Score, score
 from endeavour.evaluation.report import write_report
-from endeavour.evaluation.translate import Translator, attention_picture
 from endeavour.model.transformer import Transformer
 
 

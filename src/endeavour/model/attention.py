@@ -91,7 +91,7 @@ def attend(
     return dropout(weights) @ value
 
 
-class Heads(NamedTuple):
+class KeyValue(NamedTuple):
     """Keys and values split into heads, each (batch, heads, keys, head_width)."""
 
     key: Tensor
@@ -106,14 +106,14 @@ class SelfCache:
     """
 
     def __init__(self) -> None:
-        self.heads: Heads | None = None
+        self.heads: KeyValue | None = None
         self.used = 0
 
-    def append(self, new: Heads) -> Heads:
+    def append(self, new: KeyValue) -> KeyValue:
         """Adds the keys and values of the newest tokens and returns all slots."""
         start, self.used = self.used, self.used + new.key.shape[2]
         if self.heads is None or self.used > self.heads.key.shape[2]:
-            self.heads = Heads(*(self._grown(index, new[index]) for index in range(2)))
+            self.heads = KeyValue(*(self._grown(index, new[index]) for index in range(2)))
         for stored, added in zip(self.heads, new, strict=True):
             stored[:, :, start : self.used] = added
         return self.heads
@@ -129,7 +129,7 @@ class SelfCache:
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only."""
         if self.heads is not None:
-            self.heads = Heads(*(part.index_select(0, sentences) for part in self.heads))
+            self.heads = KeyValue(*(part.index_select(0, sentences) for part in self.heads))
 
 
 class DecoderCache:
@@ -140,7 +140,7 @@ class DecoderCache:
     the past of which hypothesis, and becomes the mask of the self-attention.
     """
 
-    def __init__(self, cross: list[Heads], memory_mask: Tensor | None, *, beam_size: int) -> None:
+    def __init__(self, cross: list[KeyValue], memory_mask: Tensor | None, *, beam_size: int) -> None:
         self.cross = cross
         self.memory_mask = memory_mask
         self.own = [SelfCache() for _ in cross]
@@ -171,7 +171,7 @@ class DecoderCache:
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only, in this order; their indices are (kept,)."""
-        self.cross = [Heads(*(part.index_select(0, sentences) for part in heads)) for heads in self.cross]
+        self.cross = [KeyValue(*(part.index_select(0, sentences) for part in heads)) for heads in self.cross]
         if self.memory_mask is not None:
             self.memory_mask = self.memory_mask.index_select(0, sentences)
         self.visible = self.visible.index_select(0, sentences)
@@ -213,7 +213,7 @@ class SelfAttention(nn.Module):
         if rotation is not None:
             query, key = rotate(query, rotation), rotate(key, rotation)
         if cache is not None:
-            key, value = cache.append(Heads(key, value))
+            key, value = cache.append(KeyValue(key, value))
         attended = attend(
             query, key, value, mask=mask, causal=causal, dropout=self.dropout, record=self.record
         )
@@ -240,12 +240,12 @@ class CrossAttention(nn.Module):
         for linear in (self.query, self.memory, self.output):
             nn.init.zeros_(linear.bias)
 
-    def look_at(self, memory: Tensor) -> Heads:
+    def project_kv(self, memory: Tensor) -> KeyValue:
         """Keys and values of the encoder's states (batch, keys, width); once a sentence."""
         key, value = split_heads(self.memory(memory), 2, self.num_heads)
-        return Heads(key, value)
+        return KeyValue(key, value)
 
-    def forward(self, states: Tensor, heads: Heads, *, mask: Tensor | None) -> Tensor:
+    def forward(self, states: Tensor, heads: KeyValue, *, mask: Tensor | None) -> Tensor:
         """States (batch, length, width) in and out."""
         (query,) = split_heads(self.query(states), 1, self.num_heads)
         attended = attend(

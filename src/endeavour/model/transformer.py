@@ -17,7 +17,7 @@ from endeavour.errors import UserError
 from endeavour.model.attention import (
     CrossAttention,
     DecoderCache,
-    Heads,
+    KeyValue,
     SelfAttention,
     SelfCache,
     padding_mask,
@@ -157,13 +157,13 @@ class Transformer(nn.Module):
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
         rotation = self._rotation(0, length)
         for layer in self._decoder_layers:
-            heads = layer.cross_attention.look_at(memory.states)
+            heads = layer.cross_attention.project_kv(memory.states)
             states = layer(states, heads, memory_mask=memory.mask, causal=True, rotation=rotation)
         return self.decoder_norm(states)
 
     def start(self, memory: Memory, *, beam_size: int) -> DecoderCache:
         """An empty cache for `step`, with the cross-attention's keys and values computed."""
-        heads = [layer.cross_attention.look_at(memory.states) for layer in self._decoder_layers]
+        heads = [layer.cross_attention.project_kv(memory.states) for layer in self._decoder_layers]
         return DecoderCache(heads, memory.mask, beam_size=beam_size)
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
@@ -265,7 +265,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         states: Tensor,
-        memory: Heads,
+        memory: KeyValue,
         *,
         memory_mask: Tensor | None,
         rotation: Rotation | None,

@@ -181,8 +181,10 @@ class _Training:
         self._check_start(state)
         validator = Validator(self.data, self.data.load_tokenizers(), config, precision.dtype)
         train_data = ParallelDataset.open(self.data.folder, TRAIN)
+        log = MetricLog(run.folder / "log.jsonl" if ranks.main else Path(os.devnull))
+        log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
         # Opened last: what fails before `try` would leave it open, to be taken by the next run of this process.
-        monitor = self._open_monitor(state)
+        monitor = self._open_monitor(state, log)
         try:
             with monitor:
                 for line in (*notes, *self._announcement(model, state, precision)):
@@ -209,15 +211,15 @@ class _Training:
             made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)
             with atomic_folder(run.model_folder) as partial:
                 write_model(partial, model, self.data.load_tokenizers())
-            Console(stderr=True).print(validation_table(monitor.log.read()))
+            Console(stderr=True).print(validation_table(log.read()))
             summary = self._summary(state, made_of, validator(model.eval()))
             for split, row in summary["test"].items():
                 monitor.tested(state.update, split, row)
         finally:
             with suppress(OSError):  # a missing picture is no reason to hide why the run ended
                 if ranks.main:
-                    draw_curves(monitor.log.read(), run.folder / "curves.png", title=config.name)
-                    draw_attention(monitor.log.read(), run.folder / "attention.png", title=config.name)
+                    draw_curves(log.read(), run.folder / "curves.png", title=config.name)
+                    draw_attention(log.read(), run.folder / "attention.png", title=config.name)
             monitor.close()
         run.finish(summary)
         self._show_pictures()
@@ -253,10 +255,8 @@ class _Training:
                 "output_folder and data_folder, on a file system that they share"
             )
 
-    def _open_monitor(self, state: TrainState) -> Monitor:
+    def _open_monitor(self, state: TrainState, log: MetricLog) -> Monitor:
         main, config, folder = self.ranks.main, self.config, self.run.folder
-        log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
-        log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
         tracker = Tracker(
             config.tracking if main else replace(config.tracking, mode="none"),
             name=config.name,

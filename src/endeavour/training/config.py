@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from endeavour.errors import UserError
 from endeavour.training.device import PRECISIONS
 from endeavour.training.schedule import SCHEDULES
-from endeavour.training.step import COMPILE
 
 
 @dataclass(kw_only=True)
@@ -47,7 +46,7 @@ class TrainingConfig:
         """Raises `UserError`, naming the key, for values that describe no training."""
         choices = {
             "precision": PRECISIONS,
-            "compile": COMPILE,
+            "compile": ("auto", "always", "never"),
             "schedule": SCHEDULES,
             "metric": ("bleu", "loss"),
             "average": ("last", "best", "none"),

@@ -49,7 +49,7 @@ class TrainingDisplay:
     def updated(self, update: int) -> None:
         self._progress.update(self._task, completed=update)
 
-    def logged(self, update: int, metrics: Mapping[str, float]) -> None:
+    def trained(self, update: int, metrics: Mapping[str, float]) -> None:
         """Shows the training metrics of the last updates."""
         self._figures |= {
             "loss": f"{metrics['loss']:.3f}",

@@ -1,4 +1,4 @@
-"""Metrics of training: summed up over some updates, and written down. Knows numbers, not what to do about them."""
+"""Metrics of training, summed over several updates, and the log file. Knows numbers, not what follows from them."""
 
 import json
 import math
@@ -12,20 +12,21 @@ from torch import Tensor
 
 from endeavour.errors import RunError
 from endeavour.storage import write_atomically
-from endeavour.training.processes import Processes
+from endeavour.training.distributed import Ranks
+from endeavour.training.step import StepResult
 from endeavour.training.updates import Update
 
-COLUMNS = 5  # loss, likelihood, norm, target tokens, 1 if the update was made
+COLUMNS = 5  # loss, nll, gradient norm, target tokens, 1 (all 0 if the update was skipped)
 
 
 class MetricLog:
-    """`log.jsonl`: one JSON object a line, each with its `kind` ("train", "validation" or "attention") and `update`."""
+    """`log.jsonl`: one JSON object per line, with its `kind` ("train", "validation" or "attention") and `update`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def cut_after(self, update: int) -> None:
-        """Drops the lines of updates that a resumed run will make again, in one step: a kill must not take others."""
+        """Drops the lines of updates that a resumed run will repeat, atomically: a kill must not lose the others."""
         if not self._path.is_file():
             return
         kept = [line for line in self.read() if line["update"] <= update]
@@ -38,11 +39,11 @@ class MetricLog:
         except OSError as error:
             raise RunError(
                 f"{self._path} cannot be written ({error.strerror})\n"
-                "make room, and the same command goes on from the last checkpoint"
+                "free some disk space; the same command resumes from the last checkpoint"
             ) from error
 
     def read(self) -> list[dict[str, Any]]:
-        """All whole lines; a last one that a kill cut short is left out."""
+        """All complete lines; a last line that a kill cut short is left out."""
         if not self._path.is_file():
             return []
         lines: list[dict[str, Any]] = []
@@ -55,10 +56,10 @@ class MetricLog:
 
 
 class MetricWindow:
-    """Sums over the updates since the last log line; tensors are read only when it closes or is saved."""
+    """Sums over the updates since the last log line; tensors are read only when the window is closed or saved."""
 
     def __init__(self, saved: Mapping[str, Any] | None = None) -> None:
-        """An empty window, or one as `state` described it."""
+        """An empty window, or the one that `state` returned."""
         saved = saved or {"rows": [], "updates": 0, "tokens": 0, "cells": [0, 0], "seconds": 0.0}
         self._started = time.monotonic() - saved["seconds"]
         self._saved = torch.tensor(saved["rows"]).reshape(-1, COLUMNS)
@@ -66,11 +67,11 @@ class MetricWindow:
         self._updates, self._tokens = saved["updates"], saved["tokens"]
         self._padding, self._cells = saved["cells"]
 
-    def add(self, loss: Tensor, likelihood: Tensor, norm: Tensor, finite: Tensor, update: Update) -> None:
-        """Takes one update: this process's sums of the losses, the gradients' norm and whether it is finite."""
-        tokens = torch.full_like(loss, update.target_tokens)
-        row = torch.stack((loss, likelihood, norm, tokens, torch.ones_like(loss)))
-        self._rows.append(torch.where(finite, row, 0.0))
+    def add(self, update: Update, result: StepResult) -> None:
+        """Adds one update and what `make_update` returned for it."""
+        tokens = torch.full_like(result.loss, update.target_tokens)
+        row = torch.stack((result.loss, result.nll, result.norm, tokens, torch.ones_like(result.loss)))
+        self._rows.append(torch.where(result.finite, row, 0.0))
         self._updates += 1
         self._tokens += update.target_tokens
         for batch in update.batches:
@@ -78,18 +79,18 @@ class MetricWindow:
             self._padding += padding
             self._cells += cells
 
-    def close(self, processes: Processes, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
-        """The means, loss and perplexity per target token, of the updates that were not skipped; NaN if all were.
+    def close(self, ranks: Ranks, *, epoch: int, rate: float, seconds: float) -> dict[str, float]:
+        """Means over the updates that were not skipped (loss and perplexity per target token); NaN if all were.
 
-        The window is used up. `padding` is that of this process's batches.
+        The window must not be used again. `padding` covers the batches of this process only.
         """
-        columns = self._all_rows(processes).double().sum(dim=0)
-        loss, likelihood, norm, tokens, made = columns.tolist()
-        loss, likelihood = (total / tokens if tokens else math.nan for total in (loss, likelihood))
+        columns = self._all_rows(ranks).double().sum(dim=0)
+        loss, nll, norm, tokens, made = columns.tolist()
+        loss, nll = (total / tokens if tokens else math.nan for total in (loss, nll))
         return {
             "epoch": epoch,
             "loss": loss,
-            "perplexity": math.exp(min(likelihood, 700.0)),
+            "perplexity": math.exp(min(nll, 700.0)),
             "learning_rate": rate,
             "gradient_norm": norm / made if made else math.nan,
             "skipped": self._updates - int(made),
@@ -98,20 +99,20 @@ class MetricWindow:
             "seconds": seconds,
         }
 
-    def state(self, processes: Processes) -> dict[str, Any]:
-        """What a checkpoint keeps, so that a resumed run logs the same lines; plain numbers, exact as JSON."""
+    def state(self, ranks: Ranks) -> dict[str, Any]:
+        """What a checkpoint keeps so that a resumed run logs the same lines: plain numbers, exact in JSON."""
         return {
-            "rows": self._all_rows(processes).tolist(),
+            "rows": self._all_rows(ranks).tolist(),
             "updates": self._updates,
             "tokens": self._tokens,
             "cells": [self._padding, self._cells],
             "seconds": time.monotonic() - self._started,
         }
 
-    def _all_rows(self, processes: Processes) -> Tensor:
+    def _all_rows(self, ranks: Ranks) -> Tensor:
         """(updates, COLUMNS), the losses summed over all processes; a skipped update is a row of zeros."""
         if not self._rows:
             return self._saved
         rows = torch.stack(self._rows)
-        losses = processes.sum(rows[:, :2].contiguous())
+        losses = ranks.all_reduce_sum(rows[:, :2].contiguous())
         return torch.cat([self._saved, torch.cat([losses, rows[:, 2:]], dim=1).cpu()])

@@ -70,7 +70,7 @@ class _ProjectedLoss(torch.autograd.Function):
         states_gradient = torch.empty_like(states) if needs_gradient else None
         weight_gradient = (-share * visible_sum).repeat(len(weight), 1) if needs_gradient else None
         loss = -smoothing * (visible_sum @ mean_piece)
-        likelihood = torch.zeros((), device=states.device)
+        nll = torch.zeros((), device=states.device)
         rows = CPU_ROWS if states.device.type == "cpu" else GPU_ROWS
         for start in range(0, len(states), rows):
             part = slice(start, start + rows)
@@ -85,7 +85,7 @@ class _ProjectedLoss(torch.autograd.Function):
             if chosen.device.type != "cpu" or bool((chosen < SMALLEST).any()):
                 largest = logits.amax(dim=-1).float()  # here nearly log Σ
                 surprise = surprise.where(chosen >= SMALLEST, largest - chosen_logits)
-            likelihood += (surprise * counts).sum()
+            nll += (surprise * counts).sum()
             # (1 - ε)·(log Σ - chosen logit) + ε·(log Σ - mean of the logits), the last of which is there already
             loss += ((surprise + smoothing * chosen_logits) * counts).sum()
             if states_gradient is None or weight_gradient is None:
@@ -101,8 +101,8 @@ class _ProjectedLoss(torch.autograd.Function):
             states_gradient = (states_gradient - smoothing * mean_piece).mul_(counted).to(states.dtype)
             ctx.save_for_backward(states_gradient, weight_gradient)
             ctx.weight_dtype = weight.dtype
-        ctx.mark_non_differentiable(likelihood)
-        return loss, likelihood
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:

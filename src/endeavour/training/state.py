@@ -1,6 +1,6 @@
 """What a run is besides its weights, and the checkpoints that hold both.
 
-Knows files and one run folder's layout; not batches, losses or devices.
+Knows files and the layout of the checkpoints folder; not losses or devices.
 """
 
 import json
@@ -26,6 +26,7 @@ from endeavour.training.checkpoint import (
     size_of,
     write_model,
 )
+from endeavour.training.updates import Update
 
 STOPPED = "-stopped"
 
@@ -35,16 +36,17 @@ class TrainState:
     """Where a run stands after `update` updates.
 
     Attributes:
-        epoch: the epoch in work, from 0; `position` of its batches are done.
+        epoch: the current epoch, from 0; `position` of its batches are done.
         target_tokens: predicted so far, padding not counted.
-        seconds: spent on training so far, over all the processes that took part in the run.
+        seconds: training time so far, over all starts of the run.
         best: (metric, update) of the best validations, best first, at most `keep_best`.
         validations_without_gain: since the metric last improved.
-        tracking_id: of the W&B run.
-        data_digest: of the prepared data that the run is trained on.
-        pretrained_digest: of the weights that the run began with; empty if it began from nothing.
-        skipped_in_a_row: updates since the last one that was made, left out for gradients that were not finite.
-        window: metrics that are summed up and not yet logged.
+        tracking_id: ID of the W&B run.
+        data_digest: digest of the prepared data that the run is trained on.
+        pretrained_digest: digest of the weights that the run began with; empty if it began from nothing.
+        precision: "fp32" or "bf16", as chosen when the run began; empty before that.
+        skipped_in_a_row: updates skipped since the last one that was made, because their gradients were not finite.
+        window: metrics that are summed but not yet logged.
     """
 
     update: int = 0
@@ -57,11 +59,18 @@ class TrainState:
     tracking_id: str | None = None
     data_digest: str = ""
     pretrained_digest: str = ""
+    precision: str = ""
     skipped_in_a_row: int = 0
     window: dict[str, Any] = field(default_factory=lambda: {})
 
+    def advance(self, update: Update) -> None:
+        """Records that `update` was made."""
+        self.update += 1
+        self.epoch, self.position = update.epoch, update.position
+        self.target_tokens += update.target_tokens
+
     def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> None:
-        """Enters a validation of the present update."""
+        """Records a validation after the current update."""
         ordered = sorted(
             [*self.best, (metric, self.update)], key=lambda entry: entry[0], reverse=higher_is_better
         )
@@ -71,7 +80,7 @@ class TrainState:
 
 
 class Checkpoints:
-    """The checkpoints of one run: `<folder>/update-00000500/` and so on, the last and the best of them kept."""
+    """The checkpoints of one run, `<folder>/update-00000500/` and so on; the last and the best of them are kept."""
 
     def __init__(self, folder: Path, tokenizers: Tokenizers, *, keep_last: int, keep_best: int) -> None:
         self.folder = folder
@@ -93,13 +102,14 @@ class Checkpoints:
     ) -> None:
         """Writes a checkpoint atomically, then deletes those that need not be kept.
 
-        One that was written because the run was `stopped` serves to resume and nothing else: an uninterrupted
-        run would not have it, so it is not averaged and goes with the next save.
+        One that was written because the run was `stopped` only serves to resume: an uninterrupted run would not
+        have it, so it is not averaged, and the next save deletes it.
 
         Args:
-            random_states: of each process, by rank.
+            random_states: those of all processes, by rank.
+
         Raises:
-            RunError: the disk is full, or fails; the checkpoints that were there are whole.
+            RunError: the disk is full or fails; the earlier checkpoints are intact.
         """
         target = self.path(state.update, stopped=stopped)
         try:
@@ -111,38 +121,38 @@ class Checkpoints:
         except (OSError, SafetensorError) as error:
             raise RunError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
-        for path in self.folder.iterdir():  # what a kill left half written or half deleted goes too
+        for path in self.folder.iterdir():  # also what a kill left half written or half deleted
             if path not in kept and path.name.startswith(("update-", ".update-")):
                 shutil.rmtree(path)
 
     def _unwritable(self, target: Path, model: Transformer, error: Exception) -> str:
         room = size_of(model) / 1e6
-        free = shutil.disk_usage(self.folder.parent).free / 1e6  # not even the folder may be there
+        free = shutil.disk_usage(self.folder.parent).free / 1e6  # the folder itself may not exist yet
         earlier = [str(path) for path in checkpoints_in(self.folder) if path != target]
         return (
-            f"{target} cannot be written ({error}): a checkpoint takes {room:,.1f} MB and {free:,.1f} MB are free\n"
-            f"the run stands at {earlier[-1] if earlier else 'its beginning'}; make room, and the same command goes on"
+            f"{target} cannot be written ({error}): a checkpoint needs {room:,.1f} MB, {free:,.1f} MB are free\n"
+            f"the last checkpoint is {earlier[-1] if earlier else 'none'}; free some disk space, then the same command "
+            "resumes the run"
         )
 
     def restore_newest(
         self, model: Transformer, optimizer: torch.optim.Optimizer, *, rank: int = 0, count: int = 1
     ) -> tuple[TrainState, list[str]]:
-        """Loads the newest checkpoint that verifies; a fresh state if there is none.
+        """Loads the newest intact checkpoint; without one the state is a fresh one.
 
         Args:
-            rank, count: of this process and of all; where they were not as many when the checkpoint was
-                written, each draws random numbers anew, by seed, update and rank.
+            rank, count: this process's rank and the number of processes. If another number wrote the checkpoint, each
+                process seeds its random numbers anew from seed, update and rank.
 
         Returns:
-            The state, and a line for everything that should be known: a damaged checkpoint that was passed over,
-            another number of processes.
+            The state, and lines for the user: damaged checkpoints that were skipped, another number of processes.
         """
         notes: list[str] = []
         for path in reversed(checkpoints_in(self.folder)):
             try:
                 verify(path)
             except UserError as error:
-                notes.append(f"passed over a damaged checkpoint: {error}")
+                notes.append(f"skipped a damaged checkpoint: {error}")
                 continue
             load_weights(model, path)
             restore_optimizer(optimizer, load_file(path / "optimizer.safetensors"))
@@ -155,11 +165,11 @@ class Checkpoints:
             else:
                 torch.manual_seed(torch.initial_seed() + state.update * 1_000_003 + rank)
                 notes.append(
-                    f"{len(states)} process{'es' if len(states) > 1 else ''} wrote {path}, now there "
-                    f"{'are' if count > 1 else 'is'} {count}: same batches, other random numbers for dropout"
+                    f"{path} was written by {len(states)} processes, and now there are {count}: the batches stay the "
+                    "same, the random numbers of dropout do not"
                 )
             return state, notes
-        if rank:  # each its own dropout; the main process's is that of a process alone
+        if rank:  # dropout of its own; the main process draws as a single process would
             torch.manual_seed(torch.initial_seed() + rank)
         return TrainState(), notes
 

@@ -1,11 +1,12 @@
-"""One update's arithmetic: ids to loss to gradients.
+"""The arithmetic of one update: from ids to the loss, the gradients and the optimizer's step.
 
-Knows a model, its loss and batches; not their order, schedules or files.
+Knows a model, its loss, batches and an optimizer; not the order of the batches, schedules or files.
 """
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,19 +17,31 @@ from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
 from endeavour.training.device import autocast
 from endeavour.training.loss import projected_loss
+from endeavour.training.optimizer import NonFiniteGuard
 
-COMPILE = ("auto", "always", "never")
 SMALLER_BATCHES = (
-    "lower training.tokens_per_batch (and raise training.accumulate by as much) or choose a smaller model, "
-    "for a run under another name=…"
+    "lower training.tokens_per_batch (and raise training.accumulate accordingly) or choose a smaller model, "
+    "in a new run (name=…)"
 )
 
 
+class StepResult(NamedTuple):
+    """Sums of the loss and the negative log-likelihood over this process's tokens, and the norm of the gradients.
+
+    Scalars on the device; an update whose norm is not `finite` was skipped.
+    """
+
+    loss: Tensor
+    nll: Tensor
+    norm: Tensor
+    finite: Tensor
+
+
 class LossModel(nn.Module):
-    """A model and its loss in one: what is differentiated.
+    """A model together with its loss: the function that is differentiated.
 
     Args:
-        compiled: the layers run through `torch.compile`, with one graph for batches of all shapes.
+        compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes.
     """
 
     def __init__(
@@ -43,7 +56,7 @@ class LossModel(nn.Module):
         self.label_smoothing = label_smoothing
         self._states: Callable[[Tensor, Tensor], Tensor] = self._plain_states
         if compiled:
-            # Or in several processes each some 25 MB of weights become a graph of their own, for every new shape.
+            # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape.
             torch._dynamo.config.optimize_ddp = False  # pyright: ignore[reportPrivateUsage]
             self._states = torch.compile(self._plain_states, dynamic=True)
 
@@ -61,7 +74,7 @@ class LossModel(nn.Module):
 
 
 def choose_compile(name: str, device: torch.device) -> bool:
-    """`auto`: on CUDA. On a CPU compiling takes longer than short runs do, and the result was slower."""
+    """`auto`: only on CUDA. On a CPU compiling takes longer than short runs do, and made them slower."""
     return device.type == "cuda" if name == "auto" else name == "always"
 
 
@@ -72,48 +85,79 @@ def accumulate_gradients(
     target_tokens: int,
     device: torch.device,
     precision: torch.dtype,
-    processes: int = 1,
+    world_size: int = 1,
 ) -> tuple[Tensor, Tensor]:
-    """Adds to the gradients those of the summed loss of `batches` over `target_tokens`.
+    """Adds the gradients of the summed loss of `batches` divided by `target_tokens`.
 
-    However the tokens are divided into batches and processes, the gradient is that of one large batch.
+    However the tokens are divided among batches and processes, the gradient equals that of one large batch.
 
     Args:
         loss_model: a `LossModel`, or one in DistributedDataParallel.
         batches: this process's, on the host.
         target_tokens: of the update, over all batches and processes.
-        processes: how many there are; DistributedDataParallel takes the mean of their gradients.
+        world_size: number of processes; DistributedDataParallel takes the mean of their gradients.
 
     Returns:
-        Sums of loss and negative log-likelihood over `batches` (nats, on `device`, not waited for).
+        Sums of loss and negative log-likelihood over `batches` (nats, on `device`, without waiting for it).
     Raises:
         UserError: a batch does not fit into memory, or the model cannot be compiled.
     """
     loss_sum = torch.zeros((), device=device)
-    likelihood_sum = torch.zeros((), device=device)
+    nll_sum = torch.zeros((), device=device)
     for number, batch in enumerate(batches, start=1):
         pairs, source = batch.source.shape
         shape = f"a batch of {pairs} pairs of {source} and {batch.target_out.shape[1]} tokens"
         batch = batch.to(device)
-        # Gradients are exchanged once, with the last batch.
+        # Gradients are reduced once, with the last batch.
         last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
         with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape):
             with autocast(device, precision):
-                loss, likelihood = loss_model(batch.source, batch.target_in, batch.target_out)
-            (loss * processes / target_tokens).backward()
+                loss, nll = loss_model(batch.source, batch.target_in, batch.target_out)
+            (loss * world_size / target_tokens).backward()
         loss_sum += loss.detach()
-        likelihood_sum += likelihood
-    return loss_sum, likelihood_sum
+        nll_sum += nll
+    return loss_sum, nll_sum
+
+
+def make_update(
+    loss_model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    guard: NonFiniteGuard,
+    batches: Sequence[Batch],
+    *,
+    target_tokens: int,
+    clip_norm: float | None,
+    device: torch.device,
+    precision: torch.dtype,
+    world_size: int = 1,
+) -> StepResult:
+    """One update of the weights: gradients, clipping, and the optimizer's step, which `guard` may skip.
+
+    Args:
+        target_tokens: in the batches of all `world_size` processes together.
+    """
+    loss, nll = accumulate_gradients(
+        loss_model,
+        batches,
+        target_tokens=target_tokens,
+        device=device,
+        precision=precision,
+        world_size=world_size,
+    )
+    norm = nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf)
+    finite = guard.step(optimizer, norm)
+    optimizer.zero_grad()
+    return StepResult(loss, nll, norm, finite)
 
 
 @contextmanager
 def named_errors(what: str) -> Generator[None]:
-    """Turns want of memory, and of what `torch.compile` needs, into a `UserError`."""
+    """Turns errors for lack of memory, or of what `torch.compile` needs, into a `UserError`."""
     with named_memory_error(what, SMALLER_BATCHES):
         try:
             yield
         except RuntimeError as error:
-            # By its home: to import that for its name takes a second, whether anything is compiled or not.
+            # Recognised by its module: importing the class takes a second, whether anything is compiled or not.
             if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
                 raise
             lines = [line.strip() for line in str(error).splitlines()]

@@ -1,4 +1,4 @@
-"""Which batches make which update, read and padded; for a GPU ahead of time, in a thread of their own.
+"""Which batches make which update, read and padded; for a GPU prefetched by a thread.
 
 Knows the data's lengths and a place in an epoch; not models, losses or devices.
 """
@@ -18,15 +18,15 @@ from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.special import PAD
 
-# Updates that are ready before they are asked for.
-AHEAD = 4
+# Updates that are prepared before they are needed.
+PREFETCHED = 4
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Update:
-    """The batches of one update, and where the run stands once it is made.
+    """The batches of one update, and the place in the data after it.
 
     Attributes:
         batches: this process's share of them, on the host; one unless gradients are accumulated.
@@ -52,11 +52,11 @@ def updates(
     count: int = 1,
     pinned: bool = False,
 ) -> Iterator[Update]:
-    """Update after update without end, from batch `position` of `epoch` on.
+    """An endless stream of updates, from batch `position` of `epoch` on.
 
-    Of each batch every `count`-th row, from `rank` on, is this process's share, so that the batches, and with
-    them the gradients, do not depend on the number of processes. `pinned` batches lie in memory from which a
-    CUDA device copies them while it computes.
+    Every `count`-th row of each batch, from `rank` on, is this process's share, so that the batches, and with
+    them the gradients, do not depend on the number of processes. `pinned` batches are in page-locked memory, from
+    which a CUDA device copies them while it computes.
 
     Raises:
         UserError: a single pair is longer than `tokens_per_batch`.
@@ -84,16 +84,16 @@ def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: in
     mine = batch[rank::count]
     if len(mine):
         return collate(data, mine)
-    # Fewer pairs than processes: this one takes part in the exchange of gradients, with nothing to predict.
+    # Fewer pairs than processes: this process only takes part in the all-reduce, with no target to predict.
     spare = collate(data, batch[:1])
     return replace(spare, target_out=torch.full_like(spare.target_out, PAD))
 
 
 @contextmanager
-def ahead(items: Callable[[], Iterator[Item]], depth: int = AHEAD) -> Generator[Iterator[Item]]:
-    """The items of an iterator, computed by another thread up to `depth` items before they are asked for.
+def prefetch(items: Callable[[], Iterator[Item]], depth: int = PREFETCHED) -> Generator[Iterator[Item]]:
+    """The items of an iterator, computed by another thread up to `depth` items before they are needed.
 
-    An exception there comes out where its item would have; the thread ends with the block.
+    An exception in the thread is raised where its item would have come; the thread ends with the block.
     """
     ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(depth)
     ended = threading.Event()
@@ -116,7 +116,7 @@ def ahead(items: Callable[[], Iterator[Item]], depth: int = AHEAD) -> Generator[
         except BaseException as error:
             put(None, error)
 
-    def taken() -> Iterator[Item]:
+    def received() -> Iterator[Item]:
         while True:
             item, error = ready.get()
             if isinstance(error, StopIteration):
@@ -129,7 +129,7 @@ def ahead(items: Callable[[], Iterator[Item]], depth: int = AHEAD) -> Generator[
     thread = threading.Thread(target=work, name="updates", daemon=True)
     thread.start()
     try:
-        yield taken()
+        yield received()
     finally:
         ended.set()
         thread.join()

@@ -1,7 +1,7 @@
-"""The processes that train one model together, as `torchrun` starts them; without it, one process alone.
+"""The processes that `torchrun` started to train one model; without it, a single process.
 
-Knows torch.distributed; not models, data or files. What one process does, all must do in the same order: every
-method waits for the others.
+Knows torch.distributed; not models, data or files. All processes must call the same methods in the same order:
+each method waits for the others.
 """
 
 import os
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Processes:
+class Ranks:
     """This process among all of them.
 
     Attributes:
         rank: from 0; the main process has rank 0 and is the only one that writes.
-        count: of the processes on all hosts.
-        device: of this process.
+        count: number of processes on all hosts.
+        device: the device of this process.
     """
 
     rank: int
@@ -47,8 +47,8 @@ class Processes:
     def alone(self) -> bool:
         return self.count == 1
 
-    def joined(self, module: nn.Module) -> nn.Module:
-        """`module`, which after a backward pass has the mean of all processes' gradients."""
+    def wrap_ddp(self, module: nn.Module) -> nn.Module:
+        """`module`, which after each backward pass holds the mean of all processes' gradients."""
         if self.alone:
             return module
         # The position tables are buffers that grow when needed, and the same everywhere.
@@ -56,22 +56,22 @@ class Processes:
             warnings.simplefilter("ignore", FutureWarning)  # the option has a new name from torch 2.13 on
             return DistributedDataParallel(module, broadcast_buffers=False)
 
-    def sum(self, values: Tensor) -> Tensor:
-        """The sum of all processes' `values`, in each of them."""
+    def all_reduce_sum(self, values: Tensor) -> Tensor:
+        """The sum of all processes' `values`, in place, in every process."""
         if not self.alone:
             distributed.all_reduce(values)
         return values
 
-    def largest(self, *values: float) -> list[float]:
-        """The largest of all processes' values, one by one, in each of them."""
+    def all_reduce_max(self, *values: float) -> list[float]:
+        """The maximum over all processes of each value, in every process."""
         if self.alone:
             return list(values)
         largest = torch.tensor(values, dtype=torch.float64)
         distributed.all_reduce(largest, op=distributed.ReduceOp.MAX)
         return largest.tolist()
 
-    def from_main(self, value: T) -> T:
-        """What the main process gave, in each of them; what the others give counts for nothing."""
+    def broadcast(self, value: T) -> T:
+        """The main process's value, in every process; the values of the others are ignored."""
         if self.alone:
             return value
         box = [value]
@@ -79,7 +79,7 @@ class Processes:
         return box[0]
 
     def gather(self, value: T) -> list[T]:
-        """Every process's value in order of rank, in each of them."""
+        """The values of all processes in order of rank, in every process."""
         if self.alone:
             return [value]
         values = [value] * self.count
@@ -87,9 +87,9 @@ class Processes:
         return values
 
     def leave(self) -> None:
-        """Parts the processes, which all have to come here: from then on each is on its own."""
+        """Ends the process group once all processes have come here; from then on none waits for another."""
         if not self.alone:
-            self.largest(0)
+            self.all_reduce_max(0)
             distributed.destroy_process_group()
 
 
@@ -108,21 +108,21 @@ def check_local_rank(device: torch.device) -> None:
 
 
 @contextmanager
-def processes(device: torch.device, timeout_seconds: float) -> Generator[Processes]:
-    """Joins the processes that `torchrun` started, if it did, and parts them at the end.
+def join_ranks(device: torch.device, timeout_seconds: float) -> Generator[Ranks]:
+    """Joins the processes that `torchrun` started, if it did, in a process group that ends with the block.
 
-    After an error of one CUDA process they stay joined, for NCCL would wait for the others, who may never come: such
-    a process has to end by `os._exit`, which `torchrun` sees.
+    After an error in a CUDA process the group is not destroyed, because NCCL would wait for the other processes, which
+    may never come: such a process has to end by `os._exit`, which `torchrun` notices.
 
     Args:
-        device: as chosen by the user; of several CUDA devices each process takes that of its local rank.
-        timeout_seconds: for how long one process may keep the others waiting before they give up.
+        device: as chosen by the user; with several CUDA devices each process takes the one of its local rank.
+        timeout_seconds: how long one process may keep the others waiting before they give up.
 
     Raises:
         RunError: another process ended, or could not be reached for that long.
     """
     if not launched():
-        yield Processes(0, 1, device)
+        yield Ranks(0, 1, device)
         return
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -130,25 +130,25 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
     try:
         timeout = timedelta(seconds=timeout_seconds)
         store, rank, count = next(iter(rendezvous("env://", timeout=timeout)))
-        meeting = _meet(store, rank, count, timeout_seconds)
+        group = _agree_on_group(store, rank, count, timeout_seconds)
         distributed.init_process_group(
             backend="cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
-            store=PrefixStore(meeting, store),
+            store=PrefixStore(group, store),
             rank=rank,
             world_size=count,
             timeout=timeout,
         )
-        together = Processes(rank, count, device)
-        yield together
+        ranks = Ranks(rank, count, device)
+        yield ranks
         if distributed.is_initialized():
-            together.leave()
+            ranks.leave()
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
             reason = str(error).splitlines()[0]
             raise RunError(
-                f"lost contact with another process of this run for {timeout_seconds:g} s "
-                f"(training.communication_timeout), or it ended: {reason}\n"
-                "start all of them again by the same command: the run goes on from its last checkpoint"
+                "another process of this run ended, or did not answer for "
+                f"{timeout_seconds:g} s (training.communication_timeout): {reason}\n"
+                "start all processes again with the same command: the run continues from its last checkpoint"
             ) from error
         raise
     finally:
@@ -156,15 +156,15 @@ def processes(device: torch.device, timeout_seconds: float) -> Generator[Process
             distributed.destroy_process_group()
 
 
-def _meet(store: Store, rank: int, count: int, timeout_seconds: float) -> str:
-    """A name that just these `count` processes agree on, and none that were there before them.
+def _agree_on_group(store: Store, rank: int, count: int, timeout_seconds: float) -> str:
+    """A group name that exactly these `count` processes agree on, and no earlier ones.
 
-    torchrun's store outlives the processes that it starts again, and what they wrote there would send the new
-    ones to addresses where nobody is. So each process leaves a name of its own, the main one publishes them
-    all, and goes on once each of the others has found its own among them.
+    torchrun's store outlives the processes that it restarts, and the addresses that they left there would send the
+    new ones to processes that have ended. So each process writes a name of its own, the main process publishes all
+    of them, and continues once each of the others has found its name in the list.
 
     Raises:
-        RunError: not all have come in that time.
+        RunError: not all processes came within that time.
     """
     own = uuid.uuid4().hex
     store.set(f"name/{rank}", own)
@@ -182,9 +182,9 @@ def _meet(store: Store, rank: int, count: int, timeout_seconds: float) -> str:
                 store.set(f"{names[0]}/{own}", "found")
                 return names[0]
         time.sleep(0.05)
-    raise RunError(f"not all {count} processes of this run came within {timeout_seconds:g} s")
+    raise RunError(f"not all {count} processes of this run started within {timeout_seconds:g} s")
 
 
 def _values(store: Store, keys: list[str]) -> list[str] | None:
-    """What stands under the keys; None while one of them is missing."""
+    """The values of the keys; None while one of them is missing."""
     return [store.get(key).decode() for key in keys] if not keys or store.check(keys) else None

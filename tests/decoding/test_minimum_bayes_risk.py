@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from endeavour.evaluation.minimum_bayes_risk import most_useful, pairwise
+from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
 
 METRICS = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
 UTILITY = st.sampled_from(sorted(METRICS))

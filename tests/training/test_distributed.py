@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file
+from silent import SilentMonitor
 from torch.distributed import HashStore
 
 from endeavour.config import load_config
@@ -26,13 +26,13 @@ from endeavour.errors import RunError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS, PAD
 from endeavour.training.checkpoint import checkpoints_in
-from endeavour.training.display import TrainingDisplay
+from endeavour.training.distributed import Ranks, _agree_on_group, join_ranks
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import Validation, make_optimizer, train
-from endeavour.training.processes import Processes, _meet, processes
+from endeavour.training.loop import train
+from endeavour.training.monitor import Validation
+from endeavour.training.optimizer import make_optimizer
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints
-from endeavour.training.tracking import Tracker, TrackingConfig
 from endeavour.training.updates import updates
 
 VOCABULARY = 300
@@ -58,7 +58,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def in_processes(count: int, work: Callable[[Processes], None], timeout_seconds: float = 60) -> list[int]:
+def in_processes(count: int, work: Callable[[Ranks], None], timeout_seconds: float = 60) -> list[int]:
     """Runs `work` in `count` forks, joined as torchrun would join them. Returns their exit codes."""
     port = free_port()
 
@@ -72,8 +72,8 @@ def in_processes(count: int, work: Callable[[Processes], None], timeout_seconds:
             "WORLD_SIZE": str(count),
             "LOCAL_RANK": str(rank),
         }
-        with processes(torch.device("cpu"), timeout_seconds) as together:
-            work(together)
+        with join_ranks(torch.device("cpu"), timeout_seconds) as ranks:
+            work(ranks)
 
     context = multiprocessing.get_context("fork")
     children = [context.Process(target=one, args=(rank,)) for rank in range(count)]
@@ -91,15 +91,14 @@ def run(
     folder: Path,
     data: ParallelDataset,
     tokenizer: Tokenizer,
-    together: Processes,
+    ranks: Ranks,
     *overrides: str,
     after: Callable[[int], None] = lambda update: None,
     dropout: float = 0.0,
 ) -> list[str]:
     """One start of a run, as the train stage makes it. Returns the notes of the restart."""
     small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
-    exact = "training.precision=fp32"  # on processors with bf16 units too
-    config = load_config(["training=smoke", exact, *small, "training.max_updates=12", *overrides]).training
+    config = load_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
     layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
     layout.encoder_layers = layout.decoder_layers = 1
     layout.dropout = layout.embedding_dropout = dropout
@@ -108,37 +107,26 @@ def run(
     optimizer = make_optimizer(model, config)
     folder.mkdir(exist_ok=True)
     checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=2, keep_best=1)
-    state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
+    state, notes = checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
     validations: list[int] = []
 
     def validate(_: Transformer) -> Validation:
-        assert together.main
+        assert ranks.main
         validations.append(1)
         return Validation(loss=float(len(validations)), perplexity=1.0, bleu=1.0, samples=[])
-
-    class Watched(TrainingDisplay):
-        def updated(self, done: int) -> None:
-            after(done)
 
     train(
         model,
         data,
         config,
         seed=1,
-        processes=together,
+        precision=torch.float32,
+        ranks=ranks,
         optimizer=optimizer,
         state=state,
         checkpoints=checkpoints,
-        log=MetricLog(folder / "log.jsonl" if together.main else Path(os.devnull)),
+        monitor=SilentMonitor(MetricLog(folder / "log.jsonl" if ranks.main else Path(os.devnull)), after),
         validate=validate,
-        tracker=Tracker(
-            TrackingConfig(mode="none", project="", group=None),
-            name="",
-            run_id=None,
-            config={},
-            folder=folder,
-        ),
-        display=Watched(Console(quiet=True), total_updates=None, done=0),
     )
     return notes
 
@@ -152,7 +140,7 @@ def test_processes_that_are_started_again_do_not_meet_the_dead() -> None:
 
     def come(rank: int, late: float) -> None:
         time.sleep(late)
-        met[rank] = _meet(store, rank, 3, 30)
+        met[rank] = _agree_on_group(store, rank, 3, 30)
 
     threads = [threading.Thread(target=come, args=(rank, 0.2 * rank)) for rank in range(3)]
     for thread in threads:
@@ -164,8 +152,8 @@ def test_processes_that_are_started_again_do_not_meet_the_dead() -> None:
 
 
 def test_a_process_that_does_not_come_is_waited_for_no_longer_than_asked() -> None:
-    with pytest.raises(RunError, match="not all 2 processes of this run came within"):
-        _meet(HashStore(), 0, 2, 0.2)
+    with pytest.raises(RunError, match="not all 2 processes of this run started within"):
+        _agree_on_group(HashStore(), 0, 2, 0.2)
 
 
 def test_each_process_of_a_fresh_run_draws_its_own_random_numbers(
@@ -204,9 +192,9 @@ def test_the_number_of_processes_does_not_change_the_run(
     count: int, accumulate: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     override = f"training.accumulate={accumulate}"
-    run(tmp_path / "one", data, tokenizer, Processes(0, 1, torch.device("cpu")), override)
+    run(tmp_path / "one", data, tokenizer, Ranks(0, 1, torch.device("cpu")), override)
     codes = in_processes(
-        count, lambda together: run(tmp_path / "many", data, tokenizer, together, override) and None
+        count, lambda ranks: run(tmp_path / "many", data, tokenizer, ranks, override) and None
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
@@ -218,10 +206,10 @@ def test_the_number_of_processes_does_not_change_the_run(
 def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "one", data, tokenizer, Processes(0, 1, torch.device("cpu")))
+    run(tmp_path / "one", data, tokenizer, Ranks(0, 1, torch.device("cpu")))
 
-    def compiled(together: Processes) -> None:
-        run(tmp_path / "two", data, tokenizer, together, "training.compile=always")
+    def compiled(ranks: Ranks) -> None:
+        run(tmp_path / "two", data, tokenizer, ranks, "training.compile=always")
 
     assert in_processes(2, compiled, timeout_seconds=400) == [0, 0]
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=2e-4)
@@ -229,12 +217,12 @@ def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
 
 
 def test_processes_part_together_and_stay_joined_no_longer(tmp_path: Path) -> None:
-    def work(together: Processes) -> None:
-        together.leave()
+    def work(ranks: Ranks) -> None:
+        ranks.leave()
         assert not torch.distributed.is_initialized()
-        if together.main:
+        if ranks.main:
             time.sleep(0.5)  # as when it evaluates
-        (tmp_path / f"{together.rank}").write_text("on its own")
+        (tmp_path / f"{ranks.rank}").write_text("on its own")
 
     assert in_processes(2, work) == [0, 0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
@@ -246,9 +234,7 @@ def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
     def start(name: str, after: Callable[[int], None] = lambda update: None) -> list[int]:
         return in_processes(
             2,
-            lambda together: (
-                run(tmp_path / name, data, tokenizer, together, after=after, dropout=0.1) and None
-            ),
+            lambda ranks: run(tmp_path / name, data, tokenizer, ranks, after=after, dropout=0.1) and None,
         )
 
     assert start("whole") == [0, 0]
@@ -277,7 +263,7 @@ def test_the_shares_of_an_update_are_its_pairs_each_once(count: int, data: Paral
 def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    alone = Processes(0, 1, torch.device("cpu"))
+    alone = Ranks(0, 1, torch.device("cpu"))
     run(tmp_path / "whole", data, tokenizer, alone)
 
     def power_cut(update: int) -> None:
@@ -287,26 +273,26 @@ def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
     codes = in_processes(2, lambda one: run(tmp_path / "cut", data, tokenizer, one, after=power_cut) and None)
     assert codes == [9, 9]
     (note,) = run(tmp_path / "cut", data, tokenizer, alone)
-    assert "2 processes wrote" in note
-    assert "now there is 1" in note
+    assert "2 processes" in note
+    assert "now there are 1" in note
     assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 def test_a_signal_to_one_process_stops_all_after_the_same_update(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    alone = Processes(0, 1, torch.device("cpu"))
+    alone = Ranks(0, 1, torch.device("cpu"))
     run(tmp_path / "whole", data, tokenizer, alone)
 
-    def work(together: Processes) -> None:
+    def work(ranks: Ranks) -> None:
         def after(update: int) -> None:
-            if update == 4 and together.rank == 1:
+            if update == 4 and ranks.rank == 1:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         try:
-            run(tmp_path / "cut", data, tokenizer, together, after=after)
+            run(tmp_path / "cut", data, tokenizer, ranks, after=after)
         except Interrupted as stop:
-            (tmp_path / f"stopped-{together.rank}").write_text(str(stop))
+            (tmp_path / f"stopped-{ranks.rank}").write_text(str(stop))
 
     assert in_processes(2, work) == [0, 0]
     assert all((tmp_path / f"stopped-{rank}").is_file() for rank in range(2))
@@ -321,12 +307,12 @@ def test_a_signal_to_one_process_stops_all_after_the_same_update(
 def test_when_one_process_dies_the_other_ends_soon(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    def work(together: Processes) -> None:
+    def work(ranks: Ranks) -> None:
         def after(update: int) -> None:
-            if update == 3 and together.rank == 1:
+            if update == 3 and ranks.rank == 1:
                 os._exit(9)
 
-        run(tmp_path, data, tokenizer, together, after=after)
+        run(tmp_path, data, tokenizer, ranks, after=after)
 
     started = time.monotonic()
     codes = in_processes(2, work)

@@ -1,0 +1,95 @@
+"""Our own search as an engine: batches of similar length, decoded by beam search or by sampling.
+
+Knows ids, models and settings; not text or files.
+"""
+
+import copy
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from endeavour.data.batching import length_batches, pad
+from endeavour.decoding.beam_search import Hypothesis, beam_search
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.sampling import sample
+from endeavour.errors import named_memory_error
+from endeavour.model.transformer import Transformer
+
+SMALLER_BATCHES = "lower decoding.tokens_per_batch (validation_decoding.tokens_per_batch while training)"
+
+
+class PyTorchEngine:
+    """A `decoding.engine.Engine` over one of our models or an ensemble, by beam search or by sampling.
+
+    Args:
+        model: each call switches it to evaluation mode and back afterwards. With precision bf16 a copy is used.
+        decoding: see conf/decoding/*.yaml; its precision must be fp32 or bf16, with "auto" already resolved.
+    """
+
+    def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig) -> None:
+        assert decoding.precision in ("fp32", "bf16"), "resolve decoding.precision=auto first"
+        self.model = model if decoding.precision == "fp32" else copy.deepcopy(model).bfloat16()
+        self.decoding = decoding
+        self._generator = torch.Generator(next(model.parameters()).device)
+
+    @property
+    def longest(self) -> int | None:
+        """See `decoding.engine.Engine`."""
+        return self.model.max_target_length
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        """See `decoding.engine.Engine`; sentences of similar length share a batch.
+
+        Raises:
+            UserError: a batch does not fit into memory.
+        """
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        lengths = np.array([len(source) for source in sources], np.int32)
+        each = self.decoding.num_hypotheses if self.decoding.sampling else self.decoding.beam_size
+        budget = max(1, self.decoding.tokens_per_batch // each)
+        if self.decoding.sampling:  # seeded by the sources, so that earlier calls do not matter
+            content = hashlib.sha256(
+                repr((self.decoding.seed, [list(source) for source in sources])).encode()
+            )
+            self._generator.manual_seed(int.from_bytes(content.digest()[:8], "little") >> 1)
+        device = next(self.model.parameters()).device
+        was_training = self.model.training
+        self.model.eval()
+        for rows in length_batches(lengths, budget):
+            shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
+            with named_memory_error(shape, SMALLER_BATCHES):
+                found = self._search_batch(pad([sources[row] for row in rows]).to(device))
+            for row, hypotheses in zip(rows, found, strict=True):
+                results[row] = hypotheses
+        self.model.train(was_training)
+        return results
+
+    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
+        """The hypotheses of one batch, ids (batch, source)."""
+        settings = self.decoding
+        if settings.sampling:
+            return sample(
+                self.model,
+                source,
+                num_hypotheses=settings.num_hypotheses,
+                temperature=settings.temperature,
+                top_k=settings.top_k,
+                epsilon=settings.epsilon,
+                generator=self._generator,
+                length_penalty=settings.length_penalty,
+                max_length_ratio=settings.max_length_ratio,
+                max_length_offset=settings.max_length_offset,
+            )
+        return beam_search(
+            self.model,
+            source,
+            beam_size=settings.beam_size,
+            length_penalty=settings.length_penalty,
+            max_length_ratio=settings.max_length_ratio,
+            max_length_offset=settings.max_length_offset,
+            num_hypotheses=settings.num_hypotheses,
+        )

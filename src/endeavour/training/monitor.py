@@ -1,0 +1,79 @@
+"""Where a run is followed: its log, its tracker and its display, which the loop addresses as one.
+
+Knows what each of the three is told; not how a run is trained, validated or tested.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from endeavour.training.display import TrainingDisplay
+from endeavour.training.log import MetricLog
+from endeavour.training.tracking import Tracker
+
+
+@dataclass(frozen=True)
+class Validation:
+    """One validation: loss (label-smoothed) and perplexity per target token, BLEU, and some translations.
+
+    `samples` are (source, hypothesis, reference). `attention` belongs to one pair, the same at every validation: its
+    source pieces, its target pieces, and for each target piece the weights over the source pieces.
+    """
+
+    loss: float
+    perplexity: float
+    bleu: float
+    samples: list[tuple[str, str, str]]
+    attention: tuple[list[str], list[str], list[list[float]]] | None = None
+
+
+class Monitor:
+    """Log, tracker and display of one run; as a context manager it shows the display's live bar."""
+
+    def __init__(self, *, log: MetricLog, tracker: Tracker, display: TrainingDisplay) -> None:
+        self._log = log
+        self._tracker = tracker
+        self._display = display
+
+    def __enter__(self) -> Self:
+        self._display.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._display.__exit__(kind, error, trace)
+
+    def note(self, text: str) -> None:
+        """Shows a line of text."""
+        self._display.note(text)
+
+    def updated(self, update: int) -> None:
+        """Advances the progress bar to `update`."""
+        self._display.updated(update)
+
+    def trained(self, update: int, metrics: Mapping[str, float]) -> None:
+        """Records the training metrics of the updates since the last call, as `MetricWindow.close` returns them."""
+        self._log.write("train", update, metrics)
+        self._tracker.log({f"train/{key}": value for key, value in metrics.items()}, update)
+        self._display.trained(update, metrics)
+
+    def validated(self, update: int, validation: Validation) -> None:
+        """Records a validation after `update`, with its translations and its attention weights."""
+        metrics = {"loss": validation.loss, "perplexity": validation.perplexity, "bleu": validation.bleu}
+        self._log.write("validation", update, metrics)
+        if validation.attention is not None:
+            keys = ("source", "target", "weights")
+            self._log.write("attention", update, dict(zip(keys, validation.attention, strict=True)))
+        self._tracker.log({f"validation/{key}": value for key, value in metrics.items()}, update)
+        self._tracker.log_samples(validation.samples, update)
+        self._display.validated(update, metrics, validation.samples)
+
+    def tested(self, update: int, split: str, scores: Mapping[str, float]) -> None:
+        """Records the scores of the final model, which was made after `update`, on a test split."""
+        self._tracker.log({f"{split}/{key}": value for key, value in scores.items()}, update)
+
+    def close(self) -> None:
+        """Finishes tracking."""
+        self._tracker.finish()

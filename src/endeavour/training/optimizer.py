@@ -1,0 +1,69 @@
+"""The optimizer, its learning rate, and the updates that it leaves out because their gradients are not finite.
+
+Knows parameters and gradients; not batches, losses or the loop.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from endeavour.training.config import TrainingConfig
+from endeavour.training.schedule import learning_rate
+
+
+def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """AdamW; with `weight_decay` 0 it is Adam (Kingma and Ba 2015). Biases and norms are not decayed."""
+    decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+    return torch.optim.AdamW(
+        [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ],
+        lr=config.learning_rate,
+        betas=(config.adam_beta1, config.adam_beta2),
+        eps=config.adam_epsilon,
+        fused=decayed[0].device.type in ("cpu", "cuda"),
+    )
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, update: int, config: TrainingConfig) -> float:
+    """Sets the learning rate of update number `update`, counted from 1, and returns it."""
+    rate = learning_rate(
+        update,
+        schedule=config.schedule,
+        peak=config.learning_rate,
+        warmup_updates=config.warmup_updates,
+        max_updates=config.max_updates,
+        final=config.final_learning_rate,
+    )
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    return rate
+
+
+class NonFiniteGuard:
+    """Lets an optimizer step only where the gradients are finite, and counts the skipped steps.
+
+    The answer stays on the device: a fused optimizer reads it there (as `found_inf`, which torch's GradScaler sets
+    too), so the host need not wait for it.
+    """
+
+    def __init__(self, skipped_in_a_row: int, device: torch.device) -> None:
+        self._in_a_row = torch.tensor(skipped_in_a_row, dtype=torch.int64, device=device)
+        self._longest = self._in_a_row
+
+    def step(self, optimizer: torch.optim.Optimizer, norm: Tensor) -> Tensor:
+        """One step, unless `norm`, the norm of the gradients, is not finite. Returns whether it is."""
+        finite = norm.isfinite()
+        self._in_a_row = torch.where(finite, 0, self._in_a_row + 1)
+        self._longest = torch.maximum(self._longest, self._in_a_row)
+        if optimizer.defaults["fused"]:
+            optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+            optimizer.step()
+        elif finite:
+            optimizer.step()
+        return finite
+
+    def skipped_in_a_row(self) -> tuple[int, int]:
+        """Steps skipped since the last one that was made, and the most in a row so far; waits for the device."""
+        return int(self._in_a_row), int(self._longest)

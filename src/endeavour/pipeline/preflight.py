@@ -22,7 +22,7 @@ from endeavour.runs.run import Run
 from endeavour.runs.translators import resolve_decoding
 from endeavour.training.checkpoint import load_model, random_state, size_of
 from endeavour.training.distributed import Ranks
-from endeavour.training.loop import make_optimizer
+from endeavour.training.optimizer import make_optimizer
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import SMALLER_BATCHES, LossModel, accumulate_gradients
 

@@ -26,10 +26,11 @@ from endeavour.data.prepare import DIRECTIONS
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import CompareConfig
+from endeavour.evaluation.comparison import CompareConfig
 from endeavour.evaluation.evaluate import EvaluationConfig
 from endeavour.export.formats import FORMATS, QUANTIZATIONS
 from endeavour.model.transformer import ModelConfig
+from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.run_names import run_name, teachers_in
 from endeavour.training.config import TrainingConfig
@@ -130,7 +131,6 @@ def _check_sections(config: Config) -> None:
         config.tokenizer,
         config.model,
         config.training,
-        config.compare,
         config.tracking,
         config.bench,
     ):
@@ -140,7 +140,7 @@ def _check_sections(config: Config) -> None:
     except UserError as error:
         text = str(error).replace("decoding.", "validation_decoding.")
         raise UserError(text.replace(": add decoding=sample", f": {ONLY_BEAM_SEARCH}")) from error
-    for key, value in flat(to_dict(config)).items():
+    for key, value in flatten(to_dict(config)).items():
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
 
@@ -163,7 +163,6 @@ def _check_together(config: Config) -> None:
 def check_decoding(config: Config) -> None:
     """Raises `UserError` where `decoding` and `evaluation` describe nothing that can be done."""
     config.decoding.check()
-    config.evaluation.check()
     if config.ensemble is not None and config.decoding.engine != "pytorch":
         raise UserError(
             f"ensemble={config.ensemble} needs decoding.engine=pytorch: an export holds one model"
@@ -248,17 +247,6 @@ def _unknown(values: dict[str, Any], section: type, prefix: str = "") -> list[st
         elif is_dataclass(kinds[key]):
             unknown += _unknown(value, cast(type, kinds[key]), f"{prefix}{key}.")
     return unknown
-
-
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with keys as they are typed: `model.width`."""
-    values: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict) and value:
-            values |= flat(cast(dict[str, Any], value), f"{prefix}{key}.")
-        else:
-            values[prefix + key] = value
-    return values
 
 
 def _check_choice(key: str, value: str, choices: tuple[str, ...]) -> None:

@@ -11,10 +11,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from endeavour.config import Config, flat, to_config, to_dict
+from endeavour.config import Config, to_config, to_dict
 from endeavour.data.disk import write_atomically
 from endeavour.decoding.config import UNSAMPLED
 from endeavour.errors import UserError
+from endeavour.nested import flatten
 
 # What the keys that came later mean where a saved config does not have them: what was done then.
 BEFORE: dict[str, object] = {
@@ -98,7 +99,7 @@ def read_config(path: Path, *, newer: Config) -> Config:
 
 def differing_keys(ours: Config, saved: Config) -> list[str]:
     """The keys, as `key: saved → ours`, in which two configs mean different runs."""
-    new, old = flat(to_dict(ours)), flat(to_dict(saved))
+    new, old = flatten(to_dict(ours)), flatten(to_dict(saved))
     ignored = (*NOT_PART_OF_A_RUN, *UNREAD[ours.training.average])
     return [
         f"{key}: {old.get(key)} → {new.get(key)}"

@@ -1,108 +1,104 @@
-"""One test split, translated, scored and reported: lines in, a folder out.
+"""One test set, translated and scored: lines in, a result out.
 
-Knows sentences, scores and the report; not how the model was found or trained.
+Knows sentences and scores; not how the model was found or trained, and not how a report looks.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from typing import Annotated, Self
 
+import pydantic.dataclasses
+from pydantic import Field, model_validator
 from rich.progress import Progress
 
 from endeavour.data.tokenizer import Tokenizers
-from endeavour.errors import UserError
-from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES, Score, score
-from endeavour.evaluation.report import write_report
+from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES, score
+from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.translate import Translator, attention_picture
 from endeavour.model.transformer import Transformer
+from endeavour.settings import STRICT
 
 
-@dataclass(kw_only=True)
+@pydantic.dataclasses.dataclass(kw_only=True, config=STRICT)
 class EvaluationConfig:
     """Values and their meaning: conf/evaluation/default.yaml."""
 
     splits: list[str] | None
-    files: dict[str, list[str]]
+    files: dict[Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")], list[str]]  # names become folders
     english_column: str
     german_column: str
-    bootstrap_samples: int
-    num_pictures: int
+    bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]  # fewer make no 95% interval
+    num_pictures: Annotated[int, Field(ge=0)]
     tokenized_bleu: bool
     tokenized_references: str | None
 
-    def check(self) -> None:
-        if self.bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
-            raise UserError(
-                f"evaluation.bootstrap_samples={self.bootstrap_samples}: "
-                f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
-            )
-        for name in self.files:
-            if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-                raise UserError(f"evaluation.files.{name}: a name consists of letters, digits, '_' and '-'")
-        if self.num_pictures < 0:
-            raise UserError(f"evaluation.num_pictures={self.num_pictures}: must not be negative")
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         if self.tokenized_references is not None and not self.tokenized_bleu:
-            raise UserError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
+            raise ValueError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
+        return self
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Sentences with their references, which are in `language`; `tokenized_references` are those of a file, if any."""
+
+    sources: Sequence[str]
+    references: Sequence[str]
+    language: str
+    tokenized_references: Sequence[str] | None = None
 
 
 def evaluate_split(
     translator: Translator,
-    tokenizers: Tokenizers,
+    split: EvaluationSet,
     *,
-    model: Transformer,
     title: str,
-    sources: Sequence[str],
-    references: Sequence[str],
-    language: str,
-    tokenized_references: Sequence[str] | None,
     config: EvaluationConfig,
     seed: int,
     decoding: Mapping[str, object],
-    description: Mapping[str, object],
-    folder: Path,
+    model: Mapping[str, object],
     progress: Progress,
-) -> dict[str, Score]:
-    """Translates `sources`, scores them against the untouched `references`, and writes the report to `folder`.
+) -> EvaluationResult:
+    """Translates the sources and scores them against the untouched references.
 
-    `language` is that of the references, and `tokenized_references` are those of a file, if that is asked for.
-    `decoding` and `description` (of the model) are settings to show; the pictures are `model`'s own attention,
-    whichever engine translates.
+    `decoding` and `model` are settings to show.
 
     Raises:
         UserError: the two sides differ in length.
     """
-    task = progress.add_task(f"translating {title}", total=len(sources))
+    task = progress.add_task(f"translating {title}", total=len(split.sources))
     hypotheses: list[str] = []
-    for hypothesis in translator.translate(sources):
+    for hypothesis in translator.translate(split.sources):
         hypotheses.append(hypothesis)
         progress.update(task, completed=len(hypotheses))
     task = progress.add_task(f"scoring {title}", total=None)
     scores = score(
         hypotheses,
-        references,
+        split.references,
         bootstrap_samples=config.bootstrap_samples,
         seed=seed,
-        tokenized_as=language if config.tokenized_bleu else None,
-        tokenized_references=tokenized_references,
+        tokenized_as=split.language if config.tokenized_bleu else None,
+        tokenized_references=split.tokenized_references,
     )
     progress.update(task, total=1, completed=1)
-    texts = zip(sources, hypotheses, strict=True)
-    shown = (row for row, pair in enumerate(texts) if all(map(str.strip, pair)) and translator.whole(*pair))
-    write_report(
-        folder,
+    return EvaluationResult(
         title=title,
-        sources=sources,
+        sources=split.sources,
         hypotheses=hypotheses,
-        references=references,
+        references=split.references,
         scores=scores,
         decoding=decoding,
-        model=description,
+        model=model,
         seed=seed,
-        attention=[
-            attention_picture(model, tokenizers, sources[row], hypotheses[row])
-            for row in islice(shown, config.num_pictures)
-        ],
     )
-    return scores
+
+
+def attention_maps(
+    translator: Translator, model: Transformer, tokenizers: Tokenizers, result: EvaluationResult, *, count: int
+) -> list[tuple[list[str], list[str], list[list[float]]]]:
+    """`model`'s attention, whichever engine translated, in the first `count` sentences that fit it and are not blank."""
+    texts = zip(result.sources, result.hypotheses, strict=True)
+    shown = (pair for pair in texts if all(map(str.strip, pair)) and translator.whole(*pair))
+    return [attention_picture(model, tokenizers, *pair) for pair in islice(shown, count)]

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from endeavour.data.disk import write_atomically
 from endeavour.errors import UserError
-from endeavour.evaluation.report import flatten
+from endeavour.nested import flatten
 
 # In the order of the table: a run that was pruned has been ended early, for it did worse than others.
 STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
@@ -45,7 +45,7 @@ def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object
         row |= {name: chosen[name] for name in differing if name in chosen}
         row["status"] = summary.pop("status")
         for key, value in flatten(summary).items():
-            if value is not None:
+            if value not in (None, {}):
                 row[key] = " ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
         rows.append(row)
     return rows

@@ -8,7 +8,6 @@ It reads what evaluation wrote, and those files; nothing is decoded anew.
 import hashlib
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,14 +15,13 @@ from urllib.parse import quote
 from rich.console import Console
 
 from endeavour.config import Config
-from endeavour.data.disk import file_digest, write_atomically
+from endeavour.data.disk import file_digest
 from endeavour.data.files import read_lines as read_text_lines
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import Comparison, System, compare_systems
-from endeavour.evaluation.compare_page import as_html, as_markdown
-from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
-from endeavour.evaluation.report import flatten
+from endeavour.evaluation.comparison import Comparison, System, compare_systems
 from endeavour.evaluation.words import TrainingText
+from endeavour.nested import flatten
+from endeavour.reports.comparison_report import show_comparison, write_comparison
 from endeavour.stages.evaluated import (
     Evaluated,
     eval_command,
@@ -35,7 +33,7 @@ from endeavour.stages.evaluated import (
     remedy,
 )
 from endeavour.stages.prepare import progress_bar
-from endeavour.stages.run_folder import named_write_error, write_json
+from endeavour.stages.run_folder import named_write_error
 
 LONGEST_NAME = 150  # of a comparison's folder; file systems take 255 bytes
 
@@ -48,7 +46,6 @@ def compare(config: Config) -> Comparison:
             same test set.
     """
     evaluated = find_evaluations(config)
-    console = Console(stderr=True)
     baseline, *others = evaluated
     sources, references = (lines_of(baseline, side, config) for side in ("sources", "references"))
     for other in others:
@@ -60,7 +57,7 @@ def compare(config: Config) -> Comparison:
     ]
     names = [system.name for system in systems]
     title = " vs. ".join(names) if len(names) < 4 else f"{names[0]} vs. {len(names) - 1} others"
-    with progress_bar(console) as progress:
+    with progress_bar(Console(stderr=True)) as progress:
         task = progress.add_task("reading the training text", total=None)
         training = _training_text(baseline, config)
         progress.update(task, total=1, completed=1)
@@ -78,8 +75,11 @@ def compare(config: Config) -> Comparison:
             ],
         )
     folder = _result_folder(config, evaluated, files)
-    _write(folder, comparison)
-    _print(comparison, folder)
+    with named_write_error(folder):
+        write_comparison(folder, comparison)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    show_comparison(console, comparison)
+    console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     return comparison
 
 
@@ -154,20 +154,3 @@ def _result_folder(config: Config, evaluated: list[Evaluated], files: list[Path]
     if len(name.encode()) > LONGEST_NAME:
         name = f"{len(parts)}-systems-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return Path(config.output_folder) / "comparisons" / name / evaluated[0].folder.name
-
-
-def _write(folder: Path, comparison: Comparison) -> None:
-    """Each file whole or not at all; comparison.json last."""
-    with named_write_error(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "report.md", as_markdown(comparison))
-        write_atomically(folder / "report.html", as_html(comparison))
-        write_json(folder / "comparison.json", asdict(comparison))
-
-
-def _print(comparison: Comparison, folder: Path) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    for figures in figure_tables(comparison):
-        console.print(screen_table(figures))
-    for line in (strange_line(comparison), *comparison.notes, f"report: {folder / 'report.html'}"):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)

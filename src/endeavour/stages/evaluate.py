@@ -14,10 +14,11 @@ from endeavour.data.disk import file_digest
 from endeavour.data.files import read_pairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
-from endeavour.evaluation.evaluate import evaluate_split
+from endeavour.evaluation.evaluate import EvaluationSet, attention_maps, evaluate_split
 from endeavour.evaluation.metrics import Score
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.translate import Translator
+from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.saved_config import BEFORE
 from endeavour.stages.engines import engine_name, evaluation_name, open_engine
 from endeavour.stages.ensembles import further_runs, join_models
@@ -90,22 +91,20 @@ def evaluate_splits(
     with progress_bar(console) as progress:
         for split, (sources, references) in sets.items():
             with named_write_error(folders[split]):
-                results[split] = evaluate_split(
+                result = evaluate_split(
                     translator,
-                    tokenizers,
-                    model=model,
+                    EvaluationSet(sources, references, _target_language(config), published),
                     title=f"{split}, {title}",
-                    sources=sources,
-                    references=references,
-                    language=_target_language(config),
-                    tokenized_references=published,
                     config=config.evaluation,
-                    decoding=asdict(config.decoding),
                     seed=config.seed,
-                    description=_description(config, folder, others),
-                    folder=folders[split],
+                    decoding=asdict(config.decoding),
+                    model=_description(config, folder, others),
                     progress=progress,
                 )
+                count = config.evaluation.num_pictures
+                attention = attention_maps(translator, model, tokenizers, result, count=count)
+                write_evaluation(folders[split], result, attention)
+                results[split] = dict(result.scores)
     _show(results, folders, f"{config.name}, {title}")
     return {split: {key: score.value for key, score in scores.items()} for split, scores in results.items()}
 

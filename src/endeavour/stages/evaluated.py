@@ -19,7 +19,7 @@ from endeavour.data.disk import file_digest
 from endeavour.data.files import require_file
 from endeavour.data.prepared import PreparedData, all_prepared, find_prepared
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import REFERENCES
+from endeavour.evaluation.comparison import REFERENCES
 from endeavour.run_names import names_in
 from endeavour.saved_config import read_config
 from endeavour.stages.engines import evaluation_name

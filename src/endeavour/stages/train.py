@@ -27,7 +27,7 @@ from endeavour.stages.run_folder import begin, find_earlier, is_begun, is_thrown
 from endeavour.stages.teachers import check_lessons, check_teachers, train_teachers
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, write_model
-from endeavour.training.curves import draw_attention, draw_curves, validation_table
+from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog

@@ -1,15 +1,15 @@
-"""Nested mappings as flat ones, for tables and comparisons. Knows no config."""
+"""Nested mappings as flat ones. Knows no config and no report."""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """`{"model": {"width": 1}}` as `{"model.width": 1}`, with keys as they are typed; empty mappings stay values."""
-    values: dict[str, Any] = {}
-    for key, value in tree.items():
+def flatten(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted keys as they are typed: `model.width`. An empty mapping stays a value."""
+    flat: dict[str, Any] = {}
+    for key, value in mapping.items():
         if isinstance(value, Mapping) and value:
-            values |= flatten(cast(Mapping[str, Any], value), f"{prefix}{key}.")
+            flat |= flatten(cast(Mapping[str, Any], value), f"{prefix}{key}.")
         else:
-            values[f"{prefix}{key}"] = value
-    return values
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,34 +1,23 @@
-"""Output rates that betray a sick model, and which of them are out of the ordinary beside the references.
+"""Output rates that betray a sick model, and which of them are anomalies when compared with the references.
 
 Knows lines of text only. Every rate can be taken of the references too, which shows what is normal for the corpus:
 names are copied there as well, and some sentences repeat themselves.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from endeavour.evaluation.metrics import check_counts, length_ratio
 from endeavour.evaluation.words import words_of
 
-RATE_LABELS = {
-    "empty": "empty lines",
-    "copied": "copies of the source",
-    "repetitive": "repeating: 1–4 words three times in a row",
-    "too_long": "too long: over twice the source's words, and 3 more",
-    "too_short": "too short: the source over twice as long, and 3 words more",
-    "untranslated": "words that stand in the source as they are",
-    "unseen_characters": "lines with characters not in the training text",
-    "length_ratio": "length ÷ reference length, in words",
-}
-
-# Words that may be added to either side before a length counts as strange: "Yes." may be "Aber ja, natürlich."
+# Words that may be added to either side before a length counts as too long or too short: "Yes." may be "Aber ja, natürlich."
 SLACK = 3
 NORMAL_LENGTH = (0.9, 1.1)
 
 
 @dataclass(frozen=True)
 class OutputRates:
-    """Shares (0–1) of all outputs but where another whole is named, and the overall length ratio."""
+    """Shares (0–1) of all outputs, except where another whole is named, and the overall length ratio."""
 
     empty: float  # nothing but spaces
     copied: float  # equal to the source line, spaces at the ends aside
@@ -82,35 +71,21 @@ def output_rates(
     )
 
 
-def out_of_the_ordinary(rates: OutputRates, normal: OutputRates, *, sentences: int) -> list[str]:
-    """The names of the rates that are strange beside `normal`, those of the references.
+def anomalies(rates: OutputRates, normal: OutputRates, *, sentences: int) -> list[str]:
+    """The names of the rates that are not normal, where `normal` are those of the references.
 
-    A share is, where it is over one and a half times theirs and more than two sentences' worth besides: one
-    slip in a small test set is no sickness. The length ratio is, outside of NORMAL_LENGTH.
+    A share is an anomaly if it exceeds one and a half times theirs by more than two sentences' worth: one slip in
+    a small test set is no sickness. The length ratio is one outside NORMAL_LENGTH.
     """
     low, high = NORMAL_LENGTH
-    strange: list[str] = []
-    for name in RATE_LABELS:
-        value, usual = getattr(rates, name), getattr(normal, name)
+    found: list[str] = []
+    for name, value in asdict(rates).items():
         if name == "length_ratio":
             if not low <= value <= high:
-                strange.append(name)
-        elif value is not None and value > 1.5 * usual + 2 / sentences:
-            strange.append(name)
-    return strange
-
-
-def rate_rows(columns: Sequence[OutputRates]) -> list[list[str]]:
-    """A table's rows: label, then the value in each column; without the rates that nobody has."""
-    names = [name for name in RATE_LABELS if any(getattr(rates, name) is not None for rates in columns)]
-    return [[RATE_LABELS[name], *(rate_text(rates, name) for rates in columns)] for name in names]
-
-
-def rate_text(rates: OutputRates, name: str) -> str:
-    value: float | None = getattr(rates, name)
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if name == "length_ratio" else f"{value:.1%}"
+                found.append(name)
+        elif value is not None and value > 1.5 * getattr(normal, name) + 2 / sentences:
+            found.append(name)
+    return found
 
 
 def _in_source(outputs: Sequence[str], sources: Sequence[str]) -> list[bool]:

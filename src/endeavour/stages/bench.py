@@ -20,7 +20,7 @@ from endeavour.__main__ import STAGES
 from endeavour.benchmark.config import OURS
 from endeavour.benchmark.decoders import DecodingTask, decoding_toolkits
 from endeavour.benchmark.decoding import measure_decoding
-from endeavour.benchmark.growth import draw_growth, measure_growth, widened
+from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.report import as_markdown, screen_table
@@ -33,6 +33,7 @@ from endeavour.config import Config, to_dict
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
+from endeavour.reports.growth_picture import draw_growth
 from endeavour.stages.circumstances import describe_start
 from endeavour.stages.prepare import prepare, progress_bar
 from endeavour.stages.run_folder import named_write_error, write_json

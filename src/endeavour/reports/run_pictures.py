@@ -1,11 +1,12 @@
-"""The course of a run as pictures and a table, from its metric log alone."""
+"""How a run went, as pictures and a table, from its metric log alone."""
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
+
+from endeavour.reports.figures import new_figure, save_png, tidy
 
 # Rows of the table on the screen; the log has them all.
 TABLE_ROWS = 12
@@ -19,12 +20,7 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> N
     validation = [line for line in lines if line["kind"] == "validation"]
     if not train:
         return
-    # Imported here: it takes half a second that no other stage should pay.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9, 6.5)
     loss, bleu, rate = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 1.2))
     figure.suptitle(title, parse_math=False)
     loss.plot(*_series(train, "loss"), label="training", color="#7a869a", linewidth=1)
@@ -37,31 +33,27 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> N
     rate.set_ylabel("learning rate")
     rate.set_xlabel("update")
     for axes in (loss, bleu, rate):
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120)
+        tidy(axes)
+    save_png(figure, path)
 
 
 def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> None:
-    """Draws the attention of one pair, as it was learnt, into a PNG; nothing if nothing is logged.
+    """Draws the attention of one pair, as it was learned, into a PNG; nothing if nothing is logged.
 
     Rows are target pieces, columns the source pieces that they look at, the darker the more.
     """
     pictures = _spread([line for line in lines if line["kind"] == "attention"])
     if not pictures:
         return
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     scores = {line["update"]: line["bleu"] for line in lines if line["kind"] == "validation"}
     source, target = (
         [piece.replace("\u2581", " ") for piece in pictures[0][side]] for side in ("source", "target")
     )
     columns = min(3, len(pictures))
     rows = -(-len(pictures) // columns)
-    size = (1.5 + columns * (0.6 + 0.17 * len(source)), 1.6 + rows * (0.5 + 0.17 * len(target)))
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(
+        1.5 + columns * (0.6 + 0.17 * len(source)), 1.6 + rows * (0.5 + 0.17 * len(target))
+    )
     figure.suptitle(f"{title}: where each target piece looks", parse_math=False)
     for place, picture in enumerate(pictures):
         axes = figure.add_subplot(rows, columns, place + 1)
@@ -73,13 +65,11 @@ def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -
         axes.set_xticks(range(len(source)), source if lowest else [""] * len(source), rotation=90, **text)
         axes.set_yticks(range(len(target)), target if leftmost else [""] * len(target), **text)
         axes.tick_params(length=0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # of scripts that the font does not have
-        figure.savefig(path, dpi=120)
+    save_png(figure, path)
 
 
 def _spread(pictures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first, the last, and some between, closer together at first, when most is learnt; all if they are few."""
+    """The first, the last, and some between, closer together at first, when most is learned; all if they are few."""
     if len(pictures) <= PICTURES:
         return list(pictures)
     chosen = {round(len(pictures) ** (step / (PICTURES - 1))) - 1 for step in range(PICTURES)}

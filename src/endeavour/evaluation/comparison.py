@@ -6,9 +6,12 @@ system is the baseline, against which all others are tested.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+import pydantic.dataclasses
+from pydantic import Field
 
 from endeavour.data.normalization import normalize
-from endeavour.errors import UserError
 from endeavour.evaluation.metrics import (
     MIN_BOOTSTRAP_SAMPLES,
     bleu_by_source_length,
@@ -16,34 +19,22 @@ from endeavour.evaluation.metrics import (
     part_bleu,
     sentence_scores,
 )
-from endeavour.evaluation.rates import OutputRates, out_of_the_ordinary, output_rates
+from endeavour.evaluation.rates import OutputRates, anomalies, output_rates
 from endeavour.evaluation.significance import MetricTest, paired_tests
 from endeavour.evaluation.words import FREQUENCY_EDGES, TrainingText, rarest, word_f1_by_frequency
+from endeavour.settings import STRICT
 
 REFERENCES = "references"  # as a column beside the systems
 
 
-@dataclass(kw_only=True)
+@pydantic.dataclasses.dataclass(kw_only=True, config=STRICT)
 class CompareConfig:
     """Values and their meaning: conf/compare/default.yaml."""
 
-    bootstrap_samples: int
-    randomization_trials: int
-    seed: int
-    sentences: int
-
-    def check(self) -> None:
-        """Raises `UserError`, naming the key, for values that make no test."""
-        if self.bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
-            raise UserError(
-                f"compare.bootstrap_samples={self.bootstrap_samples}: "
-                f"a 95% interval needs at least {MIN_BOOTSTRAP_SAMPLES}"
-            )
-        for key in ("randomization_trials", "seed"):
-            if getattr(self, key) < 1:
-                raise UserError(f"compare.{key}={getattr(self, key)}: must be at least 1")
-        if self.sentences < 0:
-            raise UserError(f"compare.sentences={self.sentences}: must not be negative")
+    bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]  # fewer make no 95% interval
+    randomization_trials: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=1)]  # sacreBLEU takes 0 for none
+    sentences: Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Contest:
+class PairwiseResult:
     """One system against the baseline, sentence by sentence, by sentence chrF2."""
 
     system: str
@@ -99,9 +90,9 @@ class Comparison:
     # By occurrences in the training text; None without one.
     bleu_by_rarest_source_word: list[Slice] | None
     word_f1_by_frequency: list[Slice] | None
-    contests: list[Contest]
+    pairwise: list[PairwiseResult]  # of every system but the baseline
     rates: dict[str, OutputRates]  # of each system, and of the references
-    strange_rates: dict[str, list[str]]  # system → names of rates out of the ordinary
+    anomalies: dict[str, list[str]]  # system → names of its rates that are not normal
     settings: dict[str, Mapping[str, object]]
     notes: list[str]
 
@@ -119,7 +110,7 @@ def compare_systems(
     """Every figure of the comparison; the same input gives the same result.
 
     `training` is what the systems learned from, in normal form, to which the lines are brought where they are set
-    against it; without it there are no figures by word frequency and none of unseen characters. `notes` are handed on.
+    against it; without it there are no figures by word frequency and none of unseen characters. `notes` are passed on.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -149,11 +140,9 @@ def compare_systems(
         bleu_by_source_length=_by_length(systems, sources, references),
         bleu_by_rarest_source_word=training and _by_rarest(systems, normal_sources, references, training),
         word_f1_by_frequency=training and _word_f1(normal_systems, normal_references, training),
-        contests=_contests(systems, sources, references, config.sentences),
+        pairwise=_pairwise(systems, sources, references, config.sentences),
         rates=rates,
-        strange_rates={
-            name: out_of_the_ordinary(rates[name], normal, sentences=len(references)) for name in names
-        },
+        anomalies={name: anomalies(rates[name], normal, sentences=len(references)) for name in names},
         settings={system.name: system.settings for system in systems},
         notes=list(notes),
     )
@@ -202,12 +191,12 @@ def _range(low: int, high: int | None) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _contests(
+def _pairwise(
     systems: Sequence[System], sources: Sequence[str], references: Sequence[str], count: int
-) -> list[Contest]:
+) -> list[PairwiseResult]:
     """Each system against the first; of equal differences the longer source comes first, as it shows more."""
     scores = [sentence_scores(system.hypotheses, references) for system in systems]
-    contests: list[Contest] = []
+    results: list[PairwiseResult] = []
     for system, chrf in zip(systems[1:], scores[1:], strict=True):
         differences = [
             Difference(
@@ -226,5 +215,7 @@ def _contests(
         for found in (better, worse):
             found.sort(key=lambda one: (-abs(one.chrf - one.baseline_chrf), -len(one.source)))
         equal = len(differences) - len(better) - len(worse)
-        contests.append(Contest(system.name, len(better), equal, len(worse), better[:count], worse[:count]))
-    return contests
+        results.append(
+            PairwiseResult(system.name, len(better), equal, len(worse), better[:count], worse[:count])
+        )
+    return results

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from endeavour.evaluation.results import FINISHED, PRUNED, Row
+from endeavour.reports.figures import new_figure, save_png, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,14 +30,9 @@ def draw_results(rows: Sequence[Row], keys: Sequence[str], metric: str, path: Pa
     drawn = [row for row in rows if isinstance(row.get(metric), int | float) and row["status"] in _STYLES]
     if not drawn or not keys:
         return False
-    # Imported here: it takes half a second that no other stage should pay.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     columns = min(COLUMNS, len(keys))
     lines = -(-len(keys) // columns)
-    figure = Figure(figsize=(max(5.0, 4.2 * columns), 3.6 * lines), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(max(5.0, 4.2 * columns), 3.6 * lines)
     panels = figure.subplots(lines, columns, squeeze=False, sharey=True).flat
     for key, axes in zip(keys, panels, strict=False):
         _panel(axes, drawn, key, metric)
@@ -44,7 +40,7 @@ def draw_results(rows: Sequence[Row], keys: Sequence[str], metric: str, path: Pa
         axes.set_axis_off()
     figure.supylabel(metric, fontsize="medium")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
-    figure.savefig(path, dpi=120)
+    save_png(figure, path)
     return True
 
 
@@ -71,8 +67,7 @@ def _panel(axes: "Axes", rows: Sequence[Row], key: str, metric: str) -> None:
             places[:1], scores[:1], "o", markersize=11, markerfacecolor="none", color="#c2410c", label="best"
         )
     axes.set_xlabel(key)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes)
 
 
 def _number(text: str) -> float | None:

@@ -1,0 +1,105 @@
+"""What an evaluation found: the lines, the scores, and the figures that follow from both.
+
+Knows finished lines and scores; not what made them, and not how a report of them looks.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from endeavour.evaluation.metrics import (
+    LengthBucket,
+    Score,
+    bleu_by_source_length,
+    check_counts,
+    sentence_scores,
+)
+from endeavour.evaluation.rates import OutputRates, output_rates
+
+EXAMPLES_EACH = 10  # of the best, the worst and random translations
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sentence of the sample: its line number (from 1), its texts and its sentence chrF2."""
+
+    line: int
+    source: str
+    reference: str
+    hypothesis: str
+    chrf: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationResult:
+    """The translations of one test set and their scores.
+
+    `scores` is what `metrics.score` returns, `decoding` and `model` hold settings to show (name, beam size, digest …),
+    and `seed` picks the random translations.
+
+    Raises:
+        UserError: the line counts differ, or there are no lines.
+    """
+
+    title: str
+    sources: Sequence[str]
+    hypotheses: Sequence[str]
+    references: Sequence[str]
+    scores: Mapping[str, Score]
+    decoding: Mapping[str, object]
+    model: Mapping[str, object]
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_counts(sources=self.sources, hypotheses=self.hypotheses, references=self.references)
+
+    @cached_property
+    def buckets(self) -> list[LengthBucket]:
+        return bleu_by_source_length(self.sources, self.hypotheses, self.references)
+
+    @cached_property
+    def rates(self) -> dict[str, OutputRates]:
+        """Of the outputs, and of the references, which show what is normal for the corpus."""
+        return {
+            "outputs": output_rates(self.sources, self.hypotheses, self.references),
+            "references": output_rates(self.sources, self.references, self.references),
+        }
+
+    @cached_property
+    def examples(self) -> dict[str, list[Example]]:
+        """Up to EXAMPLES_EACH `best`, `worst` and `random` translations by sentence chrF2."""
+        chrf = sentence_scores(self.hypotheses, self.references)
+        columns = zip(self.sources, self.references, self.hypotheses, chrf, strict=True)
+        return pick_examples([Example(row, *texts) for row, texts in enumerate(columns, 1)], seed=self.seed)
+
+    def record(self) -> dict[str, Any]:
+        """All figures, as plain values for JSON."""
+        return {
+            "title": self.title,
+            "sentences": len(self.hypotheses),
+            "scores": {key: asdict(score) for key, score in self.scores.items()},
+            "bleu_by_source_length": [asdict(bucket) for bucket in self.buckets],
+            "output_rates": {name: asdict(rates) for name, rates in self.rates.items()},
+            "decoding": dict(self.decoding),
+            "model": dict(self.model),
+            "seed": self.seed,
+        }
+
+
+def pick_examples(
+    examples: Sequence[Example], *, seed: int, count: int = EXAMPLES_EACH
+) -> dict[str, list[Example]]:
+    """Choose up to `count` `best`, `worst` and `random` translations, no line twice.
+
+    Of equal scores the longer source comes first: a perfect `Yes.` shows little. The random ones depend on `seed`
+    alone and keep the order of the corpus.
+    """
+    count = min(count, max(len(examples) // 3, 1))
+    best = sorted(examples, key=lambda example: (-example.chrf, -len(example.source)))[:count]
+    others = [example for example in examples if example not in best]
+    worst = sorted(others, key=lambda example: (example.chrf, -len(example.source)))[:count]
+    others = [example for example in others if example not in worst]
+    chosen = random.Random(seed).sample(others, min(count, len(others)))
+    return {"best": best, "worst": worst, "random": sorted(chosen, key=lambda example: example.line)}

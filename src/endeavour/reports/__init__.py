@@ -1,0 +1,1 @@
+"""Everything that is looked at: pages from Jinja2 templates, tables for the terminal, charts by matplotlib."""

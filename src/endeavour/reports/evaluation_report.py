@@ -1,0 +1,68 @@
+"""What an evaluation leaves behind in one folder: sources.txt, references.txt, hypotheses.txt, scores.json, and the
+reports report.md and report.html.
+
+Knows the words of the report; its figures come with the result, its look from the templates.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from endeavour.data.disk import write_atomically
+from endeavour.evaluation.result import EvaluationResult
+from endeavour.reports.figures import FEW_SENTENCES, AttentionMap, Bars
+from endeavour.reports.render import render_html, render_markdown
+from endeavour.reports.tables import Table, rates_table, settings_table
+
+SCORE_NOTE = "TER counts edits: lower is better. Intervals: bootstrap resampling over sentences."
+NOISE_NOTE = f"Pale bars: fewer than {FEW_SENTENCES} sentences, mostly noise."
+
+
+def write_evaluation(folder: Path, result: EvaluationResult, attention: Sequence[AttentionMap] = ()) -> None:
+    """Write the six files of an evaluation to `folder` (made if need be), each whole or not at all.
+
+    scores.json comes last: where it stands, the evaluation is complete. `attention` may hold a few cross-attention
+    maps to draw on the HTML page.
+    """
+    values = {
+        "result": result,
+        "tables": [_scores(result), _lengths(result), rates_table(result.rates, {})],
+        "settings": [settings_table("Decoding", result.decoding), settings_table("Model", result.model)],
+        "attention": attention,
+    }
+    # Byte pieces can decode to a line break, which would shift every line after it.
+    hypotheses = [" ".join(hypothesis.splitlines()) for hypothesis in result.hypotheses]
+    columns = {"sources": result.sources, "references": result.references, "hypotheses": hypotheses}
+    texts = {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
+    texts["report.md"] = render_markdown("evaluation.md.j2", **values)
+    texts["report.html"] = render_html("evaluation.html.j2", **values)
+    texts["scores.json"] = json.dumps(result.record(), indent=2, ensure_ascii=False, default=str) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scores.json").unlink(missing_ok=True)  # of an earlier evaluation, until this one is complete
+    for name, text in texts.items():
+        write_atomically(folder / name, text)
+
+
+def _scores(result: EvaluationResult) -> Table:
+    rows = [
+        [score.name, f"{score.value:.2f}", f"{score.low:.2f} – {score.high:.2f}", score.signature]
+        for score in result.scores.values()
+    ]
+    return Table("Scores", ["score", "value", "95% interval", "sacreBLEU signature"], rows, SCORE_NOTE)
+
+
+def _lengths(result: EvaluationResult) -> Table:
+    buckets = result.buckets
+    bars = Bars(
+        names=["BLEU"],
+        labels=[bucket.label for bucket in buckets],
+        counts=[bucket.sentences for bucket in buckets],
+        values=[[bucket.bleu] for bucket in buckets],
+        overall=result.scores["bleu"].value,
+    )
+    rows = [
+        [bucket.label, str(bucket.sentences), f"{bucket.bleu:.2f}", f"{bucket.length_ratio:.3f}"]
+        for bucket in buckets
+    ]
+    head = ["source words", "sentences", "BLEU", "length ratio"]
+    return Table("BLEU by source length", head, rows, NOISE_NOTE, bars=bars)

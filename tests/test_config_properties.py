@@ -5,12 +5,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from endeavour.saved_config import differing_keys, read_config, save_config
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from endeavour.config import load_config, to_dict
 from endeavour.errors import UserError
-from endeavour.saved_config import differing_keys, read_config, save_config
 
 CONFIG = load_config([])
 SECTIONS = ("cleaning", "tokenizer", "model", "training", "decoding", "evaluation", "tracking", "bench")

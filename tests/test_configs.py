@@ -5,11 +5,11 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from endeavour.saved_config import differing_keys, read_config, save_config
 
 from endeavour.config import config_folder, load_config, to_dict
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.saved_config import differing_keys, read_config, save_config
 
 GROUPS = (
     "corpus",

@@ -8,11 +8,11 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import endeavour.stages.export as stage
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import endeavour.stages.export as stage
 from commands import endeavour
 from endeavour.storage import atomic_folder
 

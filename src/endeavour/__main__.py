@@ -26,7 +26,7 @@ endeavour COMMAND [key=value …]
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
 
 run=NAME names a trained run, run="a b c" an ensemble; without it the newest finished run is taken.
-endeavour COMMAND --help shows every group and key, --cfg job the config of a command; -v adds the traceback of an error.
+endeavour COMMAND --help shows every group and key, --cfg job a command's config; -v adds the traceback of an error.
 endeavour --install-completion says how a shell completes all this.
 """
 
@@ -72,7 +72,11 @@ def main() -> None:
     if command == "train" and MULTIRUN & set(overrides):
         command = "sweep"
     if "TORCHELASTIC_RUN_ID" in os.environ and command != "train":
-        _fail(f"endeavour {name}", "torchrun starts `train` only: all its processes would do the same", USER_ERROR)
+        _fail(
+            f"endeavour {name}",
+            "torchrun starts `train` only: all its processes would do the same",
+            USER_ERROR,
+        )
     _run_with_exit_code(command, name, overrides, verbose=verbose)
 
 
@@ -160,7 +164,9 @@ def unexpected(error: Exception) -> str:
 def _complete(option: str, argument: str | None = None, *_: str) -> None:
     from endeavour.completion import complete, script
 
-    print(script(argument) if option == "--install-completion" else "\n".join(complete(argument or "", ROOTS)))
+    print(
+        script(argument) if option == "--install-completion" else "\n".join(complete(argument or "", ROOTS))
+    )
 
 
 def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> NoReturn:

@@ -66,6 +66,8 @@ def complete(line: str, roots: Mapping[str, str]) -> list[str]:
 
 
 def _run_names(overrides: Sequence[str]) -> list[str]:
-    given = dict(override.partition("=")[::2] for override in overrides)
-    root = Path(given.get("output_folder", "outputs"))
-    return sorted(path.parent.parent.relative_to(root).as_posix() for path in root.glob("**/model/model.json"))
+    given = [override.partition("=")[2] for override in overrides if override.startswith("output_folder=")]
+    root = Path(given[-1] if given else "outputs")
+    return sorted(
+        path.parent.parent.relative_to(root).as_posix() for path in root.glob("**/model/model.json")
+    )

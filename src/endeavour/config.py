@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -41,7 +42,7 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         names, trained = joined(runs), flatten(asdict(runs[0].config))
         if composed.run is None:
             print(f"run: {runs[0].name} (the newest finished run)", file=sys.stderr)
-    OmegaConf.register_new_resolver("trained", lambda key: _of_trained(trained, key), replace=True)
+    OmegaConf.register_new_resolver("trained", partial(_of_trained, trained), replace=True)
     try:
         values = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
     except OmegaConfBaseException as error:
@@ -70,7 +71,9 @@ def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
         return to_config(kind, composed)
 
 
-def run_hydra(root: str, command: str, function: Callable[[DictConfig], object], overrides: Sequence[str]) -> None:
+def run_hydra(
+    root: str, command: str, function: Callable[[DictConfig], object], overrides: Sequence[str]
+) -> None:
     """Hands a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
 
     Raises:

@@ -26,7 +26,7 @@ def config_folder() -> Path:
 
 
 def validated(kind: type[T], values: Mapping[str, Any], section: str = "") -> T:
-    """`values` as the dataclass `kind`. Raises `UserError`, naming the key in `section`, for the first that is refused."""
+    """`values` as the dataclass `kind`. Raises `UserError`, naming the key in `section`, for a refusal."""
     try:
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:

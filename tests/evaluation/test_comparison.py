@@ -3,15 +3,15 @@ import random
 from typing import Any
 
 import pytest
+from endeavour.evaluation.compare import CompareConfig, Comparison, System, compare_systems
+from endeavour.evaluation.compare_page import as_html, as_markdown, word_diff
+from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
 from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import CompareConfig, Comparison, System, compare_systems
-from endeavour.evaluation.compare_page import as_html, as_markdown, word_diff
-from endeavour.evaluation.compare_tables import figure_tables, screen_table, strange_line
 from endeavour.evaluation.words import TrainingText
 
 CONFIG = CompareConfig(bootstrap_samples=40, randomization_trials=60, seed=12345, sentences=3)

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from endeavour.evaluation.page import FEW_SENTENCES
 from html_page import Page
 
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, report
-from endeavour.evaluation.page import FEW_SENTENCES
 from endeavour.storage import write_atomically
 
 

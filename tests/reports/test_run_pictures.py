@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.image import imread
-
 from endeavour.training.curves import PICTURES, _spread, draw_attention, draw_curves
+from matplotlib.image import imread
 
 
 def lines(count: int, pieces: list[str]) -> list[dict[str, Any]]:

@@ -12,6 +12,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from endeavour.evaluation.compare import System, compare_systems
+from endeavour.evaluation.report import write_report
+from endeavour.saved_config import save_config
+from endeavour.stages.compare import compare
+from endeavour.stages.evaluated import eval_command, find_evaluations
+from endeavour.stages.prepare import prepare
+from endeavour.stages.run_folder import named_folders
 
 from commands import endeavour
 from endeavour.__main__ import quote_literal
@@ -19,15 +26,8 @@ from endeavour.config import Config, load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
-from endeavour.evaluation.compare import System, compare_systems
 from endeavour.evaluation.metrics import score
-from endeavour.evaluation.report import write_report
 from endeavour.evaluation.words import TrainingText
-from endeavour.saved_config import save_config
-from endeavour.stages.compare import compare
-from endeavour.stages.evaluated import eval_command, find_evaluations
-from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import named_folders
 
 SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
 REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from endeavour.saved_config import save_config
+from endeavour.stages.engines import evaluation_name
+from endeavour.stages.prepare import prepare
 
 from commands import endeavour
 from endeavour.config import load_config
@@ -15,9 +18,6 @@ from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.model.transformer import Transformer
-from endeavour.saved_config import save_config
-from endeavour.stages.engines import evaluation_name
-from endeavour.stages.prepare import prepare
 from endeavour.storage import atomic_folder, file_digest
 from endeavour.training.checkpoint import load_model, write_model
 

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 import torch
+from endeavour.stages.final_weights import WORSE, load_final_weights
 
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
-from endeavour.stages.final_weights import WORSE, load_final_weights
 from endeavour.training.state import Checkpoints, TrainState
 
 # Update → value of all weights then; update 6 has the best validation, 3 the next.

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from endeavour.stages.sweep import sweep
+
 from endeavour.training.signals import Interrupted
 
 SHORT = ["training.max_updates=2", "training.validate_every=2", "evaluation.splits=[validation]"]

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import pytest
 import torch
+from endeavour.stages import preflight as module
+from endeavour.stages.prepare import prepare
+from endeavour.stages.train import train
 from safetensors.torch import load_file
 
 from endeavour.config import load_config
 from endeavour.data.batching import Batch
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
-from endeavour.stages import preflight as module
-from endeavour.stages.prepare import prepare
-from endeavour.stages.train import train
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.step import accumulate_gradients
 

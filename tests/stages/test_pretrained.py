@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from endeavour.stages.evaluated import Evaluated, prepared_of
 from safetensors.torch import load_file
 
 from commands import endeavour, write_splits
 from endeavour.config import load_config
 from endeavour.data.prepared import PreparedData
-from endeavour.stages.evaluated import Evaluated, prepared_of
 
 BASE = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40"]
 BASE += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from endeavour.saved_config import differing_keys, save_config
+from endeavour.stages.run_folder import as_decoded, find_earlier, find_run
 
 from commands import endeavour
 from endeavour.config import load_config
 from endeavour.errors import UserError
-from endeavour.saved_config import differing_keys, save_config
-from endeavour.stages.run_folder import as_decoded, find_earlier, find_run
 
 
 def begun(folders: list[str], parallel_files: list[str]) -> tuple[Path, list[str]]:

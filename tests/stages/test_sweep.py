@@ -12,15 +12,15 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import IntDistribution
-
-from endeavour.config import Config, load_config
-from endeavour.errors import RunError, UserError
 from endeavour.saved_config import save_config
 from endeavour.stages.search import _options, search
 from endeavour.stages.sweep import make_plan, sweep
 from endeavour.stages.train import train
 from endeavour.stages.trial import NOTE, hopeless, result_rows
+from optuna.distributions import IntDistribution
+
+from endeavour.config import Config, load_config
+from endeavour.errors import RunError, UserError
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.loop import Pruned
 

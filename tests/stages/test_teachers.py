@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from endeavour.saved_config import save_config
+from endeavour.stages import teachers
+from endeavour.stages.prepare import prepare
 
 from commands import endeavour, write_splits
 from endeavour.__main__ import quote_literal
@@ -20,9 +23,6 @@ from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
-from endeavour.saved_config import save_config
-from endeavour.stages import teachers
-from endeavour.stages.prepare import prepare
 from endeavour.storage import atomic_folder, file_digest
 from endeavour.training.checkpoint import load_model, write_model
 from endeavour.training.signals import Interrupted

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from endeavour.stages import validation
+from endeavour.stages.prepare import prepare
+from endeavour.stages.validation import WATCHED, Validator
 from torch.nn import functional
 
 from commands import write_splits
@@ -15,9 +18,6 @@ from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.model.transformer import Transformer
-from endeavour.stages import validation
-from endeavour.stages.prepare import prepare
-from endeavour.stages.validation import WATCHED, Validator
 
 
 def test_the_attention_of_one_pair_is_watched_with_its_reference_whatever_the_model(

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from endeavour.saved_config import save_config
 
 from endeavour.config import load_config
-from endeavour.saved_config import save_config
 from endeavour.training.log import MetricLog
 
 

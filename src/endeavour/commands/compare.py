@@ -6,6 +6,7 @@ It reads what evaluation wrote, and those files; nothing is decoded anew.
 """
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -22,8 +23,8 @@ from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Compariso
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
-from endeavour.pipeline.progress import progress_bar
-from endeavour.reports.comparison_report import print_comparison, write_comparison
+from endeavour.pipeline.progress import progress_bar, say
+from endeavour.reports.comparison_report import show_comparison, write_comparison
 from endeavour.runs.evaluations import Evaluation, evaluate_command
 from endeavour.runs.names import names_in
 from endeavour.runs.run import Run
@@ -93,12 +94,14 @@ def compare(config: CompareRoot) -> Comparison:
     folder = Path(config.output_folder) / "comparisons" / _folder_name(names, outside) / baseline.folder_name
     with write_errors(folder, "output_folder"):
         write_comparison(folder, comparison)
-    print_comparison(comparison, folder)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    show_comparison(console, comparison)
+    say(console, f"report: {folder / 'report.html'}")
     return comparison
 
 
 def _names(evaluations: Sequence[Evaluation]) -> list[str]:
-    """What each is called: its run, with its own folder's name where that is not the baseline's, or the run's is taken."""
+    """What each is called: its run; with its folder's name where that is not the baseline's, or a run is named twice."""
     runs = [one.run for one in evaluations]
     return [
         one.run.name
@@ -112,9 +115,7 @@ def _title(names: Sequence[str]) -> str:
     return " vs. ".join(names) if len(names) < 4 else f"{names[0]} vs. {len(names) - 1} others"
 
 
-def _check_same_test_set(
-    baseline: str, name: str, other: Evaluation, wanted: dict[str, list[str]]
-) -> None:
+def _check_same_test_set(baseline: str, name: str, other: Evaluation, wanted: dict[str, list[str]]) -> None:
     for column, lines in wanted.items():
         theirs = other.lines(column)
         if theirs != lines:
@@ -193,9 +194,7 @@ def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
 def _folder_name(names: Sequence[str], outside: Sequence[System]) -> str:
     # No run's name has an @ once it is quoted, and files of one name differ by what they hold.
     parts = [quote(name, safe=" ,=") for name in names]
-    parts += [
-        f"{quote(system.name, safe=' ,=')}@{file_digest(Path(system.name))[:8]}" for system in outside
-    ]
+    parts += [f"{quote(system.name, safe=' ,=')}@{file_digest(Path(system.name))[:8]}" for system in outside]
     name = "-vs-".join(parts)
     if len(name.encode()) > LONGEST_NAME:
         return f"{len(parts)}-systems-{hashlib.sha256(name.encode()).hexdigest()[:12]}"

@@ -14,8 +14,8 @@ from rich.console import Console
 from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
 from endeavour.pipeline.progress import say
-from endeavour.reports.sweep_picture import draw_results
 from endeavour.runs.run import lock_folder
+from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
 from endeavour.sweeps.table import FAILED, Row, results_table, sort_rows, write_csv
 from endeavour.sweeps.trial import NOTE, read_note, result_rows, trial

@@ -155,7 +155,9 @@ def _lines(file: TextIO) -> Iterator[str]:
         except UnicodeEncodeError:
             line = line.encode(errors=KEEP_BYTES).decode(errors="replace")
             if not noted:
-                note = f"note: line {number} is not valid UTF-8 (read as \ufffd); further ones are not reported"
+                note = (
+                    f"note: line {number} is not valid UTF-8 (read as \ufffd); further ones are not reported"
+                )
                 print(note, file=sys.stderr)
             noted = True
         yield line.removesuffix("\n")

@@ -42,7 +42,7 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
     """
     if english_column == german_column != "":
         raise UserError(
-            f"corpus.english_column and corpus.german_column are both {english_column!r}: a model would learn to copy"
+            f"english_column and german_column are both {english_column!r}: a model would learn to copy"
         )
     for path in paths:
         require_file(path)
@@ -152,8 +152,8 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
         for column in columns:
             if column not in header:
                 raise UserError(
-                    f"{path}:1: no column {column!r} in the header {header}; set corpus.english_column and "
-                    "corpus.german_column, to 1 and 2 for a file without a header"
+                    f"{path}:1: no column {column!r} in the header {header}; set english_column and "
+                    "german_column, to 1 and 2 for a file without a header"
                 )
             if header.count(column) > 1:
                 raise UserError(f"{path}:1: {header.count(column)} columns are called {column!r}; rename one")
@@ -217,8 +217,7 @@ def _text(record: object, column: str, where: str) -> str:
         if not isinstance(value, dict) or key not in value:
             found = sorted(cast("dict[str, Any]", value)) if isinstance(value, dict) else type(value).__name__
             raise UserError(
-                f"{where}: no column {column!r} (found: {found}); "
-                "set corpus.english_column and corpus.german_column"
+                f"{where}: no column {column!r} (found: {found}); set english_column and german_column"
             )
         value = cast("dict[str, Any]", value)[key]
     if not isinstance(value, str):

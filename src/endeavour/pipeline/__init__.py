@@ -1,1 +1,2 @@
-"""What training needs around its loop: data, a rehearsal, validation, final weights, fine-tuning, distillation, scores."""
+"""What training needs around its loop: data, preflight, validation, final weights, fine-tuning,
+distillation and scores."""

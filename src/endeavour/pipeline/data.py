@@ -9,7 +9,7 @@ from rich.console import Console
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig, ExtraPairs
 from endeavour.data.prepared import PreparedData, find_prepared
-from endeavour.data.preparing import prepare_data
+from endeavour.data.preparing import Direction, prepare_data
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
 from endeavour.errors import UserError
 from endeavour.pipeline.progress import reported_progress, say
@@ -21,7 +21,7 @@ def prepare(
     corpus: CorpusConfig,
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
-    direction: str,
+    direction: Direction,
     *,
     folder: Path,
     tokenizers: Tokenizers | None = None,

@@ -173,9 +173,7 @@ def keep_teacher_data(run: Run, pairs: Sequence[ExtraPairs]) -> None:
                 shutil.copyfile(file, kept / f"{number:03d}.{file.name}")
 
 
-def _translations(
-    runs: Sequence[Run], config: RunConfig, data: PreparedData, progress: Progress
-) -> Path:
+def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, progress: Progress) -> Path:
     """The folder with the files of one teacher; another process that makes it is waited for."""
     weights = [run.weights_digest for run in runs]
     recipe = {"text": _text_digest(data), "weights": weights, "decoding": asdict(runs[0].config.decoding)}

@@ -1,6 +1,6 @@
 """Test sets of a run: which there are, and their translation, scores and reports.
 
-    <run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/        see `runs.evaluations`
+<run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/        see `runs.evaluations`
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,6 @@ def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Se
             [Path(path).expanduser() for path in paths],
             english_column=settings.english_column,
             german_column=settings.german_column,
-            section="evaluation",
         )
     )
     listed = ", ".join(paths) or "no file"
@@ -102,7 +101,7 @@ def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Se
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Trained runs, several of which decode as an ensemble, and how they are evaluated; the first one's folder holds it."""
+    """Trained runs, several of which decode as an ensemble, and how they are evaluated; results go to the first one."""
 
     runs: Sequence[Run]
     decoding: DecodingConfig
@@ -119,7 +118,11 @@ class Evaluator:
         """
         console = Console(stderr=True)
         if not test_sets:
-            none = "evaluation.splits=[] asks for none" if self.settings.splits == [] else "the corpus has no test split"
+            none = (
+                "evaluation.splits=[] asks for none"
+                if self.settings.splits == []
+                else "the corpus has no test split"
+            )
             say(console, f"{none}, so there are no test scores")
             return {}
         loaded = load_runs(self.runs, self.device)

@@ -97,7 +97,10 @@ def train_run(
 def _nothing_to_do(run: Run) -> Summary:
     if _is_main_process():
         done = f"{run} is finished: nothing to do"
-        print(f"{done} (training.restart=true trains it anew, `endeavour eval` scores it otherwise)", file=sys.stderr)
+        print(
+            f"{done} (training.restart=true trains it anew, `endeavour eval` scores it otherwise)",
+            file=sys.stderr,
+        )
     return run.summary
 
 
@@ -229,7 +232,9 @@ class _Training:
         """That with which the run began, on whatever machine; otherwise what `training.precision` comes to here."""
         settings, model = self.config.training, self.config.model
         for path in reversed(checkpoints_in(self.run.checkpoint_folder)):
-            with suppress(OSError, ValueError, KeyError):  # a damaged one is passed over, as it will be by the loop
+            with suppress(
+                OSError, ValueError, KeyError
+            ):  # a damaged one is passed over, as it will be by the loop
                 name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
                 return Precision(dtype_of(name), f"{name}: as this run began")
         return choose_training_precision(

@@ -10,10 +10,10 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import Tokenizers
-from endeavour.errors import UserError, named_memory_error
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
+from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from endeavour.data.disk import write_atomically
+from endeavour.storage import write_atomically
 from endeavour.evaluation.comparison import Comparison, Difference
 from endeavour.reports.comparison_tables import (
     anomalies_line,

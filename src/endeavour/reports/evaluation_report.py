@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from endeavour.data.disk import write_atomically
+from endeavour.storage import write_atomically
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.reports.figures import FEW_SENTENCES, AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown

@@ -35,7 +35,14 @@ COLOURS = {
     "yellow": ("#b8963a", "#d6b75f"),
 }
 _COLOUR = {name: light for name, (light, _) in COLOURS.items()}
-SERIES = ("soft", "blue", "orange", "violet", "green", "yellow")  # of several systems; the baseline comes first
+SERIES = (
+    "soft",
+    "blue",
+    "orange",
+    "violet",
+    "green",
+    "yellow",
+)  # of several systems; the baseline comes first
 
 FEW_SENTENCES = 30  # a bar of fewer is drawn pale: its score is mostly noise
 FONT_SIZE = 12  # pixels
@@ -78,7 +85,9 @@ def bar_chart(bars: Bars, title: str) -> Markup:
         if bars.overall is not None:
             axes.axhline(bars.overall, color=_COLOUR["orange"], linestyle=(0, (5, 4)), linewidth=1, zorder=3)
             _text(axes, across + 4, bars.overall, f"all {bars.overall:.1f}", va="center_baseline")
-        for number, (label, count, group) in enumerate(zip(bars.labels, bars.counts, bars.values, strict=True)):
+        for number, (label, count, group) in enumerate(
+            zip(bars.labels, bars.counts, bars.values, strict=True)
+        ):
             middle = step * (number + 0.5)
             for order, (name, value) in enumerate(zip(bars.names, group, strict=True)):
                 x = middle + width * (order - len(group) / 2)
@@ -118,7 +127,10 @@ def heatmap(attention: AttentionMap, title: str) -> Markup:
 
     left, above = (7 * max((len(piece) for piece in side), default=0) + 16 for side in (target, source))
     return _svg(
-        draw, (left, round(0.87 * above) + 8, above // 2 + 8, 10), (cell * len(source), cell * len(target)), title
+        draw,
+        (left, round(0.87 * above) + 8, above // 2 + 8, 10),
+        (cell * len(source), cell * len(target)),
+        title,
     )
 
 

@@ -82,7 +82,9 @@ class RunConfig:
             ("sampling", not validation.sampling),
         ):
             if not searches:
-                raise ValueError(f"validation_decoding.{key}: a model in training decodes by our beam search alone")
+                raise ValueError(
+                    f"validation_decoding.{key}: a model in training decodes by our beam search alone"
+                )
         if self.decoding.engine != "pytorch":
             raise ValueError(
                 f"decoding.engine={self.decoding.engine} needs an export, and so a trained run: train without it first"

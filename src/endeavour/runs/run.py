@@ -87,7 +87,9 @@ class Run:
     @property
     def was_begun(self) -> bool:
         """Whether anything was trained here."""
-        return self.has_config and (self.checkpoint_folder.exists() or (self.folder / "summary.json").exists())
+        return self.has_config and (
+            self.checkpoint_folder.exists() or (self.folder / "summary.json").exists()
+        )
 
     @property
     def summary(self) -> Summary:
@@ -124,7 +126,7 @@ class Run:
     # Its life
 
     def goes_on(self, config: RunConfig) -> bool:
-        """Whether `config` is to go on with what is here, or with nothing to do; raises no doubts about its settings."""
+        """Whether `config` continues what is here, or finds it finished; not whether their settings agree."""
         return self.was_begun and not (config.training.restart and not _restarted_by_scheduler())
 
     def require_same(self, config: RunConfig) -> None:
@@ -187,7 +189,9 @@ def newest_run(root: Path) -> Run:
     """The run that was finished last. Raises `UserError` where there is none."""
     finished = [run for run in trained_runs(root) if (run.folder / "summary.json").is_file()]
     if not finished:
-        raise UserError(f"there is no finished run in {root}: train one, or name its folder with output_folder=…")
+        raise UserError(
+            f"there is no finished run in {root}: train one, or name its folder with output_folder=…"
+        )
     return max(finished, key=lambda run: (run.folder / "summary.json").stat().st_mtime_ns)
 
 
@@ -212,7 +216,9 @@ def select_runs(text: str | None, root: Path) -> list[Run]:
         return [newest_run(root)]
     runs = named_runs("run", text, root)
     if not runs:
-        raise UserError('run names no run: run=NAME, run="NAME NAME" for an ensemble, or null for the newest one')
+        raise UserError(
+            'run names no run: run=NAME, run="NAME NAME" for an ensemble, or null for the newest one'
+        )
     for run in runs:
         require_trained(run, "name another with run=…, or train it first")
     return runs

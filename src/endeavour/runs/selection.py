@@ -46,7 +46,9 @@ def find_evaluations(
             raise UserError(f"runs={text}: there is no run {run.name} in {root} ({known})")
     if not runs:
         if test_set is not None or label is not None:
-            raise UserError("split=… and decoding=… are for runs, and runs=… names evaluations: leave them out")
+            raise UserError(
+                "split=… and decoding=… are for runs, and runs=… names evaluations: leave them out"
+            )
         return [_by_folder(run) for run in named]
     label = label or decoding_label(runs[0].config.decoding)
     test_set = test_set or _first_test_set(runs, label)

@@ -82,7 +82,9 @@ def open_translator(
     if decoding.engine == "pytorch":
         engine = PyTorchEngine(loaded.model, decoding)
     elif len(runs) > 1:
-        raise UserError(f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several")
+        raise UserError(
+            f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several"
+        )
     else:
         device = next(loaded.first.parameters()).device
         engine = _open_export(runs[0], decoding, quantization, device)

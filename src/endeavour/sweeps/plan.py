@@ -37,6 +37,8 @@ NOT_PART_OF_A_SWEEP = (
     "hydra.sweeper.n_trials",
     "hydra.sweeper.n_jobs",
 )
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a sweep's overrides come to. `added` are overrides of the sweep's own; `keys` those swept."""

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from endeavour.sweeps.table_plot import draw_results
 from matplotlib.figure import Figure
 
-from endeavour.evaluation.results import Row
-from endeavour.evaluation.results_plot import draw_results
+from endeavour.sweeps.table import Row
 
 BLEU = "validation.bleu"
 

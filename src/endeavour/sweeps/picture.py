@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from endeavour.evaluation.results import FINISHED, PRUNED, Row
 from endeavour.reports.figures import new_figure, save_png, tidy
+from endeavour.sweeps.table import FINISHED, PRUNED, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

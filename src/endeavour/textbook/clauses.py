@@ -44,26 +44,8 @@ FRAMES = (
     ("acc body", 2),
 )
 FRAME_NAMES = tuple(name for name, weight in FRAMES for _ in range(weight))
-SINCE = frozenset({"wohnen", "arbeiten", "warten", "lernen", "kennen", "spielen", "telefonieren"})
-LASTING = frozenset({
-    "schlafen", "arbeiten", "warten", "tanzen", "lernen", "telefonieren", "wandern", "sich ausruhen",
-})  # fmt: skip
-COMPANY = frozenset({
-    "gehen", "kommen", "wandern", "tanzen", "frühstücken", "einkaufen", "wohnen", "spazieren gehen",
-    "ausgehen", "schwimmen", "spielen", "feiern", "fahren", "reisen", "ankommen", "kochen", "essen",
-    "sich ansehen",
-})  # fmt: skip
-BY_VEHICLE = frozenset({"reisen", "kommen"})
 DENYING = (Pronoun("nobody"), Pronoun("nothing"))
-ANYTHING = frozenset({
-    "kaufen", "essen", "trinken", "lesen", "suchen", "bestellen", "sehen", "brauchen", "schreiben",
-})  # fmt: skip
 UNDENIED = ("a", "", "every", "all", "many", "some", "several")  # not every man is another sentence
-BARE_OBJECT = frozenset({"spielen", "üben"})
-UNCOMMANDED = frozenset({
-    "einschlafen", "aufwachen", "sich verlieben", "widersprechen", "träumen", "sich ärgern",
-    "sich langweilen", "sich erholen", "gewinnen", "weinen", "tragen", "rauchen", "ankommen",
-})  # fmt: skip
 
 
 def some_verb(draw: Draw) -> Verb:
@@ -82,7 +64,7 @@ def voluntary_verb(draw: Draw) -> Verb:
     """A verb for what somebody can be told to do or try to do."""
     while True:
         verb = human_verb(draw)
-        if not verb.simple and verb.frame not in ("loc", "on") and verb.german not in UNCOMMANDED:
+        if not verb.simple and verb.frame not in ("loc", "on") and "uncommanded" not in verb.flags:
             return verb
 
 
@@ -136,29 +118,29 @@ def add_complements(draw: Draw, tree: Clause) -> None:
             tree.direction = position_near(draw, tree.direct or tree.subject, ACCUSATIVE)
     elif frame == "acc wall":
         word = draw.pick(draw.prepositions["wall"])
-        landmark = "Wand" if word.german == "an" else draw.pick(("Sofa", "Schreibtisch", "Bett"))
+        landmark = "Wand" if word.german == "an" else draw.pick(draw.lexicon.noun_groups["below_pictures"])
         tree.direction = Prepositional(
             word.german, word.english, ACCUSATIVE, NounPhrase(draw.noun_named[landmark])
         )
     elif frame == "acc body":
         noun = draw.noun(verb.object)
         own = possessive_of(draw, subject)
-        if noun.german == "Gesicht" and person_of(subject) > 2:
-            noun = draw.noun(("Hand",))
-        tree.direct = NounPhrase(noun, "the", noun.german != "Gesicht", english_determiner=own)
+        if "only_one" in noun.classes and person_of(subject) > 2:
+            noun = draw.noun_of("washed_by_several")
+        tree.direct = NounPhrase(noun, "the", "only_one" not in noun.classes, english_determiner=own)
 
 
 def object_of(draw: Draw, verb: Verb, subject: Slot | None) -> Slot:
     people = "person" in verb.object
-    if verb.german in ANYTHING and not people and draw.chance(0.05):
+    if "anything" in verb.flags and not people and draw.chance(0.05):
         return Pronoun(draw.pick(("something", "nothing")))
     if people and (len(verb.object) == 1 or draw.chance(0.35)):
         return some_person(draw, subject)
     classes = tuple(c for c in verb.object if c != "person")
     phrase = noun_phrase(draw, classes, subject)
-    if verb.german in BARE_OBJECT and "instrument" in phrase.noun.classes:
+    if "no_article" in verb.flags and "instrument" in phrase.noun.classes:
         return NounPhrase(phrase.noun, "", english_determiner="the")
-    if verb.german in ("sich freuen", "denken", "sich konzentrieren") and phrase.determiner == "a":
+    if "definite" in verb.flags and phrase.determiner == "a":
         phrase.determiner, phrase.count = "the", 0
     return phrase
 
@@ -220,7 +202,7 @@ def set_tense(draw: Draw, tree: Clause, mood: str, plain: bool) -> None:
         tree.time = Fixed(f"{span.german} lang", f"for {span.english}")
     if use and not plain and draw.chance(0.55) and not verb.simple:
         tree.time = some_time(draw, use)
-    if tree.negated and isinstance(tree.time, Fixed) and not _deniable(tree.time):
+    if tree.negated and isinstance(tree.time, Fixed) and not tree.time.deniable:
         tree.time = None
     if tree.subject in DENYING or tree.direct in DENYING:
         tree.negated, tree.aspect, tree.frequency = False, "", None
@@ -231,9 +213,9 @@ def likely_mood(draw: Draw, tree: Clause) -> str:
     verb = tree.verb
     dice = draw.random.random()
     human = verb.subject[:1] == ("person",)
-    if verb.german in SINCE and dice < 0.12 and _specific(tree):
+    if "since" in verb.flags and dice < 0.12 and _specific(tree):
         return "since"
-    if verb.german in LASTING and 0.12 < dice < 0.2:
+    if "lasting" in verb.flags and 0.12 < dice < 0.2:
         return "lasting"
     if verb.simple:
         return "state" if dice < 0.65 else "past"
@@ -282,9 +264,9 @@ def add_adverbials(draw: Draw, tree: Clause) -> None:
         and draw.chance(0.45 if heavy < 2 else 0.25)
     ):
         tree.manner = some_manner(draw, verb)
-    elif verb.german in COMPANY and not tree.negated and draw.chance(0.3):
+    elif "company" in verb.flags and not tree.negated and draw.chance(0.3):
         tree.companion = some_companion(draw, tree.subject)
-    elif verb.german in BY_VEHICLE and not tree.negated and draw.chance(0.45):
+    elif "by_vehicle" in verb.flags and not tree.negated and draw.chance(0.45):
         tree.companion = by_vehicle(draw)
     if heavy < 2 and tree.place is None and not tree.negated and not verb.simple and draw.chance(0.03):
         tree.reason = some_reason(draw)
@@ -308,9 +290,3 @@ def _specific(tree: Clause) -> bool:
     return not isinstance(slot, NounPhrase) or (
         not slot.count and slot.determiner not in ("many", "all", "some")
     )
-
-
-def _deniable(time: Fixed) -> bool:
-    """Whether a denial goes well with the time: not today, but hardly not at three o'clock."""
-    first = time.english.split(" ")[0]
-    return first in ("today", "yesterday", "tomorrow", "now", "this", "last", "next")

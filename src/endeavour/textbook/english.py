@@ -17,8 +17,7 @@ from endeavour.textbook.trees import (
     Subordinate,
 )
 
-AUXILIARIES = {"already": "already", "just": "just", "never": "never", "ever": "ever"}  # "yet" stands last
-SEPARABLE = frozenset({"along", "back"})  # these follow even a noun: brings a book along
+EARLY_ASPECTS = frozenset({"already", "just", "never", "ever"})  # "yet" stands last
 
 
 def plural(phrase: Slot) -> bool:
@@ -128,7 +127,7 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
     if tense == "future":
         return "will", [base], ""
     if tense == "since" and not verb.simple:
-        return forms.finite("have", person, ""), ["been", forms.progressive(base)], ""
+        return forms.finite("have", person, ""), ["been", forms.progressive(verb)], ""
     if tense in ("perfect", "since", "pluperfect"):
         return (
             forms.finite("have", person, "had" if tense == "pluperfect" else ""),
@@ -137,7 +136,7 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
         )
     if tree.progressive:
         past = "was" if tense == "past" else ""
-        return forms.finite("be", person, past), [forms.progressive(base)], ""
+        return forms.finite("be", person, past), [forms.progressive(verb)], ""
     finite = forms.finite(base, person, forms.past(verb) if tense == "past" else "")
     return finite, [], "" if base == "be" else base
 
@@ -155,7 +154,7 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
     finite, rest, base = _verb_group(tree, person)
     past = tree.tense == "past"
     early = [tree.frequency.english] if tree.frequency is not None else []
-    if tree.aspect in AUXILIARIES:
+    if tree.aspect in EARLY_ASPECTS:
         early.append(tree.aspect)
 
     name = full(subject, subject=True) if subject is not None else ""
@@ -219,7 +218,7 @@ def _after_verb(tree: Clause, direct: Slot | None, indirect: Slot | None, front:
         else:
             words += [*indirect_words, *tail, *direct_words]
     elif verb.frame.startswith("acc") and tail and not preposition:
-        after = isinstance(direct, Pronoun) or tail[0] in SEPARABLE
+        after = isinstance(direct, Pronoun) or "particle_last" in verb.flags
         words += [*direct_words, *tail] if after else [*tail, *direct_words]
     else:
         linked = [preposition] if preposition and verb.frame != "oblique" and (direct or indirect) else []

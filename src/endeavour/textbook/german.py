@@ -6,9 +6,10 @@ the closing bracket.
 """
 
 from endeavour.textbook import morphology_german as forms
-from endeavour.textbook.entries import Verb, load_lexicon
+from endeavour.textbook.entries import Verb
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE
 from endeavour.textbook.numerals import german_number
+from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.trees import (
     Clause,
     Fixed,

@@ -21,16 +21,7 @@ from endeavour.textbook.trees import (
     Subordinate,
 )
 
-CAUSES = ("müde", "krank", "hungrig", "durstig", "nervös", "traurig", "glücklich")
 MAIN_MOODS = ("past", "now", "modal", "future", "bare")
-GOING = ("gehen", "kommen", "fahren", "reisen", "fliegen", "laufen")
-PURPOSES = (
-    "besuchen", "treffen", "abholen", "helfen", "gratulieren", "danken", "kaufen", "suchen", "zurückgeben",
-    "lernen", "arbeiten", "einkaufen", "sehen", "sich erholen", "sich ausruhen", "feiern", "sprechen",
-    "sich entschuldigen", "teilnehmen", "essen", "trinken", "holen", "fotografieren", "bewundern",
-    "sich treffen", "bringen", "zeigen", "zurückbringen", "schlafen", "tanzen", "wandern", "schwimmen",
-    "mitbringen", "kochen",
-)  # fmt: skip
 
 
 def pronoun_for(subject: Slot | None) -> Pronoun:
@@ -66,12 +57,12 @@ def cause_of(draw: Draw, person: Slot, past: bool) -> Clause:
     tense = "past" if past else "present"
     dice = draw.random.random()
     if dice < 0.25:
-        word = draw.pick([a for a in draw.lexicon.adjectives if a.german in CAUSES])
+        word = draw.flagged_adjective("cause")
         intensifier = Fixed("sehr", "very") if draw.chance(0.3) else None
         return Clause(draw.verb_named["sein"], person, predicate=Property(word, intensifier), tense=tense)
     if dice < 0.38:
-        noun = draw.noun(("Zeit", "Geld", "Auto", "Termin", "Prüfung", "Problem", "Handy"))
-        kind = "no" if noun.german in ("Zeit", "Geld", "Auto", "Handy") else "a"
+        noun = draw.noun_of("needed")
+        kind = "no" if draw.belongs(noun, "lacking") else "a"
         return Clause(draw.verb_named["haben"], person, NounPhrase(noun, kind), tense=tense)
     if dice < 0.5:
         verb = draw.pick(draw.verbs_by_frame["weather"])
@@ -149,9 +140,7 @@ def past_moment(draw: Draw) -> Sentence:
     elif dice < 0.5:
         clause = cause_of(draw, person, True)
     elif dice < 0.75:
-        clause = draw_clause(
-            draw, draw.verb_named[draw.pick(("wohnen", "ankommen", "aufstehen"))], person, "past", True
-        )
+        clause = draw_clause(draw, draw.verb_of("past_moment"), person, "past", plain=True)
         clause.negated = False
     else:
         clause = draw_clause(draw, human_verb(draw), person, "past", plain=True)
@@ -169,7 +158,7 @@ def with_complement(draw: Draw) -> Sentence:
     inner = draw_clause(draw) if draw.chance(0.7) else quality_clause(draw, past=False)
     inner.front = ""
     inner.reason = None
-    if verb.german != "wissen" or draw.chance(0.4):
+    if "wh" not in verb.frame.split() or draw.chance(0.4):
         return Sentence(main, subordinate=Subordinate("finite", inner, "dass", "that"))
     main.negated = draw.chance(0.6)
     inner.negated = False
@@ -190,18 +179,16 @@ def with_infinitive(draw: Draw) -> Sentence:
         main = Clause(verb, subject)
         if verb.simple:
             main.tense = "present"
-        elif draw.chance(0.6) or verb.german != "versuchen":
+        elif draw.chance(0.6) or "trying" not in verb.flags:
             main.tense = "past"
         else:
             main.progressive = True
         form = "infinitive"
     else:
-        main = main_person(
-            draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_named[draw.pick(GOING)]
-        )
+        main = main_person(draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_of("going"))
         main.negated = False
         subject, form = main.subject, "purpose"
-    verb = draw.verb_named[draw.pick(PURPOSES)] if form == "purpose" else voluntary_verb(draw)
+    verb = draw.verb_of("purpose") if form == "purpose" else voluntary_verb(draw)
     clause = draw_clause(draw, verb, subject, "bare", plain=True)
     if draw.chance(0.25):
         clause.place = clause.place or some_place(draw, verb.where, subject)
@@ -230,9 +217,7 @@ def joined_clauses(draw: Draw) -> Sentence:
 
 def thing_again(draw: Draw) -> Sentence:
     """The soup is hot, but it tastes good: the pronoun follows the German gender."""
-    verb = draw.verb_named[
-        draw.pick(("kaufen", "sehen", "haben", "suchen", "bekommen", "lesen", "bestellen"))
-    ]
+    verb = draw.verb_of("got")
     while True:
         main = draw_clause(draw, verb, mood=draw.pick(("past", "bare")), plain=True)
         direct = main.direct
@@ -245,7 +230,7 @@ def thing_again(draw: Draw) -> Sentence:
         it = Pronoun("they")
     but = draw.chance(0.6)
     if word is None or not word.comparative:
-        again = draw.verb_named[draw.pick(("vergessen", "verkaufen", "verlieren")) if but else "mögen"]
+        again = draw.verb_of("given_up") if but else draw.verb_named["mögen"]
         second = Clause(again, pronoun_for(main.subject), it, tense=main.tense)
     else:
         direct.adjectives = ()

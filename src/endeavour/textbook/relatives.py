@@ -52,7 +52,7 @@ def clause_about(draw: Draw, head: NounPhrase, used: Verb) -> Clause | None:
         return clause_about_place(draw, head, who)
     if person and dice < 0.2:
         clause = quality_clause(draw, past=False)
-        owned = NounPhrase(draw.noun(("own", "dwelling", "pet", "child")), "the", owner=who)
+        owned = NounPhrase(draw.noun_of("whose"), "the", owner=who)
         word = draw.adjective(owned.noun)
         if word is None:
             return None

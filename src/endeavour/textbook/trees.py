@@ -68,6 +68,9 @@ class Fixed:
 
     german: str
     english: str
+    deniable: bool = (
+        False  # a time that goes well with a negation: not today, but hardly not at three o'clock
+    )
 
 
 @dataclass(slots=True)

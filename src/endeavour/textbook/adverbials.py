@@ -5,12 +5,7 @@ from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Noun, Verb
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
 from endeavour.textbook.phrases import possessive_of, some_person
-from endeavour.textbook.trees import (
-    Fixed,
-    NounPhrase,
-    Prepositional,
-    Slot,
-)
+from endeavour.textbook.trees import Fixed, NounPhrase, Prepositional, Slot
 
 
 def some_time(draw: Draw, use: str) -> Slot | None:

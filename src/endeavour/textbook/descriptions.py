@@ -2,11 +2,12 @@
 
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import city_or_country
-from endeavour.textbook.clauses import draw_clause, keep_kein_clear
+from endeavour.textbook.clauses import draw_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Adjective, Noun
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, possessive_of, some_name, some_subject
+from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
     Fixed,
@@ -35,8 +36,6 @@ def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
         prop.standard = standard_of(draw, tree, word)
     tree.predicate = prop
     tree.negated = not prop.intensifier and draw.chance(0.2) and prop.comparison != "than"
-    if prop.comparison == "as" and tree.negated:
-        tree.negated = True
     return tree
 
 

@@ -32,8 +32,6 @@ def person_of(phrase: Slot | None) -> int:
         return forms.PERSONS.get(phrase.key, 2)
     if isinstance(phrase, Pair) and isinstance(phrase.second, Pronoun):
         return 3
-    if isinstance(phrase, Fixed) and phrase.english.startswith("the ") and phrase.english.endswith("s"):
-        return 2
     return 5 if phrase is not None and plural(phrase) else 2
 
 
@@ -153,6 +151,7 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
     person = person_of(direct if there else subject)
     finite, rest, base = _verb_group(tree, person)
     past = tree.tense == "past"
+    swap = inverted and front != "subject"
     early = [tree.frequency.english] if tree.frequency is not None else []
     if tree.aspect in EARLY_ASPECTS:
         early.append(tree.aspect)
@@ -164,12 +163,9 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
         words = ["do not"] * tree.negated + [forms.head(tree.verb)]
     elif infinitive:
         words = ["not"] * tree.negated + ["to", *(_verb_group(tree, 1)[1] or [forms.head(tree.verb)])]
-    elif base and (inverted or tree.negated) and front != "subject":
+    elif base and (swap or tree.negated):
         do = "did" if past else "does" if person == 2 else "do"
-        words = [do, name] if inverted else [name, do]
-        words += ["not"] * tree.negated + early + [base, *rest]
-    elif base and tree.negated:
-        words = [name, "did" if past else "does" if person == 2 else "do", "not", *early, base, *rest]
+        words = [*([do, name] if swap else [name, do]), *["not"] * tree.negated, *early, base, *rest]
     elif base:
         words = [name, *early, finite, *rest]
     else:
@@ -178,7 +174,6 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
             finite, denial = "cannot", []
         if finite == "would" and rest[0] == "rather":
             denial, rest = [], ["rather", *denial, *rest[1:]]
-        swap = inverted and front != "subject"
         words = [*([finite, name] if swap else [name, finite]), *denial, *early, *rest]
 
     words += _after_verb(tree, direct, indirect, front)
@@ -190,13 +185,7 @@ def _lead(tree: Clause, front: str, direct: Slot | None, indirect: Slot | None) 
     slot: Slot | None = {"direct": direct, "indirect": indirect}.get(front) or getattr(tree, front)
     assert slot is not None, front
     text = full(slot)
-    question = isinstance(slot, Fixed) and slot.english.partition(" ")[0] in (
-        "where",
-        "when",
-        "why",
-        "how",
-        "what",
-    )
+    question = isinstance(slot, Fixed) and slot.english in ("where", "when", "why")
     plain = isinstance(slot, Prepositional) and not isinstance(slot.phrase, Relative)
     if plain or (isinstance(slot, Fixed) and " " in text and not question):
         text += ","  # In the evening, ...

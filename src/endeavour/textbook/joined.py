@@ -1,13 +1,14 @@
 """Draws sentences of two clauses: conjunctions, dependent clauses and infinitives."""
 
 from endeavour.textbook.adverbials import some_place
-from endeavour.textbook.clauses import draw_clause, human_verb, keep_kein_clear, voluntary_verb
+from endeavour.textbook.clauses import draw_clause, human_verb, voluntary_verb
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
 from endeavour.textbook.german import gender_of
 from endeavour.textbook.phrases import some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
+from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
     Fixed,
@@ -87,16 +88,14 @@ def because(draw: Draw) -> Sentence:
     clause = cause_of(draw, person, past)
     first = draw.chance(0.22)
     if first:
-        main.subject, clause.subject = swap_subjects(main, clause)
+        swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
 
 
-def swap_subjects(main: Clause, clause: Clause) -> tuple[Slot | None, Slot | None]:
-    """When the dependent clause comes first, it names the person and the main clause has the pronoun."""
-    weather = isinstance(clause.subject, Pronoun) and clause.subject.key == "it_n"
-    if weather:
-        return main.subject, clause.subject
-    return pronoun_for(main.subject), main.subject
+def swap_subjects(main: Clause, clause: Clause) -> None:
+    """When the dependent clause comes first, it names the person, and the main clause has the pronoun."""
+    if clause.subject != Pronoun("it_n"):  # the weather
+        main.subject, clause.subject = pronoun_for(main.subject), main.subject
 
 
 def condition(draw: Draw) -> Sentence:
@@ -120,10 +119,8 @@ def condition(draw: Draw) -> Sentence:
         clause.tense, clause.negated = "pluperfect", False
         german, english = "nachdem", "after"
     first = draw.chance(0.5)
-    if (first and clause.subject is person and not isinstance(clause.subject, Pronoun)) or (
-        first and clause.subject == pronoun_for(main.subject)
-    ):
-        main.subject, clause.subject = swap_subjects(main, clause)
+    if first and clause.subject == pronoun_for(main.subject):
+        swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
 
 
@@ -139,15 +136,13 @@ def past_moment(draw: Draw) -> Sentence:
         clause = Clause(draw.verb_named["sein"], person, predicate=child, tense="past")
     elif dice < 0.5:
         clause = cause_of(draw, person, True)
-    elif dice < 0.75:
-        clause = draw_clause(draw, draw.verb_of("past_moment"), person, "past", plain=True)
-        clause.negated = False
     else:
-        clause = draw_clause(draw, human_verb(draw), person, "past", plain=True)
+        verb = draw.verb_of("past_moment") if dice < 0.75 else human_verb(draw)
+        clause = draw_clause(draw, verb, person, "past", plain=True)
         clause.negated = False
     first = draw.chance(0.6)
     if first:
-        main.subject, clause.subject = swap_subjects(main, clause)
+        swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, "als", "when", first))
 
 
@@ -205,7 +200,7 @@ def joined_clauses(draw: Draw) -> Sentence:
     person = pronoun_for(main.subject)
     if dice < 0.65:
         cause = cause_of(draw, person, past)
-        main.subject, cause.subject = swap_subjects(main, cause)
+        swap_subjects(main, cause)
         return Sentence(cause, joined=main, conjunction=Fixed("deshalb", "therefore"), inverted=True)
     word = Fixed("aber", "but") if dice < 0.85 else Fixed("und", "and")
     other = some_subject(draw, ("person",))

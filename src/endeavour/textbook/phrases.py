@@ -2,14 +2,7 @@
 
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Adjective
-from endeavour.textbook.trees import (
-    Name,
-    NounPhrase,
-    Pair,
-    Phrase,
-    Pronoun,
-    Slot,
-)
+from endeavour.textbook.trees import Name, NounPhrase, Pair, Phrase, Pronoun, Slot
 
 POSSESSIVES = {"I": "my", "he": "his", "she": "her", "we": "our", "they": "their"}
 PEOPLE = ("I", "you", "he", "she", "we", "they")

@@ -1,16 +1,15 @@
 """Reads lexicon/*.tsv into entries and refuses what breaks a rule. Knows no inflection and draws no sentences.
 
-A file consists of a header line and tab-separated rows; empty lines and lines that begin with # are skipped. What
-the columns, flags and groups mean is explained in lexicon/README.md.
+What the columns, flags and groups mean is explained in lexicon/README.md.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from endeavour.errors import UserError
 from endeavour.textbook.entries import Adjective, Lexicon, Modal, Noun, Scene, Verb, Word
+from endeavour.textbook.rows import Row, read_table
 
 FOLDER = Path(__file__).parent / "lexicon"
 
@@ -64,67 +63,6 @@ VERB_GROUPS = frozenset({
     "time_of_day",
 })  # fmt: skip
 SCENES = frozenset({"being", "existence"})
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a lexicon file, which knows its place for error messages."""
-
-    place: str  # "nouns.tsv, line 4"
-    cells: dict[str, str]
-
-    def __getitem__(self, column: str) -> str:
-        return self.cells[column]
-
-    def error(self, message: str) -> UserError:
-        return UserError(f"{self.place}: {message}")
-
-    def one_of(self, column: str, known: Collection[str]) -> str:
-        """The cell, refused if it is not among `known`."""
-        cell = self[column]
-        if cell not in known:
-            raise self.error(f"{column} {cell!r} is unknown; choose {_list(known)}")
-        return cell
-
-    def words(self, column: str, known: Collection[str] | None = None) -> tuple[str, ...]:
-        """The words of the cell, each refused if it is not among `known`."""
-        words = tuple(self[column].split())
-        for word in words:
-            if known is not None and word not in known:
-                # All classes and nouns of the lexicon would be too long a list.
-                choice = f"choose {_list(known)}" if len(known) < 30 else "no noun has this class or name"
-                raise self.error(f"{column} {word!r} is unknown; {choice}")
-        return words
-
-
-def _list(known: Iterable[str]) -> str:
-    return ", ".join(word or "nothing" for word in sorted(known))
-
-
-def read_table(path: Path) -> list[Row]:
-    """The rows of a lexicon file.
-
-    Raises:
-        UserError: the header does not name the columns of this file, or a row has more or fewer cells than it.
-    """
-    header: list[str] = []
-    rows: list[Row] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        place, cells = f"{path.name}, line {number}", line.split("\t")
-        if not header:
-            header = cells
-            if header != COLUMNS[path.stem].split():
-                raise UserError(f"{place}: the columns should be {COLUMNS[path.stem]}, separated by tabs")
-            continue
-        if len(cells) != len(header):
-            raise UserError(
-                f"{place}: {len(cells)} cells, but the header names {len(header)} columns; "
-                "separate the cells by single tabs and leave empty cells empty"
-            )
-        rows.append(Row(place, dict(zip(header, cells, strict=True))))
-    return rows
 
 
 def _distinct(rows: Sequence[Row], keys: Iterable[Hashable], what: str) -> None:
@@ -273,7 +211,7 @@ def _groups(
             verbs_of[name] = tuple(verbs[word] for word in words)
     missing = (NOUN_GROUPS | VERB_GROUPS) - nouns_of.keys() - verbs_of.keys()
     if missing:
-        raise UserError(f"{path.name}: no row for the group {_list(missing)}")
+        raise UserError(f"{path.name}: no row for the group {min(missing)}")
     return nouns_of, verbs_of
 
 
@@ -283,7 +221,7 @@ def read_lexicon(folder: Path) -> Lexicon:
     Raises:
         UserError: a row breaks a rule; the message names file and line.
     """
-    tables = {name: read_table(folder / f"{name}.tsv") for name in COLUMNS}
+    tables = {name: read_table(folder / f"{name}.tsv", columns.split()) for name, columns in COLUMNS.items()}
     for name in ("nouns", "adjectives", "adverbs", "modals"):
         _distinct(tables[name], (row["english"] for row in tables[name]), "this English word")
     valency = ("english", "frame", "english_preposition", "subject", "object")

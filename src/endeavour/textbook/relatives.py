@@ -7,14 +7,7 @@ from endeavour.textbook.entries import Verb
 from endeavour.textbook.german import gender_of
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import some_subject
-from endeavour.textbook.trees import (
-    Clause,
-    NounPhrase,
-    Prepositional,
-    Property,
-    Relative,
-    Sentence,
-)
+from endeavour.textbook.trees import Clause, NounPhrase, Prepositional, Property, Relative, Sentence
 
 ROLE_FRAMES = frozenset({"acc", "dat acc", "oblique", "dir", "loc", "loc?", "-", "dat"})
 ROLE_SLOTS = {"acc": "direct", "dat": "indirect"}

@@ -2,17 +2,11 @@
 
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import city_or_country, clock_time, some_manner, some_place
-from endeavour.textbook.clauses import (
-    draw_clause,
-    front_something,
-    human_verb,
-    keep_kein_clear,
-    set_tense,
-    voluntary_verb,
-)
+from endeavour.textbook.clauses import draw_clause, front_something, human_verb, voluntary_verb
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, some_name, titled_name
+from endeavour.textbook.tenses import keep_kein_clear, set_tense
 from endeavour.textbook.trees import (
     Clause,
     Fixed,

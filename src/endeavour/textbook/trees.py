@@ -194,17 +194,8 @@ class Words:
 
 
 SLOTS = (
-    "subject",
-    "direct",
-    "indirect",
-    "oblique",
-    "predicate",
-    "direction",
-    "place",
-    "companion",
-    "time",
-    "reason",
-)
+    "subject", "direct", "indirect", "oblique", "predicate", "direction", "place", "companion", "time", "reason",
+)  # fmt: skip
 
 
 def words_of(tree: Sentence) -> Words:

@@ -70,7 +70,7 @@ def _distinct(rows: Sequence[Row], keys: Iterable[Hashable], what: str) -> None:
     first: dict[Hashable, Row] = {}
     for row, key in zip(rows, keys, strict=True):
         if key in first:
-            raise row.error(f"{what} already stands in {first[key].place}; a word needs one translation")
+            raise row.error(f"{what} is already in {first[key].place}; keep one of the two")
         first[key] = row
 
 
@@ -224,6 +224,7 @@ def read_lexicon(folder: Path) -> Lexicon:
     tables = {name: read_table(folder / f"{name}.tsv", columns.split()) for name, columns in COLUMNS.items()}
     for name in ("nouns", "adjectives", "adverbs", "modals"):
         _distinct(tables[name], (row["english"] for row in tables[name]), "this English word")
+    _distinct(tables["groups"], (row["group"] for row in tables["groups"]), "this group")
     valency = ("english", "frame", "english_preposition", "subject", "object")
     _distinct(
         tables["verbs"],

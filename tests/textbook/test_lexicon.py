@@ -70,6 +70,7 @@ def test_every_flag_and_group_is_read_and_documented() -> None:
         ("nouns.tsv", "\nKatze\tf\t\tKatzen\tcat", "\nKatze\tf\t\tKatzen\tdog", "English"),
         ("nouns.tsv", "place room indoors\tin\tin\tin", "place room indoors\tin\t\tin", "whereto"),
         ("nouns.tsv", "Ärztin", "", "feminine"),
+        ("nouns.tsv", "\nHund\tm\tHundes\tHunde", "\nHund\tm\tHundes\t", "plural"),
         ("verbs.tsv", "\ngerman\ter\t", "\ngerman\the\t", "columns"),
         ("verbs.tsv", "ist gefahren\tdrive", "gefahren\tdrive", "perfect"),
         ("verbs.tsv", "auf+acc", "auf+gen", "auf+gen"),

@@ -53,9 +53,8 @@ def some_date(draw: Draw) -> Fixed:
     return numerals.date(draw.random.randint(1, 28), draw.pick(draw.calendar["month"]))
 
 
-def some_manner(draw: Draw, verb: Verb) -> Slot | None:
-    if not verb.manner:
-        return None
+def some_manner(draw: Draw, verb: Verb) -> Slot:
+    """How something is done, for a verb with a manner."""
     word = draw.pick(draw.adverbs("manner", draw.pick(verb.manner)))
     return Fixed(word.german, word.english)
 

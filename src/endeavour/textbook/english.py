@@ -86,8 +86,6 @@ def _noun_phrase(slot: NounPhrase) -> str:
         name = "" if many else forms.article(words[0])
     elif name == "this" and many:
         name = "these"
-    elif name == "every" and many:
-        name = "all"
     name = forms.DETERMINERS.get(name, name)
     if slot.attribute is not None:
         after += f" {phrase(slot.attribute)}"
@@ -142,7 +140,7 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
 def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infinitive: bool = False) -> str:
     """A clause in statement order, or with the subject after the finite verb."""
     subject, direct, indirect = tree.subject, tree.direct, tree.indirect
-    front = tree.front if tree.english_front else ""
+    front = tree.front
     if tree.verb.frame == "swap":
         # gefallen: what pleases is the German subject and the English object.
         subject, direct, indirect = indirect, subject, None
@@ -185,9 +183,8 @@ def _lead(tree: Clause, front: str, direct: Slot | None, indirect: Slot | None) 
     slot: Slot | None = {"direct": direct, "indirect": indirect}.get(front) or getattr(tree, front)
     assert slot is not None, front
     text = full(slot)
-    question = isinstance(slot, Fixed) and slot.english in ("where", "when", "why")
     plain = isinstance(slot, Prepositional) and not isinstance(slot.phrase, Relative)
-    if plain or (isinstance(slot, Fixed) and " " in text and not question):
+    if plain or (isinstance(slot, Fixed) and " " in text):
         text += ","  # In the evening, ...
     return text
 

@@ -191,27 +191,21 @@ def _modal(row: Row, finite_forms: Collection[tuple[str, str]]) -> Modal:
 
 
 def _groups(
-    rows: Sequence[Row], path: Path, classes: Collection[str], verbs: dict[str, Verb]
+    rows: Sequence[Row], classes: Collection[str], verbs: dict[str, Verb]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Verb, ...]]]:
     nouns_of: dict[str, tuple[str, ...]] = {}
     verbs_of: dict[str, tuple[Verb, ...]] = {}
     for row in rows:
         kind = row.one_of("kind", {"nouns", "verbs"})
         name = row.one_of("group", NOUN_GROUPS if kind == "nouns" else VERB_GROUPS)
-        words = tuple(row["words"].split(", "))
-        known = classes if kind == "nouns" else verbs
-        for word in words:
-            if word not in known:
-                raise row.error(
-                    f"{word!r} is unknown; name {kind} of the lexicon, separated by a comma and a space"
-                )
+        words = row.words("words", classes if kind == "nouns" else verbs, separator=", ")
         if kind == "nouns":
             nouns_of[name] = words
         else:
             verbs_of[name] = tuple(verbs[word] for word in words)
     missing = (NOUN_GROUPS | VERB_GROUPS) - nouns_of.keys() - verbs_of.keys()
     if missing:
-        raise UserError(f"{path.name}: no row for the group {min(missing)}")
+        raise UserError(f"groups.tsv: no row for the group {min(missing)}")
     return nouns_of, verbs_of
 
 
@@ -244,9 +238,7 @@ def read_lexicon(folder: Path) -> Lexicon:
         )
         for row in tables["auxiliaries"]
     }
-    noun_groups, verb_groups = _groups(
-        tables["groups"], folder / "groups.tsv", classes, {verb.german: verb for verb in verbs}
-    )
+    noun_groups, verb_groups = _groups(tables["groups"], classes, {verb.german: verb for verb in verbs})
     scenes: dict[str, tuple[Scene, ...]] = dict.fromkeys(SCENES, ())
     for row in tables["scenes"]:
         scenes[row.one_of("construction", SCENES)] += (

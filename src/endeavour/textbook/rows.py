@@ -30,13 +30,15 @@ class Row:
             raise self.error(f"{column} {cell!r} is unknown; choose {_list(known)}")
         return cell
 
-    def words(self, column: str, known: Collection[str] | None = None) -> tuple[str, ...]:
-        """The words of the cell, each refused if it is not among `known`."""
-        words = tuple(self[column].split())
+    def words(
+        self, column: str, known: Collection[str] | None = None, separator: str | None = None
+    ) -> tuple[str, ...]:
+        """The words of the cell, by default separated by spaces; each is refused if it is not among `known`."""
+        words = tuple(self[column].split(separator))
         for word in words:
             if known is not None and word not in known:
-                # All classes and nouns of the lexicon would be too long a list.
-                choice = f"choose {_list(known)}" if len(known) < 30 else "no noun has this class or name"
+                # All classes and words of the lexicon would be too long a list.
+                choice = f"choose {_list(known)}" if len(known) < 30 else "no entry has this class or name"
                 raise self.error(f"{column} {word!r} is unknown; {choice}")
         return words
 

@@ -127,7 +127,6 @@ class Clause:
     attitude: str = ""
     aspect: str = ""
     front: str = ""
-    english_front: bool = True  # whether English moves the fronted slot, too
 
 
 @dataclass(slots=True)

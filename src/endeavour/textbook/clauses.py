@@ -12,7 +12,7 @@ from endeavour.textbook.adverbials import (
 )
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german import person_of
+from endeavour.textbook.german_phrases import person_of
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE
 from endeavour.textbook.phrases import noun_phrase, possessive_of, some_person, some_subject
 from endeavour.textbook.tenses import set_tense

@@ -8,8 +8,9 @@ are named by their German dictionary form.
 import pytest
 
 from endeavour.textbook import english, german, numerals
-from endeavour.textbook.entries import Word, load_lexicon
+from endeavour.textbook.entries import Word
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
+from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.trees import (
     Clause,
     Fixed,

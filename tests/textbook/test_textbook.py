@@ -1,18 +1,17 @@
-"""Properties of the textbook corpus: its splits, its lexicon and the shape of its sentences."""
+"""Properties of the textbook corpus: its splits and the shape of its sentences."""
 
 import re
 import subprocess
 import sys
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 from endeavour.errors import UserError
-from endeavour.textbook import entries, german, textbook_splits
+from endeavour.textbook import german, textbook_splits
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import load_lexicon, read_table
 from endeavour.textbook.generate import held_out
+from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.sentences import CONSTRUCTIONS, draw_sentence
 from endeavour.textbook.trees import words_of
 
@@ -166,10 +165,6 @@ def test_every_entry_is_used(texts: tuple[str, str]) -> None:
         assert set(lexicon.finite_forms[modal.german, "present"]) & german_words
 
 
-def test_lexicon_is_large_enough() -> None:
-    assert load_lexicon().size() >= 400
-
-
 @pytest.mark.parametrize(
     ("phenomenon", "pattern"),
     [
@@ -234,46 +229,6 @@ def test_every_construction_can_be_drawn() -> None:
 def test_average_length(splits: Splits) -> None:
     lengths = [len(source.split()) for source, _ in splits["train"]]
     assert 6 <= sum(lengths) / len(lengths) <= 11
-
-
-def test_no_english_word_has_two_translations() -> None:
-    lexicon = load_lexicon()
-    for words in (lexicon.nouns, lexicon.adjectives, lexicon.adverbs, lexicon.modals):
-        english = [word.english for word in words]
-        assert len(set(english)) == len(english)
-    valencies = [
-        (verb.english, verb.frame, verb.english_preposition, verb.subject, verb.object)
-        for verb in lexicon.verbs
-    ]
-    assert len(set(valencies)) == len(valencies)
-
-
-def test_every_class_names_nouns() -> None:
-    lexicon = load_lexicon()
-    known = {name for noun in lexicon.nouns for name in noun.classes} | {"city", "country"}
-    for verb in lexicon.verbs:
-        for name in (*verb.subject, *verb.object, *verb.where):
-            assert name in known, (verb.german, name)
-        manners = {use for adverb in lexicon.adverbs if adverb.kind == "manner" for use in adverb.use.split()}
-        assert set(verb.manner) <= manners, verb.german
-    for adjective in lexicon.adjectives:
-        assert set(adjective.classes) <= known, (adjective.german, set(adjective.classes) - known)
-
-
-def test_malformed_row_is_reported_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "nouns.tsv"
-    path.write_text("# nouns\ngerman\tgender\nHund\tm\nKatze\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"nouns\.tsv, line 4: 1 cells"):
-        read_table(path)
-
-
-def test_wrong_gender_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file in entries.FOLDER.glob("*.tsv"):
-        text = file.read_text(encoding="utf-8").replace("Hund\tm\t", "Hund\tx\t")
-        (tmp_path / file.name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(entries, "FOLDER", tmp_path)
-    with pytest.raises(UserError, match=r"nouns\.tsv, line \d+: gender 'x' of Hund"):
-        load_lexicon.__wrapped__()
 
 
 def test_too_many_pairs_or_too_few() -> None:

@@ -5,12 +5,7 @@ from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Noun, Verb
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
 from endeavour.textbook.phrases import possessive_of, some_person
-from endeavour.textbook.trees import (
-    Fixed,
-    NounPhrase,
-    Prepositional,
-    Slot,
-)
+from endeavour.textbook.trees import Fixed, NounPhrase, Prepositional, Slot
 
 
 def some_time(draw: Draw, use: str) -> Slot | None:
@@ -19,10 +14,11 @@ def some_time(draw: Draw, use: str) -> Slot | None:
     number = draw.random.randint(1, 12)
     if dice < 0.5:
         word = draw.pick(draw.adverbs("time", use))
-        time = Fixed(word.german, word.english)
-        if word.english in ("today", "yesterday", "tomorrow", "every day") and draw.chance(0.3):
+        time = Fixed(word.german, word.english, deniable="deniable" in word.flags)
+        if "clock" in word.flags and draw.chance(0.3):
             clock = clock_time(draw)
-            return Fixed(f"{time.german} {clock.german}", f"{time.english} {clock.english}")
+            time.german += f" {clock.german}"
+            time.english += f" {clock.english}"
         return time
     if use in ("past", "future") and dice < 0.62:
         unit = draw.pick(("minute", "hour", "day", "week", "month", "year"))
@@ -37,8 +33,8 @@ def some_time(draw: Draw, use: str) -> Slot | None:
         return some_date(draw)
     if use == "past" and dice < 0.95:
         preposition = draw.pick(draw.prepositions["occasion"])
-        event = draw.noun(("feast", "Prüfung", "Konzert", "Film", "Kurs", "Reise", "Spiel"))
-        determiner = possessive_of(draw) if event.german == "Geburtstag" else "the"
+        event = draw.noun_of("occasion")
+        determiner = possessive_of(draw) if "personal" in event.classes else "the"
         case = GENITIVE if preposition.use == "gen" else DATIVE
         phrase = NounPhrase(event, determiner)
         return Prepositional(preposition.german, preposition.english, case, phrase)
@@ -57,16 +53,15 @@ def some_date(draw: Draw) -> Fixed:
     return numerals.date(draw.random.randint(1, 28), draw.pick(draw.calendar["month"]))
 
 
-def some_manner(draw: Draw, verb: Verb) -> Slot | None:
-    if not verb.manner:
-        return None
+def some_manner(draw: Draw, verb: Verb) -> Slot:
+    """How something is done, for a verb with a manner."""
     word = draw.pick(draw.adverbs("manner", draw.pick(verb.manner)))
     return Fixed(word.german, word.english)
 
 
 def city_or_country(draw: Draw, kind: str, case: int) -> Slot:
     """in Berlin, in der Schweiz; with the accusative nach Berlin, in die Schweiz."""
-    word = draw.pick([p for p in draw.lexicon.places if p.kind == kind])
+    word = draw.pick(draw.places[kind])
     english = f"{'in' if case == DATIVE else 'to'} {word.english}"
     if word.use:
         article = {"f": ("die", "der"), "p": ("die", "den")}[word.use][case == DATIVE]
@@ -83,7 +78,7 @@ def some_place(draw: Draw, classes: tuple[str, ...], subject: Slot | None = None
             draw, draw.pick(("city", "city", "country")) if "country" in classes else "city", DATIVE
         )
     fixed = [a for a in draw.adverbs("place") if a.use in classes or not a.use]
-    if len(fixed) > 0 and draw.chance(0.12):
+    if fixed and draw.chance(0.12):
         word = draw.pick(fixed)
         return Fixed(word.german, word.english)
     noun = draw.noun(tuple(c for c in classes if c not in ("city", "country")))
@@ -96,7 +91,7 @@ def place_phrase(draw: Draw, noun: Noun, subject: Slot | None) -> NounPhrase:
     dice = draw.random.random()
     if dice < 0.12:
         phrase.determiner = "a"
-    elif dice < 0.25 and noun.classes & {"room", "home", "dwelling", "work", "furniture"}:
+    elif dice < 0.25 and draw.belongs(noun, "own_place"):
         phrase.determiner = possessive_of(draw, subject)
     elif dice < 0.3:
         phrase.determiner = "this"
@@ -117,7 +112,7 @@ def some_direction(draw: Draw, classes: tuple[str, ...], subject: Slot | None = 
     noun = draw.noun(tuple(c for c in classes if c not in geographic))
     phrase = place_phrase(draw, noun, subject)
     if not noun.whereto:  # a person or an event
-        phrase = NounPhrase(noun, possessive_of(draw, subject) if noun.german == "Geburtstag" else "the")
+        phrase = NounPhrase(noun, possessive_of(draw, subject) if "personal" in noun.classes else "the")
         return Prepositional("zu", "to", DATIVE, phrase)
     return Prepositional(noun.whereto, "to", DATIVE if noun.whereto == "zu" else ACCUSATIVE, phrase)
 
@@ -125,15 +120,15 @@ def some_direction(draw: Draw, classes: tuple[str, ...], subject: Slot | None = 
 def position_near(draw: Draw, thing: Slot | None, case: int) -> Slot:
     """A two-way preposition with a landmark: dative for a place, accusative for a movement."""
     kinds = thing.noun.classes if isinstance(thing, NounPhrase) else frozenset[str]()
-    if kinds & {"vehicle"}:
-        landmarks, prepositions = ("dwelling", "town"), ("vor", "hinter", "neben")
+    if "vehicle" in kinds:
+        landmarks, prepositions = "near_vehicles", ("vor", "hinter", "neben")
     elif "upright" in kinds or "container" in kinds:
-        landmarks, prepositions = ("furniture",), ("auf", "auf", "neben", "vor", "hinter")
+        landmarks, prepositions = "near_things", ("auf", "auf", "neben", "vor", "hinter")
     else:
-        landmarks, prepositions = ("furniture",), ("auf", "auf", "unter", "neben", "vor", "hinter")
+        landmarks, prepositions = "near_things", ("auf", "auf", "unter", "neben", "vor", "hinter")
     choice = draw.pick(prepositions)
     word = next(p for p in draw.prepositions["position"] if p.german == choice)
-    noun = draw.noun(("surface", "Sofa", "Stuhl") if choice in ("auf", "unter") else landmarks)
+    noun = draw.noun_of("support" if choice in ("auf", "unter") else landmarks)
     return Prepositional(word.german, word.english, case, place_phrase(draw, noun, None))
 
 
@@ -144,12 +139,12 @@ def some_companion(draw: Draw, subject: Slot | None) -> Slot:
 
 
 def by_vehicle(draw: Draw) -> Slot:
-    noun = draw.noun(("Auto", "Bus", "Zug", "Flugzeug", "Schiff"))
+    noun = draw.noun_of("by_vehicle")
     return Prepositional("mit", "by", DATIVE, NounPhrase(noun, english_determiner=""))
 
 
 def some_reason(draw: Draw) -> Slot:
-    noun = draw.noun(("Wetter", "Arbeit", "Prüfung", "Problem", "Termin", "Kind", "Hochzeit"))
+    noun = draw.noun_of("reason")
     phrase = NounPhrase(noun, "the")
     if draw.chance(0.4):
         word = draw.adjective(noun)

@@ -2,11 +2,12 @@
 
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import city_or_country
-from endeavour.textbook.clauses import draw_clause, keep_kein_clear
+from endeavour.textbook.clauses import draw_clause
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import Adjective, Noun, Word
+from endeavour.textbook.entries import Adjective, Noun
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, possessive_of, some_name, some_subject
+from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
     Fixed,
@@ -19,24 +20,6 @@ from endeavour.textbook.trees import (
     Sentence,
     Slot,
 )
-
-SUBJECTS_OF_BEING = (
-    ("person",),
-    ("person",),
-    ("animal",),
-    ("thing", "clothing"),
-    ("vehicle",),
-    ("food", "drink"),
-    ("place",),
-    ("furniture", "device"),
-    ("film", "text", "task", "lesson", "event", "weather", "game"),
-)
-KINDS = (
-    "family", "person", "animal", "drink", "food", "room", "nature", "settlement", "place", "text",
-    "clothing", "vehicle", "furniture", "dish", "device", "container", "film", "task", "lesson", "event",
-    "game", "thing",
-)  # fmt: skip
-OWNING = ("sehen", "suchen", "finden", "reparieren", "kaufen", "nehmen")
 
 
 def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
@@ -53,17 +36,14 @@ def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
         prop.standard = standard_of(draw, tree, word)
     tree.predicate = prop
     tree.negated = not prop.intensifier and draw.chance(0.2) and prop.comparison != "than"
-    if prop.comparison == "as" and tree.negated:
-        tree.negated = True
     return tree
 
 
 def being(draw: Draw, past: bool | None = None) -> Clause:
-    verb = next(v for v in draw.verbs_by_frame["predicate"] if v.german == "sein")
-    tree = Clause(verb)
+    tree = Clause(draw.verb_named["sein"])
     if draw.chance(0.3) if past is None else past:
         tree.tense = "past"
-    classes = draw.pick(SUBJECTS_OF_BEING)
+    classes = draw.scene("being").what
     if classes == ("person",):
         tree.subject = some_subject(draw, classes)
     else:
@@ -86,7 +66,8 @@ def standard_of(draw: Draw, tree: Clause, word: Adjective) -> Phrase:
     """What the subject is compared with: something else of its kind."""
     if isinstance(tree.subject, NounPhrase):
         noun = tree.subject.noun
-        rivals = [n for n in draw.nouns_of(word.classes) if n is not noun and _kind(n) == _kind(noun)]
+        kind = _kind(draw, noun)
+        rivals = [n for n in draw.nouns_of(word.classes) if n is not noun and _kind(draw, n) == kind]
         if rivals:
             rival = draw.pick(rivals)
             phrase = NounPhrase(rival)
@@ -142,23 +123,20 @@ def some_age(draw: Draw) -> Slot:
 
 
 def naming(draw: Draw) -> Clause:
-    noun = draw.noun(("family", "relation", "pet"))
+    noun = draw.noun_of("named")
     subject = NounPhrase(noun, possessive_of(draw, None))
     if noun.gender == "p":
         subject = NounPhrase(draw.noun_named["Hund"], "my")
     tree = Clause(draw.verb_named["heißen"], subject)
-    if noun.gender == "f":
-        tree.predicate = draw.pick([n for n in map(as_name, draw.first_names) if n.gender == "f"])
-    else:
-        tree.predicate = draw.pick([n for n in map(as_name, draw.first_names) if n.gender == "m"])
+    gender = "f" if noun.gender == "f" else "m"
+    name = draw.pick([n for n in draw.names["first"] if n.use == gender])
+    tree.predicate = Name(name.german, name.english, gender)
     return tree
 
 
 def superlative(draw: Draw) -> Sentence:
     """This is the biggest house in the city."""
-    noun = draw.noun(
-        ("building", "town", "vehicle", "thing", "film", "text", "animal", "person", "Park", "Wald")
-    )
+    noun = draw.noun_of("superlative")
     words = [a for a in draw.adjectives_of(noun) if a.superlative]
     if not words or noun.mass or noun.gender == "p":
         return superlative(draw)
@@ -166,7 +144,7 @@ def superlative(draw: Draw) -> Sentence:
     phrase = NounPhrase(noun, "the", adjectives=(word,), degree="superlative")
     if "family" in noun.classes:
         phrase.determiner = possessive_of(draw, None)
-        phrase.degree = "comparative" if word.german in ("alt", "jung") else "positive"
+        phrase.degree = "comparative" if "age" in word.flags else "positive"
     tree = Clause(draw.verb_named["sein"], Fixed("das", "this"), predicate=phrase)
     dice = draw.random.random()
     if "family" in noun.classes:
@@ -188,12 +166,12 @@ def sensation(draw: Draw) -> Sentence:
     if draw.chance(0.5):
         verb = draw.verb_named["schmecken"]
         subject: Slot = noun_phrase(draw, verb.subject, indefinite=0.0, adjectives=0.3)
-        words = ("gut", "schlecht", "süß", "frisch")
+        flag = "taste"
     else:
         verb = draw.verb_named["sich fühlen"]
         subject = some_subject(draw, ("person",))
-        words = ("gut", "schlecht", "krank", "müde", "gesund", "stark", "schwach", "glücklich", "nervös")
-    word = draw.pick([a for a in draw.lexicon.adjectives if a.german in words])
+        flag = "feel"
+    word = draw.flagged_adjective(flag)
     intensifier = Fixed(degree.german, degree.english) if draw.chance(0.3) else None
     tree = Clause(verb, subject, predicate=Property(word, intensifier))
     tree.tense = "past" if draw.chance(0.35) else "present"
@@ -206,28 +184,25 @@ def possession(draw: Draw) -> Sentence:
     """My father's car is old, I am looking for Anna's key, the door of the house is green."""
     dice = draw.random.random()
     if dice < 0.3:
-        noun = draw.noun(("opening", "Dach", "Wand"))
-        whole = draw.noun(
-            ("dwelling", "room", "Schule", "Hotel", "Kirche")
-            if "opening" in noun.classes
-            else ("Haus", "Schule", "Hotel")
-        )
+        noun = draw.noun_of("part")
+        opening = "opening" in noun.classes
+        whole = draw.noun_of("whole_of_opening" if opening else "whole_of_part")
         owned = NounPhrase(noun, "the", owner=NounPhrase(whole))
-        verbs = ("öffnen", "schließen") if "opening" in noun.classes else ("sehen",)
+        group = "done_to_opening" if opening else "done_to_part"
     else:
-        verbs = OWNING
+        group = "owning"
         owner = some_name(draw) if dice < 0.65 else some_owner(draw)
-        owned = NounPhrase(draw.noun(("own", "clothing", "pet", "device", "flat")), "the", owner=owner)
+        owned = NounPhrase(draw.noun_of("owned"), "the", owner=owner)
     word = draw.adjective(owned.noun)
     if draw.chance(0.5) and word is not None:
         clause = Clause(draw.verb_named["sein"], owned, predicate=Property(word))
         clause.tense = "past" if draw.chance(0.25) else "present"
         clause.negated = draw.chance(0.15)
         return Sentence(clause)
-    fitting = [v for v in verbs if owned.noun.classes.intersection(draw.verb_named[v].object)]
+    fitting = [v for v in draw.lexicon.verb_groups[group] if owned.noun.classes.intersection(v.object)]
     if not fitting:
         return possession(draw)
-    clause = draw_clause(draw, draw.verb_named[draw.pick(fitting)])
+    clause = draw_clause(draw, draw.pick(fitting))
     if word is not None and draw.chance(0.4):
         owned.adjectives = (word,)
     owned.plural = bool(owned.noun.plural) and draw.chance(0.12)
@@ -236,20 +211,12 @@ def possession(draw: Draw) -> Sentence:
 
 
 def some_owner(draw: Draw) -> NounPhrase:
-    noun = draw.noun(("family", "relation", "child", "job"))
+    noun = draw.noun_of("owner")
     if "family" in noun.classes or ("relation" in noun.classes and draw.chance(0.6)):
         return NounPhrase(noun, possessive_of(draw, None), plural=noun.gender == "p")
     return NounPhrase(noun, "the")
 
 
-def _kind(noun: Noun) -> str:
-    for kind in KINDS:
-        if kind in noun.classes:
-            return kind
-    return ""
-
-
-def as_name(word: Word) -> Name:
-
-    assert isinstance(word, Word)
-    return Name(word.german, word.english, word.use)
+def _kind(draw: Draw, noun: Noun) -> str:
+    """The first of the comparable classes that a noun has."""
+    return next((kind for kind in draw.lexicon.noun_groups["comparable"] if kind in noun.classes), "")

@@ -4,17 +4,19 @@ Every choice goes through one random.Random, so that a seed decides all sentence
 """
 
 import random
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from endeavour.textbook.entries import Adjective, Lexicon, Modal, Noun, Verb, Word
+from endeavour.textbook.entries import Adjective, Lexicon, Noun, Scene, Verb, Word
 
 T = TypeVar("T")
 
-STATES = frozenset(
-    {"müde", "krank", "hungrig", "durstig", "glücklich", "traurig", "nervös", "zufrieden", "gesund"}
-)
+
+def _by_kind(words: Iterable[Word]) -> dict[str, list[Word]]:
+    kinds: dict[str, list[Word]] = {}
+    for word in words:
+        kinds.setdefault(word.kind, []).append(word)
+    return kinds
 
 
 class Draw:
@@ -27,18 +29,26 @@ class Draw:
         self.lexicon = lexicon
         self.random = random.Random(seed)
         self.you = "you"
-        self.names: set[str] = set()
+        self.taken_names: set[str] = set()
         self.noun_named = {noun.german: noun for noun in lexicon.nouns}
         self.verb_named = {verb.german: verb for verb in lexicon.verbs}
-        self.modal_named: dict[str, Modal] = {modal.german: modal for modal in lexicon.modals}
-        self.roles: dict[str, list[tuple[Verb, str]]] = {}  # noun -> the verbs and slots that it can fill
+        self.modal_named = {modal.german: modal for modal in lexicon.modals}
+        self.calendar = _by_kind(lexicon.calendar)
+        self.prepositions = _by_kind(lexicon.prepositions)
+        self.names = _by_kind(lexicon.names)
+        self.places = _by_kind(lexicon.places)
+        self.verbs_by_frame: dict[str, list[Verb]] = {}
+        for verb in lexicon.verbs:
+            self.verbs_by_frame.setdefault(verb.frame, []).append(verb)
+        self.roles: dict[str, list[tuple[Verb, str]]] = {}  # noun → the verbs and slots that it can fill
         self._nouns: dict[tuple[str, ...], list[Noun]] = {}
         self._adjectives: dict[Noun, list[Adjective]] = {}
+        self._adverbs: dict[tuple[str, str], list[Word]] = {}
 
     def start(self, you: str) -> None:
-        """Begin a sentence: whom it speaks to; its names are still free."""
+        """Begins a sentence: whom it speaks to; its names are still free."""
         self.you = you
-        self.names.clear()
+        self.taken_names.clear()
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -57,7 +67,24 @@ class Draw:
     def noun(self, classes: tuple[str, ...]) -> Noun:
         return self.pick(self.nouns_of(classes))
 
+    def noun_of(self, group: str) -> Noun:
+        """A noun of a group of groups.tsv."""
+        return self.noun(self.lexicon.noun_groups[group])
+
+    def belongs(self, noun: Noun, group: str) -> bool:
+        """Whether a noun belongs to a group of groups.tsv."""
+        return not noun.classes.isdisjoint(self.lexicon.noun_groups[group])
+
+    def verb_of(self, group: str) -> Verb:
+        """A verb of a group of groups.tsv."""
+        return self.pick(self.lexicon.verb_groups[group])
+
+    def scene(self, construction: str) -> Scene:
+        """A row of scenes.tsv."""
+        return self.pick(self.lexicon.scenes[construction])
+
     def adjectives_of(self, noun: Noun) -> list[Adjective]:
+        """The adjectives that may describe a noun."""
         found = self._adjectives.get(noun)
         if found is None:
             found = [a for a in self.lexicon.adjectives if noun.classes.intersection(a.classes)]
@@ -65,51 +92,20 @@ class Draw:
         return found
 
     def adjective(self, noun: Noun) -> Adjective | None:
+        """An adjective that may describe a noun, if there is any; passing states (tired) are rarer."""
         fitting = self.adjectives_of(noun)
         if not fitting:
             return None
         word = self.pick(fitting)
-        if word.german in STATES and self.chance(0.7):
-            word = self.pick(fitting)
-        return word
+        return self.pick(fitting) if "state" in word.flags and self.chance(0.7) else word
 
-    @cached_property
-    def verbs_by_frame(self) -> dict[str, list[Verb]]:
-        frames: dict[str, list[Verb]] = {}
-        for verb in self.lexicon.verbs:
-            frames.setdefault(verb.frame, []).append(verb)
-        return frames
+    def flagged_adjective(self, flag: str) -> Adjective:
+        return self.pick([a for a in self.lexicon.adjectives if flag in a.flags])
 
     def adverbs(self, kind: str, use: str = "") -> list[Word]:
-        key = (kind, use)
-        if key not in self._adverbs:
-            self._adverbs[key] = [
-                a for a in self.lexicon.adverbs if a.kind == kind and (not use or use in a.use.split())
-            ]
-        return self._adverbs[key]
-
-    @cached_property
-    def _adverbs(self) -> dict[tuple[str, str], list[Word]]:
-        return {}
-
-    def words(self, table: tuple[Word, ...], kind: str) -> list[Word]:
-        return [word for word in table if word.kind == kind]
-
-    @cached_property
-    def calendar(self) -> dict[str, list[Word]]:
-        return {k: self.words(self.lexicon.calendar, k) for k in ("weekday", "month", "season", "daypart")}
-
-    @cached_property
-    def prepositions(self) -> dict[str, list[Word]]:
-        uses: dict[str, list[Word]] = {}
-        for word in self.lexicon.prepositions:
-            uses.setdefault(word.kind, []).append(word)
-        return uses
-
-    @cached_property
-    def first_names(self) -> list[Word]:
-        return self.words(self.lexicon.names, "first")
-
-    @cached_property
-    def family_names(self) -> list[Word]:
-        return self.words(self.lexicon.names, "family")
+        """The adverbs of a kind, or only those of one use."""
+        found = self._adverbs.get((kind, use))
+        if found is None:
+            found = [a for a in self.lexicon.adverbs if a.kind == kind and (not use or use in a.use.split())]
+            self._adverbs[kind, use] = found
+        return found

@@ -17,8 +17,7 @@ from endeavour.textbook.trees import (
     Subordinate,
 )
 
-AUXILIARIES = {"already": "already", "just": "just", "never": "never", "ever": "ever"}  # "yet" stands last
-SEPARABLE = frozenset({"along", "back"})  # these follow even a noun: brings a book along
+EARLY_ASPECTS = frozenset({"already", "just", "never", "ever"})  # "yet" stands last
 
 
 def plural(phrase: Slot) -> bool:
@@ -33,8 +32,6 @@ def person_of(phrase: Slot | None) -> int:
         return forms.PERSONS.get(phrase.key, 2)
     if isinstance(phrase, Pair) and isinstance(phrase.second, Pronoun):
         return 3
-    if isinstance(phrase, Fixed) and phrase.english.startswith("the ") and phrase.english.endswith("s"):
-        return 2
     return 5 if phrase is not None and plural(phrase) else 2
 
 
@@ -89,8 +86,6 @@ def _noun_phrase(slot: NounPhrase) -> str:
         name = "" if many else forms.article(words[0])
     elif name == "this" and many:
         name = "these"
-    elif name == "every" and many:
-        name = "all"
     name = forms.DETERMINERS.get(name, name)
     if slot.attribute is not None:
         after += f" {phrase(slot.attribute)}"
@@ -128,7 +123,7 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
     if tense == "future":
         return "will", [base], ""
     if tense == "since" and not verb.simple:
-        return forms.finite("have", person, ""), ["been", forms.progressive(base)], ""
+        return forms.finite("have", person, ""), ["been", forms.progressive(verb)], ""
     if tense in ("perfect", "since", "pluperfect"):
         return (
             forms.finite("have", person, "had" if tense == "pluperfect" else ""),
@@ -137,7 +132,7 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
         )
     if tree.progressive:
         past = "was" if tense == "past" else ""
-        return forms.finite("be", person, past), [forms.progressive(base)], ""
+        return forms.finite("be", person, past), [forms.progressive(verb)], ""
     finite = forms.finite(base, person, forms.past(verb) if tense == "past" else "")
     return finite, [], "" if base == "be" else base
 
@@ -145,7 +140,7 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
 def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infinitive: bool = False) -> str:
     """A clause in statement order, or with the subject after the finite verb."""
     subject, direct, indirect = tree.subject, tree.direct, tree.indirect
-    front = tree.front if tree.english_front else ""
+    front = tree.front
     if tree.verb.frame == "swap":
         # gefallen: what pleases is the German subject and the English object.
         subject, direct, indirect = indirect, subject, None
@@ -154,8 +149,9 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
     person = person_of(direct if there else subject)
     finite, rest, base = _verb_group(tree, person)
     past = tree.tense == "past"
+    swap = inverted and front != "subject"
     early = [tree.frequency.english] if tree.frequency is not None else []
-    if tree.aspect in AUXILIARIES:
+    if tree.aspect in EARLY_ASPECTS:
         early.append(tree.aspect)
 
     name = full(subject, subject=True) if subject is not None else ""
@@ -165,12 +161,9 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
         words = ["do not"] * tree.negated + [forms.head(tree.verb)]
     elif infinitive:
         words = ["not"] * tree.negated + ["to", *(_verb_group(tree, 1)[1] or [forms.head(tree.verb)])]
-    elif base and (inverted or tree.negated) and front != "subject":
+    elif base and (swap or tree.negated):
         do = "did" if past else "does" if person == 2 else "do"
-        words = [do, name] if inverted else [name, do]
-        words += ["not"] * tree.negated + early + [base, *rest]
-    elif base and tree.negated:
-        words = [name, "did" if past else "does" if person == 2 else "do", "not", *early, base, *rest]
+        words = [*([do, name] if swap else [name, do]), *["not"] * tree.negated, *early, base, *rest]
     elif base:
         words = [name, *early, finite, *rest]
     else:
@@ -179,7 +172,6 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
             finite, denial = "cannot", []
         if finite == "would" and rest[0] == "rather":
             denial, rest = [], ["rather", *denial, *rest[1:]]
-        swap = inverted and front != "subject"
         words = [*([finite, name] if swap else [name, finite]), *denial, *early, *rest]
 
     words += _after_verb(tree, direct, indirect, front)
@@ -191,15 +183,8 @@ def _lead(tree: Clause, front: str, direct: Slot | None, indirect: Slot | None) 
     slot: Slot | None = {"direct": direct, "indirect": indirect}.get(front) or getattr(tree, front)
     assert slot is not None, front
     text = full(slot)
-    question = isinstance(slot, Fixed) and slot.english.partition(" ")[0] in (
-        "where",
-        "when",
-        "why",
-        "how",
-        "what",
-    )
     plain = isinstance(slot, Prepositional) and not isinstance(slot.phrase, Relative)
-    if plain or (isinstance(slot, Fixed) and " " in text and not question):
+    if plain or (isinstance(slot, Fixed) and " " in text):
         text += ","  # In the evening, ...
     return text
 
@@ -219,7 +204,7 @@ def _after_verb(tree: Clause, direct: Slot | None, indirect: Slot | None, front:
         else:
             words += [*indirect_words, *tail, *direct_words]
     elif verb.frame.startswith("acc") and tail and not preposition:
-        after = isinstance(direct, Pronoun) or tail[0] in SEPARABLE
+        after = isinstance(direct, Pronoun) or "particle_last" in verb.flags
         words += [*direct_words, *tail] if after else [*tail, *direct_words]
     else:
         linked = [preposition] if preposition and verb.frame != "oblique" and (direct or indirect) else []

@@ -10,7 +10,7 @@ from functools import lru_cache
 from endeavour.errors import UserError
 from endeavour.textbook import english, german
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import load_lexicon
+from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.sentences import draw_sentence
 from endeavour.textbook.trees import Words, words_of
 

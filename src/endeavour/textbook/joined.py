@@ -1,13 +1,14 @@
 """Draws sentences of two clauses: conjunctions, dependent clauses and infinitives."""
 
 from endeavour.textbook.adverbials import some_place
-from endeavour.textbook.clauses import draw_clause, human_verb, keep_kein_clear, voluntary_verb
+from endeavour.textbook.clauses import draw_clause, human_verb, voluntary_verb
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german import gender_of
+from endeavour.textbook.german_phrases import gender_of
 from endeavour.textbook.phrases import some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
+from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
     Fixed,
@@ -21,16 +22,7 @@ from endeavour.textbook.trees import (
     Subordinate,
 )
 
-CAUSES = ("müde", "krank", "hungrig", "durstig", "nervös", "traurig", "glücklich")
 MAIN_MOODS = ("past", "now", "modal", "future", "bare")
-GOING = ("gehen", "kommen", "fahren", "reisen", "fliegen", "laufen")
-PURPOSES = (
-    "besuchen", "treffen", "abholen", "helfen", "gratulieren", "danken", "kaufen", "suchen", "zurückgeben",
-    "lernen", "arbeiten", "einkaufen", "sehen", "sich erholen", "sich ausruhen", "feiern", "sprechen",
-    "sich entschuldigen", "teilnehmen", "essen", "trinken", "holen", "fotografieren", "bewundern",
-    "sich treffen", "bringen", "zeigen", "zurückbringen", "schlafen", "tanzen", "wandern", "schwimmen",
-    "mitbringen", "kochen",
-)  # fmt: skip
 
 
 def pronoun_for(subject: Slot | None) -> Pronoun:
@@ -66,12 +58,12 @@ def cause_of(draw: Draw, person: Slot, past: bool) -> Clause:
     tense = "past" if past else "present"
     dice = draw.random.random()
     if dice < 0.25:
-        word = draw.pick([a for a in draw.lexicon.adjectives if a.german in CAUSES])
+        word = draw.flagged_adjective("cause")
         intensifier = Fixed("sehr", "very") if draw.chance(0.3) else None
         return Clause(draw.verb_named["sein"], person, predicate=Property(word, intensifier), tense=tense)
     if dice < 0.38:
-        noun = draw.noun(("Zeit", "Geld", "Auto", "Termin", "Prüfung", "Problem", "Handy"))
-        kind = "no" if noun.german in ("Zeit", "Geld", "Auto", "Handy") else "a"
+        noun = draw.noun_of("needed")
+        kind = "no" if draw.belongs(noun, "lacking") else "a"
         return Clause(draw.verb_named["haben"], person, NounPhrase(noun, kind), tense=tense)
     if dice < 0.5:
         verb = draw.pick(draw.verbs_by_frame["weather"])
@@ -96,16 +88,14 @@ def because(draw: Draw) -> Sentence:
     clause = cause_of(draw, person, past)
     first = draw.chance(0.22)
     if first:
-        main.subject, clause.subject = swap_subjects(main, clause)
+        swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
 
 
-def swap_subjects(main: Clause, clause: Clause) -> tuple[Slot | None, Slot | None]:
-    """When the dependent clause comes first, it names the person and the main clause has the pronoun."""
-    weather = isinstance(clause.subject, Pronoun) and clause.subject.key == "it_n"
-    if weather:
-        return main.subject, clause.subject
-    return pronoun_for(main.subject), main.subject
+def swap_subjects(main: Clause, clause: Clause) -> None:
+    """When the dependent clause comes first, it names the person, and the main clause has the pronoun."""
+    if clause.subject != Pronoun("it_n"):  # the weather
+        main.subject, clause.subject = pronoun_for(main.subject), main.subject
 
 
 def condition(draw: Draw) -> Sentence:
@@ -129,10 +119,8 @@ def condition(draw: Draw) -> Sentence:
         clause.tense, clause.negated = "pluperfect", False
         german, english = "nachdem", "after"
     first = draw.chance(0.5)
-    if (first and clause.subject is person and not isinstance(clause.subject, Pronoun)) or (
-        first and clause.subject == pronoun_for(main.subject)
-    ):
-        main.subject, clause.subject = swap_subjects(main, clause)
+    if first and clause.subject == pronoun_for(main.subject):
+        swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
 
 
@@ -148,17 +136,13 @@ def past_moment(draw: Draw) -> Sentence:
         clause = Clause(draw.verb_named["sein"], person, predicate=child, tense="past")
     elif dice < 0.5:
         clause = cause_of(draw, person, True)
-    elif dice < 0.75:
-        clause = draw_clause(
-            draw, draw.verb_named[draw.pick(("wohnen", "ankommen", "aufstehen"))], person, "past", True
-        )
-        clause.negated = False
     else:
-        clause = draw_clause(draw, human_verb(draw), person, "past", plain=True)
+        verb = draw.verb_of("past_moment") if dice < 0.75 else human_verb(draw)
+        clause = draw_clause(draw, verb, person, "past", plain=True)
         clause.negated = False
     first = draw.chance(0.6)
     if first:
-        main.subject, clause.subject = swap_subjects(main, clause)
+        swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, "als", "when", first))
 
 
@@ -169,7 +153,7 @@ def with_complement(draw: Draw) -> Sentence:
     inner = draw_clause(draw) if draw.chance(0.7) else quality_clause(draw, past=False)
     inner.front = ""
     inner.reason = None
-    if verb.german != "wissen" or draw.chance(0.4):
+    if "wh" not in verb.frame.split() or draw.chance(0.4):
         return Sentence(main, subordinate=Subordinate("finite", inner, "dass", "that"))
     main.negated = draw.chance(0.6)
     inner.negated = False
@@ -190,18 +174,16 @@ def with_infinitive(draw: Draw) -> Sentence:
         main = Clause(verb, subject)
         if verb.simple:
             main.tense = "present"
-        elif draw.chance(0.6) or verb.german != "versuchen":
+        elif draw.chance(0.6) or "trying" not in verb.flags:
             main.tense = "past"
         else:
             main.progressive = True
         form = "infinitive"
     else:
-        main = main_person(
-            draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_named[draw.pick(GOING)]
-        )
+        main = main_person(draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_of("going"))
         main.negated = False
         subject, form = main.subject, "purpose"
-    verb = draw.verb_named[draw.pick(PURPOSES)] if form == "purpose" else voluntary_verb(draw)
+    verb = draw.verb_of("purpose") if form == "purpose" else voluntary_verb(draw)
     clause = draw_clause(draw, verb, subject, "bare", plain=True)
     if draw.chance(0.25):
         clause.place = clause.place or some_place(draw, verb.where, subject)
@@ -218,7 +200,7 @@ def joined_clauses(draw: Draw) -> Sentence:
     person = pronoun_for(main.subject)
     if dice < 0.65:
         cause = cause_of(draw, person, past)
-        main.subject, cause.subject = swap_subjects(main, cause)
+        swap_subjects(main, cause)
         return Sentence(cause, joined=main, conjunction=Fixed("deshalb", "therefore"), inverted=True)
     word = Fixed("aber", "but") if dice < 0.85 else Fixed("und", "and")
     other = some_subject(draw, ("person",))
@@ -230,9 +212,7 @@ def joined_clauses(draw: Draw) -> Sentence:
 
 def thing_again(draw: Draw) -> Sentence:
     """The soup is hot, but it tastes good: the pronoun follows the German gender."""
-    verb = draw.verb_named[
-        draw.pick(("kaufen", "sehen", "haben", "suchen", "bekommen", "lesen", "bestellen"))
-    ]
+    verb = draw.verb_of("got")
     while True:
         main = draw_clause(draw, verb, mood=draw.pick(("past", "bare")), plain=True)
         direct = main.direct
@@ -245,7 +225,7 @@ def thing_again(draw: Draw) -> Sentence:
         it = Pronoun("they")
     but = draw.chance(0.6)
     if word is None or not word.comparative:
-        again = draw.verb_named[draw.pick(("vergessen", "verkaufen", "verlieren")) if but else "mögen"]
+        again = draw.verb_of("given_up") if but else draw.verb_named["mögen"]
         second = Clause(again, pronoun_for(main.subject), it, tense=main.tense)
     else:
         direct.adjectives = ()

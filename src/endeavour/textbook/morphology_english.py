@@ -8,7 +8,6 @@ from functools import cache
 from endeavour.textbook.entries import Adjective, Verb
 
 VOWELS = "aeiou"
-DOUBLED = frozenset({"begin", "forget", "travel"})  # more than one syllable, and the consonant still doubles
 SILENT_H = ("hour", "honest")
 CONSONANT_U = ("uni", "use", "euro", "one")
 
@@ -25,8 +24,9 @@ BE_PRESENT = ("am", "are", "is", "are", "are", "are")
 BE_PAST = ("was", "were", "was", "were", "were", "were")
 
 
-def _doubles(base: str) -> bool:
-    if base in DOUBLED:
+def _doubles(verb: Verb) -> bool:
+    base = head(verb)
+    if "doubled" in verb.flags:
         return True
     vowels = sum(letter in VOWELS for letter in base)
     return len(base) > 2 and vowels == 1 and base[-2] in VOWELS and base[-1] not in VOWELS + "wxy"
@@ -45,23 +45,25 @@ def third_person(base: str) -> str:
 
 
 @cache
-def progressive(base: str) -> str:
+def progressive(verb: Verb) -> str:
     """going, lying, running, writing."""
+    base = head(verb)
     if base.endswith("ie"):
         return base[:-2] + "ying"
     if base.endswith("e") and not base.endswith("ee") and base != "be":
         return base[:-1] + "ing"
-    return base + base[-1] + "ing" if _doubles(base) else base + "ing"
+    return base + base[-1] + "ing" if _doubles(verb) else base + "ing"
 
 
 @cache
-def regular_past(base: str) -> str:
+def regular_past(verb: Verb) -> str:
     """worked, planned, tidied, smoked."""
+    base = head(verb)
     if base.endswith("e"):
         return base + "d"
     if base.endswith("y") and base[-2] not in VOWELS:
         return base[:-1] + "ied"
-    return base + base[-1] + "ed" if _doubles(base) else base + "ed"
+    return base + base[-1] + "ed" if _doubles(verb) else base + "ed"
 
 
 def head(verb: Verb) -> str:
@@ -70,11 +72,11 @@ def head(verb: Verb) -> str:
 
 
 def past(verb: Verb) -> str:
-    return verb.english_past or ("was" if head(verb) == "be" else regular_past(head(verb)))
+    return verb.english_past or ("was" if head(verb) == "be" else regular_past(verb))
 
 
 def participle(verb: Verb) -> str:
-    return verb.english_participle or ("been" if head(verb) == "be" else regular_past(head(verb)))
+    return verb.english_participle or ("been" if head(verb) == "be" else regular_past(verb))
 
 
 def finite(base: str, person: int, past_form: str) -> str:

@@ -6,7 +6,8 @@ plural of all; persons are 0-5 for ich, du, er, wir, ihr, sie (the polite Sie is
 
 from functools import cache
 
-from endeavour.textbook.entries import Adjective, Noun, Verb, load_lexicon
+from endeavour.textbook.entries import Adjective, Noun, Verb
+from endeavour.textbook.reading import load_lexicon
 
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = range(4)
 

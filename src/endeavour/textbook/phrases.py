@@ -2,48 +2,24 @@
 
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Adjective
-from endeavour.textbook.trees import (
-    Name,
-    NounPhrase,
-    Pair,
-    Phrase,
-    Pronoun,
-    Slot,
-)
+from endeavour.textbook.trees import Name, NounPhrase, Pair, Phrase, Pronoun, Slot
 
 POSSESSIVES = {"I": "my", "he": "his", "she": "her", "we": "our", "they": "their"}
 PEOPLE = ("I", "you", "he", "she", "we", "they")
-NO_PLURAL = frozenset({"Schaf", "Haar"})  # the English plural looks like the singular
 ONLY_DEFINITE = frozenset({"weather", "sky"})
 BARE = frozenset({"sport", "language", "music"})
-OWNABLE = frozenset(
-    {
-        "thing",
-        "clothing",
-        "own",
-        "pet",
-        "furniture",
-        "relation",
-        "dwelling",
-        "room",
-        "home",
-        "abstract",
-        "trip",
-    }
-    | {"work_done", "Termin", "text", "written", "instrument"}
-)
 
 
 def some_name(draw: Draw) -> Name:
-    word = draw.pick(draw.first_names)
-    while word.german in draw.names:
-        word = draw.pick(draw.first_names)
-    draw.names.add(word.german)
+    word = draw.pick(draw.names["first"])
+    while word.german in draw.taken_names:
+        word = draw.pick(draw.names["first"])
+    draw.taken_names.add(word.german)
     return Name(word.german, word.english, word.use)
 
 
 def titled_name(draw: Draw) -> Name:
-    word = draw.pick(draw.family_names)
+    word = draw.pick(draw.names["family"])
     title = draw.pick(("Mr.", "Mrs."))
     return Name(word.german, word.english, "m" if title == "Mr." else "f", title)
 
@@ -151,7 +127,8 @@ def compare(draw: Draw, phrase: NounPhrase, word: Adjective) -> None:
 def determine(draw: Draw, phrase: NounPhrase, subject: Slot | None, indefinite: float) -> None:
     noun = phrase.noun
     kinds = noun.classes
-    countable = bool(noun.plural) and noun.german not in NO_PLURAL
+    # An English plural that looks like the singular (sheep) would not tell the number.
+    countable = bool(noun.plural) and noun.english_plural != noun.english
     dice = draw.random.random()
     if kinds & ONLY_DEFINITE:
         return
@@ -160,9 +137,9 @@ def determine(draw: Draw, phrase: NounPhrase, subject: Slot | None, indefinite: 
         return
     if "family" in kinds:
         phrase.determiner = possessive_of(draw, subject if draw.chance(0.7) else None)
-        phrase.plural = noun.gender == "p" or (noun.german not in ("Vater", "Mutter") and dice < 0.2)
+        phrase.plural = noun.gender == "p" or ("only_one" not in kinds and dice < 0.2)
         return
-    if noun.german == "Geburtstag":
+    if "personal" in kinds:
         phrase.determiner = possessive_of(draw, subject)
         return
     if noun.mass:
@@ -180,7 +157,7 @@ def determine(draw: Draw, phrase: NounPhrase, subject: Slot | None, indefinite: 
     elif dice < indefinite + 0.36:
         phrase.determiner = "this"
         phrase.plural = countable and draw.chance(0.3)
-    elif kinds & OWNABLE:
+    elif draw.belongs(noun, "ownable"):
         phrase.determiner = possessive_of(draw, subject if draw.chance(0.8) else None)
         phrase.plural = countable and draw.chance(0.2)
     elif draw.chance(0.1):

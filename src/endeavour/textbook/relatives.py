@@ -4,17 +4,10 @@ from endeavour.textbook.clauses import draw_clause
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german import gender_of
+from endeavour.textbook.german_phrases import gender_of
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import some_subject
-from endeavour.textbook.trees import (
-    Clause,
-    NounPhrase,
-    Prepositional,
-    Property,
-    Relative,
-    Sentence,
-)
+from endeavour.textbook.trees import Clause, NounPhrase, Prepositional, Property, Relative, Sentence
 
 ROLE_FRAMES = frozenset({"acc", "dat acc", "oblique", "dir", "loc", "loc?", "-", "dat"})
 ROLE_SLOTS = {"acc": "direct", "dat": "indirect"}
@@ -52,7 +45,7 @@ def clause_about(draw: Draw, head: NounPhrase, used: Verb) -> Clause | None:
         return clause_about_place(draw, head, who)
     if person and dice < 0.2:
         clause = quality_clause(draw, past=False)
-        owned = NounPhrase(draw.noun(("own", "dwelling", "pet", "child")), "the", owner=who)
+        owned = NounPhrase(draw.noun_of("whose"), "the", owner=who)
         word = draw.adjective(owned.noun)
         if word is None:
             return None

@@ -2,17 +2,11 @@
 
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import city_or_country, clock_time, some_manner, some_place
-from endeavour.textbook.clauses import (
-    draw_clause,
-    front_something,
-    human_verb,
-    keep_kein_clear,
-    set_tense,
-    voluntary_verb,
-)
+from endeavour.textbook.clauses import draw_clause, front_something, human_verb, voluntary_verb
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, some_name, titled_name
+from endeavour.textbook.tenses import keep_kein_clear, set_tense
 from endeavour.textbook.trees import (
     Clause,
     Fixed,
@@ -29,15 +23,6 @@ WH_TIME = Fixed("wann", "when")
 WH_PLACE = Fixed("wo", "where")
 WH_DIRECTION = Fixed("wohin", "where")
 WH_REASON = Fixed("warum", "why")
-EXISTENCE = (
-    (("town",), ("settlement",)),
-    (("furniture",), ("room",)),
-    (("Park", "Fluss", "Brücke", "Wiese", "Spielplatz"), ("settlement",)),
-    (("food", "dish"), ("Küche",)),
-    (("plant",), ("Garten", "Park", "Wald")),
-    (("wild",), ("Zoo",)),
-    (("farm",), ("Bauernhof",)),
-)
 
 
 def whom_spoken_to(draw: Draw) -> Phrase:
@@ -164,12 +149,12 @@ def question_word(draw: Draw, slot: Slot) -> Slot:
 def existence(draw: Draw) -> Sentence:
     """There is a big park in the city."""
     verb = draw.verb_named["es geben"]
-    inside = draw.pick(EXISTENCE)
-    direct = noun_phrase(draw, inside[0], indefinite=1.0, adjectives=0.5)
+    scene = draw.scene("existence")
+    direct = noun_phrase(draw, scene.what, indefinite=1.0, adjectives=0.5)
     if direct.determiner == "all":
         direct.determiner = "many"
     tree = Clause(verb, direct=direct)
-    tree.place = some_place(draw, inside[1])
+    tree.place = some_place(draw, scene.where)
     if draw.chance(0.25):
         tree.tense = "past"
     if draw.chance(0.3) and direct.determiner == "a" and not direct.adjectives and not direct.plural:
@@ -228,7 +213,7 @@ def time_of_day(draw: Draw) -> Clause:
             f"the {numerals.english_ordinal(day)} of {month.english}",
         )
         return Clause(being, Fixed(word, name), predicate=predicate)
-    verb = draw.verb_named[draw.pick(("beginnen", "enden", "anfangen", "abfahren", "ankommen", "aufstehen"))]
+    verb = draw.verb_of("time_of_day")
     tree = draw_clause(draw, verb, mood="bare", plain=True)
-    tree.time = clock_time(draw, figures=verb.german in ("abfahren", "ankommen"))
+    tree.time = clock_time(draw, figures="timetable" in verb.flags)
     return tree

@@ -68,6 +68,9 @@ class Fixed:
 
     german: str
     english: str
+    deniable: bool = (
+        False  # a time that goes well with a negation: not today, but hardly not at three o'clock
+    )
 
 
 @dataclass(slots=True)
@@ -124,7 +127,6 @@ class Clause:
     attitude: str = ""
     aspect: str = ""
     front: str = ""
-    english_front: bool = True  # whether English moves the fronted slot, too
 
 
 @dataclass(slots=True)
@@ -191,17 +193,8 @@ class Words:
 
 
 SLOTS = (
-    "subject",
-    "direct",
-    "indirect",
-    "oblique",
-    "predicate",
-    "direction",
-    "place",
-    "companion",
-    "time",
-    "reason",
-)
+    "subject", "direct", "indirect", "oblique", "predicate", "direction", "place", "companion", "time", "reason",
+)  # fmt: skip
 
 
 def words_of(tree: Sentence) -> Words:

@@ -1,0 +1,100 @@
+"""Writes the phrases of a tree in German, each in its case. It knows no English, no word order and makes no choices."""
+
+from endeavour.textbook import morphology_german as forms
+from endeavour.textbook.morphology_german import DATIVE, GENITIVE, NOMINATIVE
+from endeavour.textbook.numerals import german_number
+from endeavour.textbook.trees import (
+    Fixed,
+    Name,
+    NounPhrase,
+    Pair,
+    Prepositional,
+    Pronoun,
+    Property,
+    Relative,
+    Slot,
+)
+
+
+def gender_of(phrase: Slot) -> str:
+    """m, f, n, or p for a plural."""
+    if isinstance(phrase, NounPhrase):
+        return "p" if phrase.plural or phrase.count > 1 else "f" if phrase.feminine else phrase.noun.gender
+    if isinstance(phrase, Name):
+        return phrase.gender
+    return "p" if isinstance(phrase, Pair) else phrase.gender if isinstance(phrase, Relative) else "n"
+
+
+def person_of(phrase: Slot | None) -> int:
+    """0-5 for ich, du, er, wir, ihr, sie."""
+    if isinstance(phrase, Pronoun):
+        return forms.PERSONS.get(phrase.key, 2)
+    if isinstance(phrase, Pair):
+        return 3 if isinstance(phrase.second, Pronoun) else 5
+    return 5 if phrase is not None and gender_of(phrase) == "p" else 2
+
+
+def phrase(slot: Slot, case: int, negated: bool = False) -> str:
+    """A phrase in a case, without its relative clause; `negated` turns ein or no article into kein."""
+    if isinstance(slot, NounPhrase):
+        return _noun_phrase(slot, case, negated)
+    if isinstance(slot, Fixed):
+        return slot.german
+    if isinstance(slot, Pronoun):
+        return forms.PRONOUNS[slot.key][case]
+    if isinstance(slot, Prepositional):
+        return forms.contract(slot.german, phrase(slot.phrase, slot.case))
+    if isinstance(slot, Relative):
+        return forms.RELATIVE[slot.gender][case]
+    if isinstance(slot, Pair):
+        return f"{phrase(slot.first, case)} und {phrase(slot.second, case)}"
+    if isinstance(slot, Property):
+        return _property(slot)
+    return _name(slot, case)
+
+
+def _name(slot: Name, case: int) -> str:
+    if slot.title:
+        title = {"Mr.": "Herr", "Mrs.": "Frau"}[slot.title]
+        return (
+            f"{title}n {slot.german}" if title == "Herr" and case != NOMINATIVE else f"{title} {slot.german}"
+        )
+    if case == GENITIVE:
+        return slot.german + ("'" if slot.german[-1] in "sxzß" else "s")
+    return slot.german
+
+
+def _noun_phrase(slot: NounPhrase, case: int, negated: bool) -> str:
+    gender = gender_of(slot)
+    words: list[str] = []
+    genitive = ""
+    name = slot.determiner
+    if negated and name in ("", "a"):
+        name = "no"
+    if isinstance(slot.owner, Name | Relative):
+        words.append(phrase(slot.owner, GENITIVE))
+        endings = forms.STRONG
+    else:
+        # A numeral alone leaves the strong endings: zwei alte Häuser.
+        word, endings = forms.determiner(name if not slot.count or name != "a" else "", gender, case)
+        if word:
+            words.append(word)
+        if slot.owner is not None:
+            genitive = " " + phrase(slot.owner, GENITIVE)
+    if slot.count:
+        words.append(german_number(slot.count))
+    words.extend(forms.adjective(a, slot.degree, endings[gender][case]) for a in slot.adjectives)
+    words.append(slot.noun.feminine if slot.feminine else forms.noun(slot.noun, gender == "p", case))
+    attribute = f" {phrase(slot.attribute, DATIVE)}" if slot.attribute is not None else ""
+    return " ".join(words) + genitive + attribute
+
+
+def _property(slot: Property) -> str:
+    word = slot.adjective
+    if slot.comparison == "than":
+        text = word.comparative + " als"
+    elif slot.comparison == "as":
+        text = f"so {word.german} wie"
+    else:
+        text = f"{slot.intensifier.german} {word.german}" if slot.intensifier else word.german
+    return f"{text} {phrase(slot.standard, NOMINATIVE)}" if slot.standard is not None else text

@@ -427,7 +427,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
             bytes(next(folder.glob("data/prepared/*/train.source.ids.npy")).stat().st_size)
         ),
         [],
-        "{data}/train.source.ids.npy: altered since it was written (SHA-256 differs); "
+        "{data}/train.source.ids.npy: missing or altered since it was written (SHA-256 differs); "
         "delete {data} and run `endeavour prepare` again",
     ),
     "an altered manifest": (
@@ -437,7 +437,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
             for path in folder.glob("data/prepared/*/prepared.json")
         ],
         [],
-        "{data}/prepared.json: altered since it was written (SHA-256 differs); "
+        "{data}/prepared.json: missing or altered since it was written (SHA-256 differs); "
         "delete {data} and run `endeavour prepare` again",
     ),
     "an output folder that is a file": (
@@ -450,7 +450,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
         "prepare",
         lambda folder: (folder / "file").write_text(""),
         ["data_folder={folder}/file"],
-        "data_folder={folder}/file cannot be written (Not a directory): choose another",
+        "{folder}/file: cannot be written (Not a directory); choose another data_folder=…",
     ),
     "an unknown device": (
         "train",

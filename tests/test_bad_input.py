@@ -113,7 +113,7 @@ FILES: dict[str, tuple[dict[str, bytes], list[str], str]] = {
     "a lone surrogate in JSON": (
         {"a.jsonl": b'{"en": "a", "de": "\\ud800"}\n'},
         [],
-        "{folder}/a.jsonl:1: column 'de' holds a lone surrogate, which is no valid Unicode text; "
+        "{folder}/a.jsonl:1: column 'de' holds a lone surrogate, which is not valid Unicode; "
         "correct or delete the line",
     ),
     "TSV with a missing column": (
@@ -180,12 +180,12 @@ FILES: dict[str, tuple[dict[str, bytes], list[str], str]] = {
         {"a.tsv.gz": gzip.compress(b"en\tde\n" + b"1\t2\n" * 9, mtime=0)[:-9]},
         [],
         "{folder}/a.tsv.gz:2: damaged gzip (Compressed file ended before the end-of-stream marker was "
-        "reached); obtain the file anew",
+        "reached); download or copy it again",
     ),
     "no gzip at all": (
         {"a.tsv.gz": b"en\tde\n1\t2\n"},
         [],
-        "{folder}/a.tsv.gz:1: damaged gzip (Not a gzipped file (b'en')); obtain the file anew",
+        "{folder}/a.tsv.gz:1: damaged gzip (Not a gzipped file (b'en')); download or copy it again",
     ),
     "a missing file": (
         {"a.en": b"1\n"},
@@ -427,7 +427,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
             bytes(next(folder.glob("data/prepared/*/train.source.ids.npy")).stat().st_size)
         ),
         [],
-        "{data}/train.source.ids.npy: altered since it was written (SHA-256 differs); "
+        "{data}/train.source.ids.npy: missing or altered since it was written (SHA-256 differs); "
         "delete {data} and run `endeavour prepare` again",
     ),
     "an altered manifest": (
@@ -437,7 +437,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
             for path in folder.glob("data/prepared/*/prepared.json")
         ],
         [],
-        "{data}/prepared.json: altered since it was written (SHA-256 differs); "
+        "{data}/prepared.json: missing or altered since it was written (SHA-256 differs); "
         "delete {data} and run `endeavour prepare` again",
     ),
     "an output folder that is a file": (
@@ -450,7 +450,7 @@ RUN: dict[str, tuple[str, Callable[[Path], object], list[str], str]] = {
         "prepare",
         lambda folder: (folder / "file").write_text(""),
         ["data_folder={folder}/file"],
-        "data_folder={folder}/file cannot be written (Not a directory): choose another",
+        "{folder}/file: cannot be written (Not a directory); choose another data_folder=…",
     ),
     "an unknown device": (
         "train",

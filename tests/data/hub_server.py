@@ -14,8 +14,7 @@ class HubServer:
 
     Attributes:
         faults: name → faults to show, one for each GET: "short" (fewer bytes, consistently announced), "cut"
-        (the
-            connection ends early), "garbled" (right size, wrong bytes).
+            (the connection ends early), "garbled" (right size, wrong bytes).
         statuses: HTTP statuses to answer the next requests with.
         requests: (method, name) → how many came.
     """

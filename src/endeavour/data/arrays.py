@@ -47,7 +47,7 @@ class _GrowingArray:
 class RaggedWriter:
     """Writes `<prefix>.ids.npy` (all rows, flat) and `<prefix>.offsets.npy` (int64, rows + 1).
 
-    Row i is `ids[offsets[i]:offsets[i + 1]]`. Use as a context manager; the files are whole once it is left.
+    Row i is `ids[offsets[i]:offsets[i + 1]]`. Use as a context manager; the files are complete once it is left.
     """
 
     def __init__(self, prefix: Path, *, vocabulary_size: int) -> None:

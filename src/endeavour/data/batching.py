@@ -1,6 +1,6 @@
 """Which pairs share a batch, in which order, and as which tensors.
 
-The order of an epoch is a pure function of seed and epoch, so a resumed run needs to know only its place in
+The order of an epoch depends on seed and epoch alone, so a resumed run only needs to know its position in
 it. Knows lengths and ids; not text or models.
 
 Shapes: batch = pairs; source, target = padded lengths, EOS or BOS included.
@@ -45,7 +45,7 @@ class Batch:
         return cells - int((self.source != PAD).sum()) - self.target_tokens, cells
 
     def pin_memory(self) -> "Batch":
-        """The same in page-locked memory, from which copies to a CUDA device do not hold up the host."""
+        """The same in page-locked memory, from which copies to a CUDA device do not block the host."""
         return Batch(self.source.pin_memory(), self.target_in.pin_memory(), self.target_out.pin_memory())
 
     def to(self, device: torch.device) -> "Batch":
@@ -66,8 +66,8 @@ def epoch_batches(
 ) -> list[NDArray[np.int64]]:
     """The batches of one epoch, as row numbers: every row exactly once, in an order drawn from (seed, epoch).
 
-    Pairs of like lengths share a batch: rows are sorted by their longer side, then by the difference of the sides,
-    ties in random order, cut where pairs × longest side would pass `tokens_per_batch`, and the batches shuffled.
+    Pairs of similar lengths share a batch: rows are sorted by their longer side, then by the difference of the sides,
+    ties in random order, cut where pairs × longest side would exceed `tokens_per_batch`, and the batches shuffled.
     In all batches but the last the number of pairs is cut to its five leading binary digits: fewer shapes, for
     each of which a CPU's bf16 products are compiled.
 

@@ -188,7 +188,7 @@ class LengthCleaner:
 
 
 class SeenPairs:
-    """Which pairs came before: a sorted array of 64-bit hashes, where a set of texts takes hundreds of bytes.
+    """Which pairs occurred earlier: a sorted array of 64-bit hashes, where a set of texts takes hundreds of bytes.
 
     Two different pairs of a corpus of n collide with a probability of about n² / 2⁶⁵: 5e-7 for n = 4.5
     million.
@@ -199,7 +199,7 @@ class SeenPairs:
         """Of all pairs so far, in ascending order."""
 
     def add(self, pairs: Sequence[Pair]) -> list[bool]:
-        """For each pair whether it came before, in this batch or an earlier one; then remembers them all."""
+        """For each pair whether it occurred earlier, in this batch or another; then remembers them all."""
         texts = ("\t".join(pair).encode() for pair in pairs)  # no text in normal form holds a tab
         hashes = np.frombuffer(
             b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts), np.uint64
@@ -216,7 +216,7 @@ class SeenPairs:
 
 
 def _visible(text: str) -> str:
-    """`text` for a reader: what cannot be seen is escaped, what is long is cut."""
+    """`text` with invisible characters escaped, and cut to a readable length."""
     shown = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text[:_EXAMPLE_LENGTH]

@@ -9,7 +9,7 @@ through it.
 import re
 import unicodedata
 
-# Control characters that are no whitespace, soft hyphens, zero-width spaces, word joiners, byte order marks,
+# Control characters other than whitespace, soft hyphens, zero-width spaces, word joiners, byte order marks,
 # direction marks, and lone surrogates (which no UTF-8 text can hold). The zero-width joiner and the variation
 # selectors stay: emoji are made of them.
 _CONTROL = re.compile(

@@ -16,7 +16,7 @@ _FEATURES = datasets.Features({"source": datasets.Value("string"), "target": dat
 
 
 class TableWriter:
-    """Writes one table with the columns source and target. Use as a context manager: whole once it is left."""
+    """Writes one table with the columns source and target. Use as a context manager: complete once it is left."""
 
     def __init__(self, path: Path) -> None:
         self._writer = ArrowWriter(path=str(path), features=_FEATURES)

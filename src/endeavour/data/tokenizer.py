@@ -129,12 +129,12 @@ Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one t
 
 
 def load_tokenizers(folder: Path) -> Tokenizers:
-    """Those that lie in a folder of prepared data or of a model."""
+    """Those in a folder of prepared data or of a model."""
     return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
 
 
 def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
-    """SentencePiece names what fits only inside its message; other failures are passed on as they are."""
+    """SentencePiece says only inside its message which size fits; other errors are returned unchanged."""
     asked = f"tokenizer.vocabulary_size={config.vocabulary_size}"
     if largest := re.search(r"value <= (\d+)", str(error)):
         return UserError(

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.decoding.config import check_search
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
 
@@ -62,11 +61,9 @@ def beam_search(
         max_length_ratio, max_length_offset: a translation has at most int(ratio × source tokens + offset)
             tokens, neither side counting EOS.
         num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
-
-    Raises:
-        UserError: for numbers that describe no search.
     """
-    check_search(beam_size, length_penalty, max_length_ratio, max_length_offset, num_hypotheses)
+    assert 1 <= num_hypotheses <= beam_size
+    assert min(length_penalty, max_length_ratio, max_length_offset) >= 0
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:

@@ -6,7 +6,6 @@ Shapes: batch = sentences; source, target = padded lengths; beam = hypotheses of
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -22,34 +21,10 @@ from endeavour.model.attention import (
     SelfCache,
     padding_mask,
 )
-from endeavour.model.layers import ACTIVATIONS, Dropout, FeedForward, Residual, project
+from endeavour.model.config import ModelConfig
+from endeavour.model.layers import Dropout, FeedForward, Residual, project
 from endeavour.model.positions import LearnedPositions, RotaryPositions, Rotation, SinusoidalPositions
 from endeavour.special import PAD
-
-
-@dataclass(kw_only=True)
-class ModelConfig:
-    """Values and their meaning: conf/model/*.yaml."""
-
-    name: str
-    width: int
-    encoder_layers: int
-    decoder_layers: int
-    num_heads: int
-    feed_forward: int
-    activation: str
-    norm: str
-    positions: str
-    max_length: int
-    tie: str
-    dropout: float
-    attention_dropout: float
-    activation_dropout: float
-    embedding_dropout: float
-
-    def check(self) -> None:
-        """Raises UserError, naming the key, where the config describes no model."""
-        _check(self)
 
 
 class Memory(NamedTuple):
@@ -71,14 +46,13 @@ class Transformer(nn.Module):
     """forward(source, target_in) = project(decode(target_in, encode(source))).
 
     `source` rows end in EOS, `target_in` rows begin with BOS; both are padded with PAD on the right. The
-    model is born initialised from torch's global generator.
+    weights are initialised from torch's global generator.
 
-    Raises UserError, naming the key, for a config that describes no model.
+    Raises UserError for two vocabularies of different size with `tie=all`.
     """
 
     def __init__(self, config: ModelConfig, *, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
-        config.check()
         if config.tie == "all" and source_vocabulary != target_vocabulary:
             raise UserError(
                 f"model.tie=all needs one joint vocabulary, not {source_vocabulary} source and "
@@ -313,28 +287,3 @@ def _absolute_positions(config: ModelConfig) -> nn.Module | None:
     if config.positions == "learned":
         return LearnedPositions(config.width, config.max_length)
     return None
-
-
-def _check(config: ModelConfig) -> None:
-    """Raises UserError, naming the key, where the config describes no model."""
-    choices = {
-        "activation": tuple(ACTIVATIONS),
-        "norm": ("pre", "post"),
-        "positions": ("sinusoidal", "learned", "rotary"),
-        "tie": ("none", "decoder", "all"),
-    }
-    for key, known in choices.items():
-        value = getattr(config, key)
-        if value not in known:
-            raise UserError(f"model.{key}={value}: choose one of {', '.join(known)}")
-    for key in ("width", "num_heads", "feed_forward", "max_length", "encoder_layers", "decoder_layers"):
-        if getattr(config, key) < 1:
-            raise UserError(f"model.{key}={getattr(config, key)}: must be at least 1")
-    for key in ("dropout", "attention_dropout", "activation_dropout", "embedding_dropout"):
-        if not 0.0 <= getattr(config, key) < 1.0:
-            raise UserError(f"model.{key}={getattr(config, key)}: a probability, from 0 to below 1")
-    if config.width % config.num_heads:
-        raise UserError(f"model.width={config.width} is no multiple of model.num_heads={config.num_heads}")
-    pairs, where = (config.num_heads, "a head") if config.positions == "rotary" else (1, "the model")
-    if config.positions != "learned" and config.width // pairs % 2:
-        raise UserError(f"model.positions={config.positions} needs an even width of {where}: model.width")

@@ -2,26 +2,22 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic.dataclasses import dataclass
 
 from endeavour.errors import UserError
+from endeavour.settings import STRICT
 
-MODES = ("none", "offline", "online")
 
-
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, config=STRICT)
 class TrackingConfig:
     """Values and their meaning: conf/tracking/*.yaml."""
 
-    mode: str
+    mode: Literal["none", "offline", "online"]
     project: str
     group: str | None
-
-    def check(self) -> None:
-        if self.mode not in MODES:
-            raise UserError(f"tracking.mode={self.mode} is not known: choose one of {', '.join(MODES)}")
 
 
 class Tracker:

@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, cast, get_type_hints
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -70,7 +70,7 @@ UNREAD = {
 
 def save_config(config: Config, path: Path) -> None:
     """Writes the resolved config as YAML, in one step: half of it would look like another run's."""
-    write_atomically(path, OmegaConf.to_yaml(OmegaConf.structured(config)))
+    write_atomically(path, OmegaConf.to_yaml(OmegaConf.create(to_dict(config))))
 
 
 def read_config(path: Path, *, newer: Config) -> Config:
@@ -84,13 +84,13 @@ def read_config(path: Path, *, newer: Config) -> Config:
     """
     try:
         values = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path)))
-        saved = cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), _known(values, Config)))
+        saved = OmegaConf.merge(OmegaConf.create(to_dict(newer)), _known(values, Config))  # TEMP
     except (OSError, ValueError, AttributeError, YAMLError, OmegaConfBaseException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
             f"{path}: not the config of a run ({reason}); restore it, or move {path.parent} away"
         ) from error
-    present = OmegaConf.structured(newer)
+    present = OmegaConf.create(to_dict(newer))
     for key in OmegaConf.missing_keys(saved):
         OmegaConf.update(saved, key, BEFORE.get(key, OmegaConf.select(present, key)))
     return to_config(saved)

@@ -120,15 +120,17 @@ def _check(config: Config, data: PreparedData) -> None:
     budgets += [settings.tokens_per_batch] if settings.profile else []
     if budgets:
         check_budget(data.folder, min(budgets))
-    models = {f"bench.sizes={size}": sized(config.model, settings.size(size)) for size in settings.sizes}
-    if "growth" in settings.parts:
-        first = models[f"bench.sizes={settings.sizes[0]}"]
-        models |= {f"bench.growth_widths={width}": widened(first, width) for width in settings.growth_widths}
-    for key, model in models.items():
-        try:
-            model.check()
-        except UserError as error:
-            raise UserError(f"{key}: {error}") from error
+    try:
+        models = {f"bench.sizes={size}": sized(config.model, settings.size(size)) for size in settings.sizes}
+        if "growth" in settings.parts:
+            first = models[f"bench.sizes={settings.sizes[0]}"]
+            models |= {
+                f"bench.growth_widths={width}": widened(first, width) for width in settings.growth_widths
+            }
+    except ValueError as error:
+        raise UserError(
+            f"bench.sizes={settings.sizes}, bench.growth_widths={settings.growth_widths}: {error}"
+        ) from error
     positions = exported_positions(config.model)
     if "decoding" in settings.parts and settings.decoding_tokens > positions:
         raise UserError(

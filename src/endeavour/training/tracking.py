@@ -1,4 +1,4 @@
-"""Weights & Biases, or nothing. Knows metrics by name; not where they come from."""
+"""Tracking by Weights & Biases, or none. Knows metrics by name; not where they come from."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ class Tracker:
     """One W&B run; with `tracking=none` every method does nothing.
 
     Args:
-        run_id: of the run to continue; None starts a new one. `id` holds it either way.
-        config: what W&B shows as the run's config.
-        folder: W&B writes below it.
+        run_id: ID of the run to continue; None starts a new one. `id` holds the ID in either case.
+        config: shown by W&B as the run's config.
+        folder: where W&B writes its files.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Tracker:
         self._run: Any = None
         if tracking.mode == "none":
             return
-        # Imported here: it takes a second, which `tracking=none` should not pay.
+        # Imported here, because it takes a second that `tracking=none` should not cost.
         import wandb
 
         os.environ.setdefault("WANDB_SILENT", "true")

@@ -18,7 +18,6 @@ from endeavour.config import load_config
 from endeavour.decoding import beam_search as search_module
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -141,21 +140,6 @@ def test_learned_positions_set_a_limit_of_their_own() -> None:
 def test_dropout_is_refused() -> None:
     with pytest.raises(AssertionError, match=r"model\.eval"):
         search(random_model(12).train(), random_sources(12, [3]))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"beam_size": 0}, r"decoding\.beam_size=0"),
-        ({"num_hypotheses": 5}, r"decoding\.num_hypotheses=5: .*decoding\.beam_size=4"),
-        ({"num_hypotheses": 0}, r"decoding\.num_hypotheses=0"),
-        ({"length_penalty": -0.1}, r"decoding\.length_penalty=-0\.1"),
-        ({"max_length_ratio": -1.0}, r"decoding\.max_length_ratio=-1\.0"),
-    ],
-)
-def test_numbers_that_describe_no_search_are_refused_by_key(changes: dict[str, float], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        search(random_model(12), random_sources(12, [3]), **changes)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

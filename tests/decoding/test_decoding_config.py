@@ -1,58 +1,61 @@
-"""Settings that describe no decoding are refused, each by its key and in one line."""
+"""Settings that describe no decoding are refused, each by its key."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from endeavour.config import load_config
-from endeavour.errors import UserError
 
-REFUSED = {
-    "an unknown utility": (
-        ["decoding.utility=comet"],
-        "decoding.utility=comet: choose one of bleu, chrf, null",
-    ),
-    "an unknown precision": (
-        ["decoding.precision=int8"],
-        "decoding.precision=int8: choose one of fp32, bf16",
-    ),
-    "a precision of an export": (
-        ["decoding.precision=bf16", "decoding.engine=ctranslate2"],
-        "decoding.precision=bf16 needs decoding.engine=pytorch: set fp32, an export has a quantization=… instead",
-    ),
-    "no candidate": (
-        ["decoding=mbr", "decoding.num_hypotheses=0"],
-        "decoding.num_hypotheses=0: must lie from 1 to decoding.beam_size=12",
-    ),
-    "more candidates than a beam has": (
-        ["decoding=mbr", "decoding.num_hypotheses=13"],
-        "decoding.num_hypotheses=13: must lie from 1 to decoding.beam_size=12",
-    ),
-    "a choice of one": (
-        ["decoding.utility=bleu"],
-        "decoding.utility=bleu chooses among decoding.num_hypotheses=1: ask for two or more, or for decoding=mbr",
-    ),
-    "no end of a length": (
-        ["decoding.max_length_ratio=inf"],
-        "decoding.max_length_ratio=inf: must be a number that is not negative",
-    ),
-    "no number": (
-        ["validation_decoding.length_penalty=nan"],
-        "validation_decoding.length_penalty=nan: must be a number that is not negative",
-    ),
-    "a validation that chooses": (
-        [f"validation_decoding.{key}" for key in ("utility=bleu", "num_hypotheses=2", "beam_size=2")],
-        "validation_decoding.utility: a model in training decodes by beam search alone",
-    ),
-}
+SEARCH = load_config([]).decoding
+SAMPLING = load_config(["decoding=sample"]).decoding
+NOT_OF_A_SEARCH: list[dict[str, Any]] = [
+    {"name": "../beam"},
+    {"utility": "comet"},
+    {"precision": "int8"},
+    {"engine": "ctranslate2", "precision": "bf16"},
+    {"beam_size": 0},
+    {"num_hypotheses": 0},
+    {"num_hypotheses": 6},
+    {"utility": "bleu"},  # with one hypothesis to choose among
+    {"length_penalty": -0.1},
+    {"length_penalty": 10.1},
+    {"length_penalty": float("nan")},
+    {"max_length_ratio": -1.0},
+    {"max_length_ratio": float("inf")},
+    {"max_length_offset": -1},
+    {"tokens_per_batch": 0},
+    {"temperature": 0.5},
+    {"top_k": 3},
+    {"epsilon": 0.1},
+    {"seed": 2},
+]
+NOT_OF_SAMPLING: list[dict[str, Any]] = [
+    {"temperature": 0.0},
+    {"temperature": float("inf")},
+    {"top_k": 0},
+    {"epsilon": 1.0},
+    {"seed": -1},
+    {"seed": 2**63},
+    {"num_hypotheses": 0},
+    {"engine": "ctranslate2"},
+    {"beam_size": 5},
+]
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refused_by_key(case: str) -> None:
-    overrides, message = REFUSED[case]
-    with pytest.raises(UserError) as refusal:
-        load_config(overrides)
-    assert str(refusal.value) == message
+@pytest.mark.parametrize("changes", NOT_OF_A_SEARCH, ids=str)
+def test_what_describes_no_search_is_refused_by_key(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=rf"\b{list(changes)[-1]}\b"):
+        replace(SEARCH, **changes)
 
 
-def test_an_n_best_list_of_an_export_may_be_chosen_from() -> None:
-    engine = ["decoding.engine=ctranslate2", "decoding.utility=chrf", "decoding.num_hypotheses=5"]
-    assert load_config(engine).decoding.utility == "chrf"
+@pytest.mark.parametrize("changes", NOT_OF_SAMPLING, ids=str)
+def test_what_describes_no_sampling_is_refused_by_key(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=rf"\b{next(iter(changes))}\b"):
+        replace(SAMPLING, **changes)
+
+
+def test_an_export_decodes_with_utilities_and_automatic_precision() -> None:
+    changes: dict[str, Any] = {"engine": "ctranslate2", "utility": "chrf", "num_hypotheses": 5}
+    assert replace(SEARCH, **changes, precision="auto").utility == "chrf"

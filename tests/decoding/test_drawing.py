@@ -22,7 +22,6 @@ from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.model import Model
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.sampling import sample, truncated
-from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
@@ -152,34 +151,3 @@ def test_what_an_engine_drew_before_does_not_matter() -> None:
     engine, other = (PyTorchEngine(random_model(12), decoding) for _ in range(2))
     other.search([[9, 9, EOS]])
     assert engine.search(sources) == other.search(sources)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["temperature=0"], "decoding.temperature=0.0: must be from 0.000001 to 1000000"),
-        (["temperature=inf"], "decoding.temperature=inf: must be from 0.000001 to 1000000"),
-        (["top_k=0"], "decoding.top_k=0: must be at least 1, or null"),
-        (["epsilon=1"], "decoding.epsilon=1.0: must be from 0 to below 1"),
-        (["seed=-1"], "decoding.seed=-1: must be from 0 to below 2^63"),
-        (["num_hypotheses=0"], "decoding.num_hypotheses=0: must be at least 1"),
-        (
-            ["engine=ctranslate2"],
-            "decoding.sampling=true needs decoding.engine=pytorch: ctranslate2 searches",
-        ),
-    ],
-)
-def test_what_describes_no_sampling_is_refused(overrides: list[str], message: str) -> None:
-    with pytest.raises(UserError) as refusal:
-        load_config(["decoding=sample", *(f"decoding.{override}" for override in overrides)])
-    assert str(refusal.value) == message
-
-
-def test_a_search_reads_nothing_of_sampling_nor_sampling_of_a_search() -> None:
-    for override in ("temperature=0.5", "top_k=3", "epsilon=0.1", "seed=2"):
-        with pytest.raises(UserError, match=rf"decoding\.{override} is for sampling: add decoding=sample"):
-            load_config([f"decoding.{override}"])
-    with pytest.raises(UserError, match=r"decoding\.beam_size=5: sampling searches nothing"):
-        load_config(["decoding=sample", "decoding.beam_size=5"])
-    with pytest.raises(UserError, match=r"validation_decoding\.sampling: a model in training"):
-        load_config(["decoding@validation_decoding=sample"])

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from endeavour.config import load_config
@@ -267,21 +268,22 @@ def test_bfloat16_weights_and_autocast_stay_close() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"width": 18}, r"model\.width=18 is no multiple of model\.num_heads=4"),
-        ({"activation": "tanh"}, r"model\.activation=tanh: .*swiglu"),
-        ({"norm": "none"}, r"model\.norm=none"),
-        ({"positions": "relative"}, r"model\.positions=relative"),
-        ({"tie": "some"}, r"model\.tie=some"),
-        ({"num_heads": 0}, r"model\.num_heads=0"),
-        ({"dropout": 1.0}, r"model\.dropout=1\.0"),
-        ({"width": 12, "positions": "rotary"}, r"model\.positions=rotary .* even"),
-        ({"width": 15, "num_heads": 3}, r"model\.positions=sinusoidal .* even"),
+        {"width": 18},  # not a multiple of the heads
+        {"activation": "tanh"},
+        {"norm": "none"},
+        {"positions": "relative"},
+        {"tie": "some"},
+        {"num_heads": 0},
+        {"dropout": 1.0},
+        {"positions": "rotary", "width": 12},
+        {"positions": "sinusoidal", "width": 15, "num_heads": 3},
     ],
+    ids=str,
 )
-def test_a_config_of_no_model_is_refused_by_key(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_a_config_of_no_model_is_refused_by_key(changes: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=rf"\b{next(iter(changes))}\b"):
         _model(**changes)
 
 

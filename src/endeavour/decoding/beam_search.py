@@ -5,13 +5,13 @@ Knows the model's `encode`, `start`, `step` and `project`; not text, files, batc
 The search. At each step every live hypothesis of a sentence is extended by every token, and the `beam_size`
 most probable extensions are kept; those that end in EOS are finished, the others live on. So beam 1 is greedy
 decoding, whatever the length penalty. PAD and BOS are never generated. A hypothesis as long as its limit can
-only be ended, at the price that the model sets on EOS there: each score belongs to a whole sentence.
+only end, with the probability of EOS there: each score belongs to a whole sentence.
 
 Finished hypotheses are ranked by log-probability / length penalty, with lp = ((5 + |Y|) / 6)^α (Wu et al.
 2016, "Google's Neural Machine Translation System", equation 14) and |Y| counting EOS. A sentence is done as
-soon as no live hypothesis could enter its n best, were all its further tokens certain: this loses nothing.
+soon as no live hypothesis could enter its n best even if all its further tokens were certain: nothing is lost.
 
-Shapes: batch = sentences in work; beam = live hypotheses a sentence; best = finished ones kept a sentence.
+Shapes: batch = unfinished sentences; beam = live hypotheses per sentence; best = finished ones kept per sentence.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.decoding.config import check_search
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
 
-# Sentences that are done leave the batch once they are this share of it: each leaving copies the caches.
+# Finished sentences leave the batch once they are this share of it, because removing them copies the caches.
 DONE_SHARE = 0.25
-BLOCK = 64  # scores of which the maximum is taken, in `largest`
-MANY_SCORES = 2**17  # from which that is the faster way
+BLOCK = 64  # scores per block in `largest`
+MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 
 
 class Hypothesis(NamedTuple):
@@ -62,11 +61,9 @@ def beam_search(
         max_length_ratio, max_length_offset: a translation has at most int(ratio × source tokens + offset)
             tokens, neither side counting EOS.
         num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
-
-    Raises:
-        UserError: for numbers that describe no search.
     """
-    check_search(beam_size, length_penalty, max_length_ratio, max_length_offset, num_hypotheses)
+    assert 1 <= num_hypotheses <= beam_size
+    assert min(length_penalty, max_length_ratio, max_length_offset) >= 0
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
@@ -95,7 +92,7 @@ def beam_search(
 
 
 class _State:
-    """The hypotheses of all sentences still in work, live and finished."""
+    """The live and the finished hypotheses of all unfinished sentences."""
 
     def __init__(
         self, limits: list[int], *, beam_size: int, best: int, length_penalty: float, device: torch.device
@@ -103,13 +100,13 @@ class _State:
         batch = len(limits)
         self.length_penalty = length_penalty
         self.rows = torch.arange(batch, device=device)
-        """Which input sentence each is, (batch)."""
+        """The row of each sentence in the source, (batch)."""
         self.limits = torch.tensor(limits, device=device)
         self.limits_met = frozenset(limits)
         self.sequences = torch.full((batch, beam_size, 1), BOS, device=device)
         """Live hypotheses with BOS, (batch, beam, 1 + tokens so far)."""
         self.live = torch.full((batch, beam_size), -torch.inf, device=device)
-        """Their log-probabilities; -inf where there is none. At first there is one, the empty one."""
+        """Their log-probabilities; -inf where there is no hypothesis. At first there is only the empty one."""
         self.live[:, 0] = 0.0
         self.best_sequences = torch.full((batch, best, 1), PAD, device=device)
         self.best_scores = torch.full((batch, best), -torch.inf, device=device)
@@ -117,7 +114,7 @@ class _State:
 
     @property
     def generated(self) -> int:
-        """Tokens that each live hypothesis has, EOS not counted as none has it."""
+        """Number of tokens of each live hypothesis; none of them has EOS."""
         return self.sequences.shape[2] - 1
 
     def extend(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -131,10 +128,10 @@ class _State:
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
         log_probabilities[..., PAD] = log_probabilities[..., BOS] = -torch.inf
-        # The best of all extensions are among the best of each hypothesis.
+        # The best of all extensions are among the best extensions of each hypothesis.
         beam = self.live.shape[1]
         scores, tokens = largest(log_probabilities, min(beam, logits.shape[-1]))
-        if self.generated in self.limits_met:  # of those sentences nothing but EOS
+        if self.generated in self.limits_met:  # these sentences can only end
             at_limit = (self.limits == self.generated)[:, None]
             ended = log_probabilities[..., EOS].where(at_limit, scores[..., 0])
             scores.masked_fill_(at_limit[..., None], -torch.inf)
@@ -145,7 +142,7 @@ class _State:
         return scores, index // each, tokens.flatten(1).gather(1, index)
 
     def update(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
-        """Takes the extensions, (batch, beam) each: the finished may enter the best, the others live on."""
+        """Adds the extensions, (batch, beam) each: finished ones may enter the best, the others live on."""
         past = self.sequences.gather(1, parents[:, :, None].expand_as(self.sequences))
         self.sequences = torch.cat([past, tokens[:, :, None]], dim=2)
         ended = (tokens == EOS) & log_probabilities.isfinite()
@@ -167,14 +164,14 @@ class _State:
     def done(self) -> Tensor:
         """(batch): no live hypothesis can still enter the best.
 
-        A log-probability only falls and the penalty only grows, so none ends above its present
-        log-probability over the penalty of the longest sentence allowed.
+        Log-probabilities only fall and the penalty only grows, so none ends above its present log-probability divided
+        by the penalty of the longest sentence allowed.
         """
         reachable = self.live.amax(dim=1) / self._penalty(self.limits + 1)
         return (self.best_scores[:, -1] >= reachable) | (self.generated > self.limits)
 
     def read_out(self, done: Tensor, results: list[list[Hypothesis]]) -> None:
-        """Writes the best hypotheses of the sentences that are done to their places."""
+        """Writes the best hypotheses of finished sentences to their rows of the results."""
         columns = (self.rows, self.best_sequences, self.best_scores, self.best_log_probabilities)
         for row, *best in zip(*(column[done].tolist() for column in columns), strict=True):
             results[row] = [
@@ -203,10 +200,10 @@ class _State:
 
 
 def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`torch.topk(scores, count, dim=-1)` but for the choice among equals, on a CPU in less time.
+    """`torch.topk(scores, count, dim=-1)` except for the choice among equals, and faster on a CPU.
 
-    The maximum of each block is found first, which is fast, and only of the `count` blocks with the largest
-    maxima every score is looked at: what others hold is no larger.
+    The maximum of each block is computed first, which is fast; then only the scores of the `count` blocks with the
+    largest maxima are compared, because the scores of other blocks are not larger.
 
     Args:
         scores: (..., vocabulary).
@@ -235,7 +232,7 @@ def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: in
 
 
 def length_limits(model: Model, source: Tensor, ratio: float, offset: int) -> list[int]:
-    """Most tokens of each translation, EOS not counted; a matter of its own source alone."""
+    """Most tokens of each translation, EOS not counted; each depends on its own source only."""
     lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
     positions = model.max_target_length
     return [length_limit(length, ratio=ratio, offset=offset, positions=positions) for length in lengths]

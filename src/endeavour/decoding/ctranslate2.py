@@ -1,13 +1,13 @@
-"""Decoding by CTranslate2, from a folder that `export` wrote: on a CPU faster than PyTorch in int8, up to several
-times; in float32 for single sentences only.
+"""Decoding by CTranslate2, from a folder that `export` wrote: on a CPU in int8 up to several times faster than
+PyTorch, in float32 only for single sentences.
 
-Knows ids and the folder; not text, nor how the model was converted. CTranslate2's search is not quite ours:
+Knows ids and the folder; not text, nor how the model was converted. CTranslate2's search differs from ours:
 
-- It ranks by log-probability / length^α. What it found is ranked here again by our penalty (`engine.rank`).
+- It ranks by log-probability / length^α. Its hypotheses are ranked here again by our penalty (`engine.rank`).
 - It takes 2 × beam extensions, refills the beam as hypotheses end, and stops once `PATIENCE` × beam have ended
   (or, for α = 0, once the best has); ours goes on until no live hypothesis could win.
-- PAD and BOS are excluded before the softmax, not after it: log-probabilities are a hair higher than ours.
-- At its length limit a hypothesis is cut, where ours is ended at the price of EOS.
+- PAD and BOS are excluded before the softmax, not after it: log-probabilities are slightly higher than ours.
+- At its length limit a hypothesis is cut, where ours ends with the probability of EOS.
 """
 
 import json
@@ -26,7 +26,7 @@ from endeavour.special import BOS, EOS, PAD
 
 DESCRIPTION = "export.json"
 
-# CTranslate2's own 1 is a quarter faster, and misses up to 4% of the translations that our search finds.
+# CTranslate2's default of 1 is a quarter faster, and misses up to 4% of the translations that our search finds.
 PATIENCE = 2
 
 
@@ -39,10 +39,10 @@ class CTranslate2Engine:
         device: cpu or cuda.
         device_index: which GPU.
         workers: translations at a time, of one thread each (two workers of one thread beat one of two).
-        shortest: tokens that every translation has at least, for measurements.
+        shortest: the fewest tokens of every translation, for measurements.
 
     Raises:
-        UserError: CTranslate2 has not what it needs on this GPU.
+        UserError: CTranslate2 does not run on this GPU.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class CTranslate2Engine:
             intra_threads=1,
         )
         if device == "cuda":
-            try:  # its libraries are loaded only now
+            try:  # only now its libraries are loaded
                 self._translator.translate_batch([self._source_pieces[:1]], max_decoding_length=1)
             except RuntimeError as error:
                 raise UserError(
                     f"CTranslate2 does not run on this GPU ({error}): use device=cpu, decoding.engine=pytorch, or "
                     "in `endeavour bench` bench.references=[torch,huggingface]"
                 ) from error
-        torch.set_num_threads(threads)  # which it has set to its own one thread, for the whole process
+        torch.set_num_threads(threads)  # CTranslate2 has set it to one thread, for the whole process
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`. Raises `UserError` for a sentence longer than the positions exported."""
@@ -123,17 +123,17 @@ class CTranslate2Engine:
         )
 
     def _submit(self, sources: list[Sequence[int]], limit: int) -> list[Any]:
-        """Hands sentences of one length to the workers; returns at once, with a promise for each sentence."""
+        """Submits sentences of one length to the workers; returns at once, with a future per sentence."""
         settings = self.decoding
-        # With α = 0 its order is ours, and it may stop at the first; otherwise we need all it found.
+        # With α = 0 its order is ours, and it may stop at the first; otherwise we need all its hypotheses.
         all_found = settings.beam_size > 1 and settings.length_penalty > 0
-        wanted = PATIENCE * settings.beam_size if all_found else settings.num_hypotheses
+        count = PATIENCE * settings.beam_size if all_found else settings.num_hypotheses
         return self._translator.translate_batch(
             [[self._source_pieces[number] for number in source[:-1]] for source in sources],
             asynchronous=True,
             beam_size=settings.beam_size,
             patience=PATIENCE,
-            num_hypotheses=wanted,
+            num_hypotheses=count,
             length_penalty=settings.length_penalty,
             suppress_sequences=[[self._target_pieces[number]] for number in (PAD, BOS)],
             max_input_length=0,

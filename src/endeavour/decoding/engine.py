@@ -1,4 +1,4 @@
-"""What decodes: the interface that PyTorch's beam search and engines of exported models share.
+"""The interface that our own search and the engines of exported models share.
 
 Knows ids and hypotheses; not models, text or files.
 """
@@ -10,11 +10,11 @@ from endeavour.decoding.beam_search import Hypothesis
 
 
 class Engine(Protocol):
-    """Ids in, ids out. How sentences are batched, and on how many threads, is the engine's affair."""
+    """Ids in, ids out. The engine decides how sentences are batched, and on how many threads."""
 
     @property
     def longest(self) -> int | None:
-        """Tokens, EOS included, of the longest source that it takes; None: any."""
+        """The most tokens, EOS included, that a source may have; None for no limit."""
         ...
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
@@ -27,7 +27,7 @@ class Engine(Protocol):
 
 
 def batches_of_one_length(sources: Sequence[Sequence[int]], tokens_per_batch: int) -> list[list[int]]:
-    """Row numbers, the longest sources first: batches without padding, that share one limit of length."""
+    """Row numbers, the longest sources first: batches without padding, which share one length limit."""
     by_length: dict[int, list[int]] = {}
     for row, source in enumerate(sources):
         by_length.setdefault(len(source), []).append(row)
@@ -44,11 +44,11 @@ def length_penalty(tokens: int, alpha: float) -> float:
 
 
 def rank(found: Iterable[tuple[list[int], float, bool]], *, alpha: float, best: int) -> list[Hypothesis]:
-    """The best of what an engine of other ranking found for one sentence, ranked as `beam_search` does.
+    """The best hypotheses of one sentence that another engine found, ranked as `beam_search` ranks them.
 
     Args:
-        found: ids without EOS, log-probability, and whether the hypothesis ended in EOS by itself. What EOS would
-            have cost one that was cut at the length limit is not known: it is left out where any ended.
+        found: ids without EOS, log-probability, and whether the hypothesis ended in EOS by itself. For those cut at
+            the length limit the probability of EOS is not known: they are ignored if any other hypothesis ended.
         alpha: α of the length penalty.
         best: how many to return, at most.
     """

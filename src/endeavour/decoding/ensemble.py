@@ -1,8 +1,8 @@
-"""Several models that decode as one: the next token's probability is the mean of theirs.
+"""Several models that decode as one: the probability of the next token is the mean of theirs.
 
-Knows models over one pair of vocabularies; not where they come from. They may differ in everything else. The
-mean is that of the probabilities, not of their logarithms: a token that one of the models is sure of stays
-possible whatever the others think (Hansen & Salamon 1990, "Neural network ensembles"; in neural translation
+Knows models with the same pair of vocabularies; not where they come from. They may differ in everything else.
+Probabilities are averaged, not their logarithms: a token that one model is sure of stays possible whatever the
+others predict (Hansen & Salamon 1990, "Neural network ensembles"; in neural translation
 since Sutskever et al. 2014, "Sequence to sequence learning with neural networks").
 
 Shapes: batch = sentences; beam = hypotheses of one sentence.
@@ -48,12 +48,12 @@ class Ensemble(nn.Module):
 
     @property
     def max_target_length(self) -> int | None:
-        """That of the model with the fewest positions; None where none has a limit."""
+        """The limit of the model with the fewest positions; None if no model has a limit."""
         limits = [model.max_target_length for model in self._transformers]
         return min((limit for limit in limits if limit is not None), default=None)
 
     def encode(self, source: Tensor) -> list[Memory]:
-        """Ids (batch, source) to what each model's encoder makes of them."""
+        """Ids (batch, source) to the memory of each model."""
         return [model.encode(source) for model in self._transformers]
 
     def start(self, memory: list[Memory], *, beam_size: int) -> EnsembleCache:
@@ -72,7 +72,7 @@ class Ensemble(nn.Module):
     def project(self, states: list[Tensor]) -> Tensor:
         """Each model's states (..., its width) to the logarithm of the mean of their probabilities, float32.
 
-        A softmax leaves it as it is, so that a search may take it for logits: (..., target_vocabulary).
+        (..., target_vocabulary). A softmax does not change it, so that a search may use it as logits.
         """
         each = [
             model.project(own).float().log_softmax(dim=-1)

@@ -1,17 +1,16 @@
-"""Minimum Bayes risk: of several candidates the one that is most like all the others, not the most probable one.
+"""Minimum Bayes risk decoding: choose the candidate that is most like all others, not the most probable one.
 
 The model's distribution spreads over many translations, and its mode need not be typical of it. Kumar & Byrne
 2004, "Minimum Bayes-risk decoding for statistical machine translation": choose the candidate with the highest
-expected utility, Σ probability(reference) × utility(candidate, reference), the candidates themselves standing for
-the references, each by its weight. A utility is the sentence score of a metric, 0 to 100, such as sacreBLEU has it:
+expected utility, Σ probability(reference) × utility(candidate, reference), where the candidates themselves are the
+references, each with its weight. A utility is a metric's sentence score, 0 to 100, as sacreBLEU computes it:
 
     bleu    BLEU with 13a tokenization, exponential smoothing and effective order
     chrf    chrF2 of character 6-grams, without spaces
 
-Knows texts and weights; not models, ids or files. To score n candidates against each other takes n² scores,
-which sacreBLEU would compute one by one. Here all come of one product of matrices: the t-th occurrence of an
-n-gram is a feature of its own, which a text has or has not, and then the clipped matches of two texts are the
-features that both have.
+Knows texts and weights; not models, ids or files. For n candidates there are n² scores, which sacreBLEU would compute
+one by one. Here one matrix product gives all of them: the t-th occurrence of an n-gram is a feature of its own,
+which a text has or lacks, so that the clipped matches of two texts are the features that both have.
 """
 
 from collections import Counter
@@ -26,13 +25,13 @@ Matrix = NDArray[np.float64]
 
 
 def most_useful(texts: Sequence[str], weights: Sequence[float], utility: str) -> list[tuple[str, float]]:
-    """The texts with their expected utilities, the highest first, each once however often it stands there.
+    """The distinct texts with their expected utilities, the highest first.
 
-    The order of `texts` does not matter: of equals the one with more weight comes first, then the alphabet's.
+    The order of `texts` does not matter: equal utilities are sorted by weight, then alphabetically.
 
     Args:
         texts: the candidates, at least one.
-        weights: of the same length; they need not add up to 1, but one is above 0.
+        weights: as many as texts; they need not add up to 1, but at least one is above 0.
         utility: bleu or chrf.
     """
     merged: dict[str, float] = {}
@@ -40,14 +39,14 @@ def most_useful(texts: Sequence[str], weights: Sequence[float], utility: str) ->
         merged[text] = merged.get(text, 0.0) + weight
     shares = np.array(list(merged.values()))
     expected = pairwise(list(merged), utility) @ (shares / shares.sum())
-    # Rounded, for sums that differ in their last bits alone are equal.
+    # Rounded, because sums that differ only in their last bits are equal.
     ranked = sorted(zip(merged, expected.round(9).tolist(), shares.tolist(), strict=True))
     ranked.sort(key=lambda one: (-one[1], -one[2]))
     return [(text, value) for text, value, _ in ranked]
 
 
 def pairwise(texts: Sequence[str], utility: str) -> Matrix:
-    """(texts, texts): the utility of each, as a row, where each, as a column, is the reference; 0 to 100."""
+    """(texts, texts): the utility of each row's text with each column's text as reference; 0 to 100."""
     return {"bleu": _bleu, "chrf": _chrf}[utility](texts)
 
 
@@ -100,7 +99,7 @@ def _counts(texts: Sequence[Sequence[str]], orders: int) -> tuple[Matrix, Matrix
 
 
 def _features(text: Sequence[str], order: int) -> list[Hashable]:
-    """Each n-gram of the words or characters as itself, and where it stands there again, with a number."""
+    """Each n-gram of the words or characters, and its repetitions with a number."""
     counts = Counter(zip(*(text[start:] for start in range(order)), strict=False))
     again = [(gram, number) for gram, count in counts.items() if count > 1 for number in range(1, count)]
     return [*counts, *again]

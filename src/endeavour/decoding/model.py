@@ -1,4 +1,4 @@
-"""What a search asks of a model: `Transformer` has it, and so has an ensemble of them."""
+"""The interface that a search needs of a model; `Transformer` and `Ensemble` have it."""
 
 from typing import Any, Protocol
 
@@ -6,19 +6,19 @@ from torch import Tensor
 
 
 class Cache(Protocol):
-    """What a model remembers of a batch of beams between steps; see `model.attention.DecoderCache`."""
+    """A model's state between steps, for a batch of beams; see `model.attention.DecoderCache`."""
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis i of a sentence continues what was hypothesis parents[i]; parents are (batch, beam)."""
         ...
 
     def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences only, in this order, a repeated one as often as it stands there."""
+        """Keeps these sentences only, in this order; repeated ones are copied."""
         ...
 
 
 class Model(Protocol):
-    """Memory, cache and states are the model's own affair: a search only hands them back.
+    """Memory, cache and states are opaque to the search, which only passes them back.
 
     Shapes: batch = sentences; beam = hypotheses of one sentence.
     """
@@ -27,11 +27,11 @@ class Model(Protocol):
 
     @property
     def max_target_length(self) -> int | None:
-        """Target positions there are, BOS included; None for no limit."""
+        """Number of target positions, BOS included; None for no limit."""
         ...
 
     def encode(self, source: Tensor) -> Any:
-        """Ids (batch, source), padded on the right, to the memory of them."""
+        """Ids (batch, source), padded on the right, to the model's memory."""
         ...
 
     def start(self, memory: Any, *, beam_size: int) -> Cache:
@@ -39,7 +39,7 @@ class Model(Protocol):
         ...
 
     def step(self, tokens: Tensor, cache: Any) -> Any:
-        """The newest ids (batch, beam) to the states there."""
+        """The newest ids (batch, beam) to their states."""
         ...
 
     def project(self, states: Any) -> Tensor:

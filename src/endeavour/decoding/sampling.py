@@ -1,10 +1,10 @@
-"""Translations drawn at random, token by token, with the probabilities that the model gives them: ids in, ids out.
+"""Sampling: translations drawn token by token from the model's distribution; ids in, ids out.
 
-What beam search finds is the most probable, and the same each time; what is drawn here is as various as the model
-thinks translations are. That is wanted for synthetic sources (back-translation: Edunov et al. 2018) and for candidates
-of minimum Bayes risk (Eikema & Aziz 2020). Knows the same of a model as `beam_search`.
+Beam search finds the most probable translations, the same ones each time; samples vary as much as the model expects
+translations to vary. That serves synthetic sources (back-translation: Edunov et al. 2018) and candidates for minimum
+Bayes risk (Eikema & Aziz 2020). Knows the same about a model as `beam_search`.
 
-Shapes: batch = sentences; draws = translations of all of them that are in work.
+Shapes: batch = sentences; draws = unfinished translations of all sentences.
 """
 
 import torch
@@ -30,24 +30,24 @@ def sample(
     max_length_ratio: float,
     max_length_offset: int,
 ) -> list[list[Hypothesis]]:
-    """`num_hypotheses` translations of each sentence, each drawn by itself, the one of the highest score first.
+    """`num_hypotheses` translations of each sentence, drawn independently, the highest score first.
 
-    PAD and BOS are never drawn. A translation as long as its limit is ended, at the price that the model sets on EOS.
-    Log-probabilities are the model's own, whatever temperature and truncation made of them.
+    PAD and BOS are never drawn. A translation as long as its limit ends, with the probability of EOS there.
+    Log-probabilities are those of the model before temperature and truncation.
 
     Args:
         model: in evaluation mode.
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
         temperature, top_k, epsilon: see `truncated`.
-        generator: on the same device; what is drawn is a matter of its state and of the batch.
-        length_penalty, max_length_ratio, max_length_offset: as of `beam_search`.
+        generator: on the same device; the samples depend on its state and on the batch.
+        length_penalty, max_length_ratio, max_length_offset: see `beam_search`.
     """
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
         return results
     device = source.device
-    # Each draw is a row of its own, as if it were a beam of one: draws have no past in common.
+    # Each sample is a row of its own, like a beam of one, because samples share no past.
     sentences = torch.arange(len(source), device=device).repeat_interleave(num_hypotheses)
     limits = torch.tensor(length_limits(model, source, max_length_ratio, max_length_offset), device=device)
     limits = limits[sentences]
@@ -78,16 +78,16 @@ def sample(
 
 
 def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon: float) -> Tensor:
-    """Probabilities (..., vocabulary) of the tokens that may be drawn: they add up to 1, the others are 0.
+    """Probabilities (..., vocabulary) to draw from: those of the allowed tokens add up to 1, the others are 0.
 
-    Of what is not PAD or BOS the `top_k` most probable stay (Fan et al. 2018), and of these what then has a
-    probability of `epsilon` or more, or the most probable one (Hewitt et al. 2022). The logits of what stayed are
-    divided by the temperature.
+    Except for PAD and BOS, the `top_k` most probable tokens stay (Fan et al. 2018), and of these the ones with a
+    probability of at least `epsilon`, or the most probable one (Hewitt et al. 2022). The logits of the remaining tokens
+    are divided by the temperature.
     """
     logits = logits.clone()
     logits[..., PAD] = logits[..., BOS] = -torch.inf
     if top_k is not None:
-        kept = logits.topk(min(top_k, logits.shape[-1]))  # no more, though in bf16 many are equal
+        kept = logits.topk(min(top_k, logits.shape[-1]))  # exactly so many, although in bf16 many are equal
         logits = torch.full_like(logits, -torch.inf).scatter_(-1, kept.indices, kept.values)
     if epsilon:
         probabilities = logits.softmax(dim=-1)
@@ -98,6 +98,6 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
 
 
 def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
-    """Of one draw, with BOS and all that follows EOS."""
-    end = drawn.index(EOS)  # the length, EOS counted and BOS not
+    """The hypothesis of one sample, which still has BOS and what follows EOS."""
+    end = drawn.index(EOS)  # the length, counting EOS but not BOS
     return Hypothesis(drawn[1:end], log_probability / penalty(end, alpha), log_probability)

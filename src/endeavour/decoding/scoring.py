@@ -1,4 +1,4 @@
-"""The probability that a model gives to translations that are there already, by one pass over each.
+"""The probability of given translations under a model, by one pass over each.
 
 Knows the model and ids; not how the translations were found.
 """
@@ -32,8 +32,8 @@ def log_probabilities(
         logits: a model in evaluation mode.
         sources: ids, ending in EOS.
         targets: ids, without BOS and EOS.
-        excluded: ids taken for impossible: the others share their probability.
-        device: of the model.
+        excluded: ids that count as impossible: the others share their probability.
+        device: the model's device.
     """
     results = [0.0] * len(sources)
     order = sorted(range(len(sources)), key=lambda row: (len(sources[row]), len(targets[row])))

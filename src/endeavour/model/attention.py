@@ -1,9 +1,9 @@
 """Multi-head attention: the product itself, its masks, self- and cross-attention, the decoder's cache.
 
-Knows shapes and masks; not tokens (but for PAD, from which a mask is made), layers or search strategies.
+Knows shapes and masks; not tokens (except for PAD, from which a mask is made), layers or search strategies.
 
 Shapes: batch = sentences; queries, keys = lengths; heads × head_width = width. A mask is added to the scores
-before the softmax: 0 where a query may look, a large negative number where it may not.
+before the softmax: 0 where a query may attend, a large negative number where it may not.
 """
 
 from typing import NamedTuple
@@ -16,17 +16,18 @@ from endeavour.model.layers import Dropout
 from endeavour.model.positions import Rotation, rotate
 from endeavour.special import PAD
 
-# On the CPU plain products are faster than the fused kernel, up to this many scores a head, and in decoding from
+# On the CPU plain products are faster than the fused kernel up to this many scores per head, and in decoding from
 # this many sentences on.
 PLAIN_SCORES = 256 * 256
 PLAIN_SENTENCES = 4
-# Steps for which the decoder's cache has room at a time. On a CPU torch copies bf16 that is not contiguous before a
-# product, and compiles a product for each new shape: keys that fill their memory are not copied, and have few shapes.
+# The decoder's cache grows by this many steps at a time. On a CPU torch copies bf16 tensors that are not contiguous
+# before a product, and compiles a product for each new shape: keys that fill their memory need no copy and have few
+# shapes.
 STEPS_AT_A_TIME = 8
 
 
 def masked_value(dtype: torch.dtype) -> float:
-    """Far below any score, so that the weight is exactly 0, yet finite: a row without keys gives no NaN."""
+    """Far below any score, so that the weight is exactly 0, but finite: a row without keys does not become NaN."""
     return torch.finfo(dtype).min / 2
 
 
@@ -53,16 +54,16 @@ def attend(
 ) -> Tensor:
     """softmax(query · key / √head_width + mask) · value (Vaswani et al. 2017, equation 1).
 
-    The one place that chooses between torch's fused kernel and plain products. On the CPU the fused kernel is slow
-    on short sentences, above all its backward, and knows no dropout there; for a sentence alone it is the faster.
+    Chooses between torch's fused kernel and plain products. On the CPU the fused kernel is slow on short sentences,
+    above all in its backward pass, and has no dropout; for a single sentence it is the faster one.
 
     Args:
         query: (batch, heads, queries, head_width).
         key, value: (batch, heads, keys, head_width).
-        mask: broadcast over (batch, heads, queries, keys), or None where all is visible.
+        mask: broadcast over (batch, heads, queries, keys), or None if everything is visible.
         causal: hide the future; needs as many queries as keys, and no mask.
         dropout: applied to the weights.
-        record: the weights (batch, heads, queries, keys) are appended here where a list is given.
+        record: a list to which the weights (batch, heads, queries, keys) are appended.
 
     Returns:
         (batch, heads, queries, head_width).
@@ -81,7 +82,7 @@ def attend(
     if causal:
         mask = causal_mask(query.shape[-2], query.dtype, query.device)
     products = (query * query.shape[-1] ** -0.5) @ key.transpose(-2, -1)
-    # In fp32 whatever the products are: less is rounded, and on a CPU torch is mostly slower on bf16.
+    # In fp32, whatever the type of the products: more exact, and on a CPU mostly faster than in bf16.
     scores = products.float()
     if mask is not None:
         scores += mask.float()
@@ -101,57 +102,57 @@ class KeyValue(NamedTuple):
 class SelfCache:
     """Keys and values of one self-attention, (batch, heads, slots, head_width), filled step by step.
 
-    There are always whole `STEPS_AT_A_TIME` of slots; those not yet used are zeros, which the mask of
-    `DecoderCache.advance` has to hide.
+    Slots are allocated for `STEPS_AT_A_TIME` steps; the unused ones are zeros, which the mask of
+    `DecoderCache.advance` hides.
     """
 
     def __init__(self) -> None:
-        self.heads: KeyValue | None = None
+        self.stored: KeyValue | None = None
         self.used = 0
 
     def append(self, new: KeyValue) -> KeyValue:
         """Adds the keys and values of the newest tokens and returns all slots."""
         start, self.used = self.used, self.used + new.key.shape[2]
-        if self.heads is None or self.used > self.heads.key.shape[2]:
-            self.heads = KeyValue(*(self._grown(index, new[index]) for index in range(2)))
-        for stored, added in zip(self.heads, new, strict=True):
+        if self.stored is None or self.used > self.stored.key.shape[2]:
+            self.stored = KeyValue(*(self._grown(index, new[index]) for index in range(2)))
+        for stored, added in zip(self.stored, new, strict=True):
             stored[:, :, start : self.used] = added
-        return self.heads
+        return self.stored
 
     def _grown(self, index: int, new: Tensor) -> Tensor:
         batch, heads, added, head_width = new.shape
-        old = 0 if self.heads is None else self.heads[index].shape[2]
+        old = 0 if self.stored is None else self.stored[index].shape[2]
         grown = new.new_zeros(batch, heads, old + STEPS_AT_A_TIME * added, head_width)
-        if self.heads is not None:
-            grown[:, :, :old] = self.heads[index]
+        if self.stored is not None:
+            grown[:, :, :old] = self.stored[index]
         return grown
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only."""
-        if self.heads is not None:
-            self.heads = KeyValue(*(part.index_select(0, sentences) for part in self.heads))
+        if self.stored is not None:
+            self.stored = KeyValue(*(part.index_select(0, sentences) for part in self.stored))
 
 
 class DecoderCache:
-    """What a decoder remembers of a batch of beams between steps.
+    """A decoder's state between steps, for a batch of beams.
 
-    All hypotheses of a sentence share one store of keys and values: each step adds one slot a beam position,
-    and nothing ever moves when the search reorders its beams. Instead `visible` says which slots belong to
-    the past of which hypothesis, and becomes the mask of the self-attention.
+    All hypotheses of a sentence share one store of keys and values: each step adds one slot per beam position, and
+    nothing is moved when the search reorders its beams. Instead `visible` says which slots belong to the past of
+    which hypothesis, and becomes the mask of the self-attention.
     """
 
     def __init__(self, cross: list[KeyValue], memory_mask: Tensor | None, *, beam_size: int) -> None:
         self.cross = cross
         self.memory_mask = memory_mask
-        self.own = [SelfCache() for _ in cross]
+        self.layers = [SelfCache() for _ in cross]
         self.length = 0
         """Positions decoded so far."""
         key = cross[0].key
         self.visible = torch.empty(len(key), beam_size, 0, dtype=torch.bool, device=key.device)
-        """(batch, beam, slots); length × beam of them are used, the others are seen by none."""
+        """(batch, beam, slots); length × beam slots are used, the others are visible to no hypothesis."""
 
     def advance(self, dtype: torch.dtype) -> Tensor:
-        """Opens the slots of the next step, each seen by its own hypothesis.
+        """Opens the slots of the next step, each visible to its own hypothesis.
 
         Returns:
             The mask for that step, (batch, 1, beam, slots).
@@ -171,12 +172,12 @@ class DecoderCache:
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only, in this order; their indices are (kept,)."""
-        self.cross = [KeyValue(*(part.index_select(0, sentences) for part in heads)) for heads in self.cross]
+        self.cross = [KeyValue(*(part.index_select(0, sentences) for part in layer)) for layer in self.cross]
         if self.memory_mask is not None:
             self.memory_mask = self.memory_mask.index_select(0, sentences)
         self.visible = self.visible.index_select(0, sentences)
-        for own in self.own:
-            own.select(sentences)
+        for layer in self.layers:
+            layer.select(sentences)
 
 
 class SelfAttention(nn.Module):
@@ -191,7 +192,7 @@ class SelfAttention(nn.Module):
         self.record: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform over the fused map, as torch and fairseq do: each part 1/√2 of its own Xavier."""
+        """Xavier-uniform over the fused map, as in torch and fairseq: each part has 1/√2 of its own Xavier range."""
         for linear in (self.input, self.output):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -205,9 +206,9 @@ class SelfAttention(nn.Module):
         rotation: Rotation | None = None,
         cache: SelfCache | None = None,
     ) -> Tensor:
-        """States (batch, length, width) in and out; with a cache, the keys are those it holds and these.
+        """States (batch, length, width) in and out; with a cache, these keys are added to those that it holds.
 
-        With a cache `mask` is that of `DecoderCache.advance`.
+        With a cache, `mask` is what `DecoderCache.advance` returned.
         """
         query, key, value = split_heads(self.input(states), 3, self.num_heads)
         if rotation is not None:
@@ -233,7 +234,7 @@ class CrossAttention(nn.Module):
         self.record: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
-        """As for self-attention: the three input maps 1/√2 of their own Xavier, as if they were fused."""
+        """As for self-attention: the three input maps have 1/√2 of their own Xavier range, as if they were fused."""
         for weight in (self.query.weight, *self.memory.weight.chunk(2)):
             nn.init.xavier_uniform_(weight, gain=2**-0.5)
         nn.init.xavier_uniform_(self.output.weight)
@@ -241,15 +242,15 @@ class CrossAttention(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def project_kv(self, memory: Tensor) -> KeyValue:
-        """Keys and values of the encoder's states (batch, keys, width); once a sentence."""
+        """Keys and values of the encoder's states (batch, keys, width), computed once per sentence."""
         key, value = split_heads(self.memory(memory), 2, self.num_heads)
         return KeyValue(key, value)
 
-    def forward(self, states: Tensor, heads: KeyValue, *, mask: Tensor | None) -> Tensor:
+    def forward(self, states: Tensor, memory: KeyValue, *, mask: Tensor | None) -> Tensor:
         """States (batch, length, width) in and out."""
         (query,) = split_heads(self.query(states), 1, self.num_heads)
         attended = attend(
-            query, heads.key, heads.value, mask=mask, causal=False, dropout=self.dropout, record=self.record
+            query, memory.key, memory.value, mask=mask, causal=False, dropout=self.dropout, record=self.record
         )
         return self.output(merge_heads(attended))
 

@@ -1,7 +1,6 @@
-"""The parts that are not attention: a large projection, dropout, the feed-forward block, the residual connection.
+"""The layers besides attention: a large projection, dropout, the feed-forward block, the residual connection.
 
-Knows nothing of tokens, masks, configs or whether it stands in an encoder or a decoder: every part takes and
-returns states (..., width).
+Knows nothing of tokens, masks, configs, encoder or decoder: every layer takes and returns states (..., width).
 """
 
 from collections.abc import Callable
@@ -12,11 +11,11 @@ from torch.nn import functional
 
 BYTE_VALUES = 256  # a random byte is dropped when it falls below probability × 256
 LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
-FEW_ROWS = 16  # up to which a CPU multiplies faster with a large matrix on the left
+FEW_ROWS = 16  # up to this many rows a CPU multiplies faster with the large matrix on the left
 
 
 def project(states: Tensor, weight: Tensor) -> Tensor:
-    """states · weightᵀ, as torch.nn.functional.linear, but faster for the few rows that decoding one sentence has.
+    """states · weightᵀ like torch.nn.functional.linear, but faster for the few rows of decoding one sentence.
 
     On a CPU mm(states, weight.T) of 2 to 16 rows takes twice as long as its transpose mm(weight, states.T).
 
@@ -35,9 +34,9 @@ def project(states: Tensor, weight: Tensor) -> Tensor:
 class Dropout(nn.Module):
     """Inverted dropout (Srivastava et al. 2014), with a fast path for the CPU.
 
-    On the CPU torch draws one 32-bit number an element, which costs several times what the rest of dropout
-    does. Here eight elements share one 64-bit draw, so the probability is rounded to a multiple of 1/256 and
-    the survivors are scaled by the rounded one: the expectation stays exact, but for the rounding of that scale
+    On the CPU torch draws one 32-bit number per element, which takes several times as long as the rest of
+    dropout. Here eight elements share one 64-bit draw, so the probability is rounded to a multiple of 1/256 and
+    the survivors are scaled by the rounded one: the expectation stays exact, except for the rounding of that scale
     in bf16 (at most 0.4%). Other devices use torch's own.
     All draws come from torch's global generators, whose saved state therefore resumes a run exactly.
     """

@@ -6,7 +6,6 @@ Shapes: batch = sentences; source, target = padded lengths; beam = hypotheses of
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -22,38 +21,14 @@ from endeavour.model.attention import (
     SelfCache,
     padding_mask,
 )
-from endeavour.model.layers import ACTIVATIONS, Dropout, FeedForward, Residual, project
+from endeavour.model.config import ModelConfig
+from endeavour.model.layers import Dropout, FeedForward, Residual, project
 from endeavour.model.positions import LearnedPositions, RotaryPositions, Rotation, SinusoidalPositions
 from endeavour.special import PAD
 
 
-@dataclass(kw_only=True)
-class ModelConfig:
-    """Values and their meaning: conf/model/*.yaml."""
-
-    name: str
-    width: int
-    encoder_layers: int
-    decoder_layers: int
-    num_heads: int
-    feed_forward: int
-    activation: str
-    norm: str
-    positions: str
-    max_length: int
-    tie: str
-    dropout: float
-    attention_dropout: float
-    activation_dropout: float
-    embedding_dropout: float
-
-    def check(self) -> None:
-        """Raises UserError, naming the key, where the config describes no model."""
-        _check(self)
-
-
 class Memory(NamedTuple):
-    """What the decoder sees of the source: states (batch, source, width) and the mask that hides PAD."""
+    """The encoded source: states (batch, source, width) and the mask that hides PAD."""
 
     states: Tensor
     mask: Tensor | None
@@ -71,14 +46,13 @@ class Transformer(nn.Module):
     """forward(source, target_in) = project(decode(target_in, encode(source))).
 
     `source` rows end in EOS, `target_in` rows begin with BOS; both are padded with PAD on the right. The
-    model is born initialised from torch's global generator.
+    weights are initialised from torch's global generator.
 
-    Raises UserError, naming the key, for a config that describes no model.
+    Raises UserError for two vocabularies of different size with `tie=all`.
     """
 
     def __init__(self, config: ModelConfig, *, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
-        config.check()
         if config.tie == "all" and source_vocabulary != target_vocabulary:
             raise UserError(
                 f"model.tie=all needs one joint vocabulary, not {source_vocabulary} source and "
@@ -98,7 +72,7 @@ class Transformer(nn.Module):
         self.embedding_dropout = Dropout(config.embedding_dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
-        # Post-norm layers end in a norm of their own.
+        # Post-norm layers already end with a norm.
         self.encoder_norm = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = nn.LayerNorm(width) if config.norm == "pre" else nn.Identity()
         self.reset_parameters()
@@ -106,8 +80,8 @@ class Transformer(nn.Module):
     def reset_parameters(self) -> None:
         """Xavier-uniform maps, biases of zero, embeddings with deviation width^-1/2 (PAD: 0).
 
-        Embeddings are multiplied by √width on the way in (section 3.4), which makes them of size 1 there, and
-        are not on the way out, where the logits of a fresh model are then of size 1 as well.
+        On the way in, embeddings are multiplied by √width (section 3.4), so that their size is 1. On the way out they
+        are not, so that the logits of a fresh model are of size 1 too.
         """
         for module in self.modules():
             if isinstance(module, SelfAttention | CrossAttention | FeedForward | LearnedPositions):
@@ -120,17 +94,17 @@ class Transformer(nn.Module):
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix of `project`, (target_vocabulary, width); by `tie` also that of the embeddings."""
+        """The matrix of `project`, (target_vocabulary, width); depending on `tie` also that of the embeddings."""
         return self._target_embedding.weight if self.output is None else self.output.weight
 
     @property
     def embeddings(self) -> tuple[nn.Embedding, nn.Embedding]:
-        """Of source and target; one and the same with `tie=all`."""
+        """The source and target embeddings; the same one with `tie=all`."""
         return self.source_embedding, self._target_embedding
 
     @property
     def max_target_length(self) -> int | None:
-        """Target positions there are, BOS included; None for no limit."""
+        """Number of target positions, BOS included; None for no limit."""
         return self.config.max_length if self.config.positions == "learned" else None
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
@@ -141,7 +115,7 @@ class Transformer(nn.Module):
         """Ids (batch, source) to the encoder's states."""
         states = self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1])
         rotation = self._rotation(0, source.shape[1])
-        # Looking whether there is padding is free on the CPU; a GPU would have to wait for the answer.
+        # Checking for padding is free on the CPU; on a GPU the host would have to wait for the answer.
         unpadded = source.device.type == "cpu" and bool((source != PAD).all())
         mask = None if unpadded else padding_mask(source, states.dtype)
         for layer in self._encoder_layers:
@@ -151,34 +125,34 @@ class Transformer(nn.Module):
     def decode(self, target_in: Tensor, memory: Memory) -> Tensor:
         """Ids (batch, target), all known, to states (batch, target, width); each position sees no later one.
 
-        Target padding needs no mask: it stands on the right, where no token looks.
+        Target padding needs no mask: it is on the right, where no token attends.
         """
         length = target_in.shape[1]
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
         rotation = self._rotation(0, length)
         for layer in self._decoder_layers:
-            heads = layer.cross_attention.project_kv(memory.states)
-            states = layer(states, heads, memory_mask=memory.mask, causal=True, rotation=rotation)
+            cross = layer.cross_attention.project_kv(memory.states)
+            states = layer(states, cross, memory_mask=memory.mask, causal=True, rotation=rotation)
         return self.decoder_norm(states)
 
     def start(self, memory: Memory, *, beam_size: int) -> DecoderCache:
         """An empty cache for `step`, with the cross-attention's keys and values computed."""
-        heads = [layer.cross_attention.project_kv(memory.states) for layer in self._decoder_layers]
-        return DecoderCache(heads, memory.mask, beam_size=beam_size)
+        cross = [layer.cross_attention.project_kv(memory.states) for layer in self._decoder_layers]
+        return DecoderCache(cross, memory.mask, beam_size=beam_size)
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """`decode` for one more position: the newest ids (batch, beam) to states (batch, beam, width).
 
-        To every layer the beam looks like the length of a sequence: its hypotheses share the keys of their
-        sentence, and the cache's mask shows each one only its own past.
+        Every layer treats the beam as the length of a sequence: the hypotheses share the keys of their sentence, and
+        the cache's mask shows each of them only its own past.
         """
         position = cache.length
         states = self._embed(self._target_embedding, self.target_positions, tokens, position, 1)
         rotation = self._rotation(position, 1)
         mask = cache.advance(states.dtype)
-        for layer, heads, own in zip(self._decoder_layers, cache.cross, cache.own, strict=True):
+        for layer, cross, own in zip(self._decoder_layers, cache.cross, cache.layers, strict=True):
             states = layer(
-                states, heads, memory_mask=cache.memory_mask, mask=mask, rotation=rotation, cache=own
+                states, cross, memory_mask=cache.memory_mask, mask=mask, rotation=rotation, cache=own
             )
         return self.decoder_norm(states)
 
@@ -187,7 +161,7 @@ class Transformer(nn.Module):
         return project(states, self.output_weight)
 
     def attention_maps(self, source: Tensor, target_in: Tensor) -> AttentionMaps:
-        """All attention weights of one forward pass, for a picture; call it in evaluation mode."""
+        """All attention weights of one forward pass, to be shown; call it in evaluation mode."""
         maps = AttentionMaps([], [], [])
         recorders: list[tuple[SelfAttention | CrossAttention, list[Tensor]]] = [
             *((layer.self_attention, maps.encoder) for layer in self._encoder_layers),
@@ -224,7 +198,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Ids (batch, any) to states (batch, any, width), at positions start to start + length.
 
-        `length` is that of the ids, or 1 where they all share one position.
+        `length` is that of the ids, or 1 if they all share one position.
         """
         states = embedding(ids) * self.config.width**0.5
         if positions is not None:
@@ -278,7 +252,7 @@ class DecoderLayer(nn.Module):
             states,
             partial(self.self_attention, mask=mask, causal=causal, rotation=rotation, cache=cache),
         )
-        states = self.cross_residual(states, partial(self.cross_attention, heads=memory, mask=memory_mask))
+        states = self.cross_residual(states, partial(self.cross_attention, memory=memory, mask=memory_mask))
         return self.feed_forward_residual(states, self.feed_forward)
 
 
@@ -300,7 +274,7 @@ def _residual(config: ModelConfig) -> Residual:
 
 
 def _as_autocast(states: Tensor) -> Tensor:
-    """Under autocast on a CPU what flows past the sublayers is of its type too: each would convert it for itself."""
+    """Under autocast on a CPU the residual stream has its type too; otherwise every sublayer would convert it."""
     if states.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         return states.to(torch.get_autocast_dtype("cpu"))
     return states
@@ -313,28 +287,3 @@ def _absolute_positions(config: ModelConfig) -> nn.Module | None:
     if config.positions == "learned":
         return LearnedPositions(config.width, config.max_length)
     return None
-
-
-def _check(config: ModelConfig) -> None:
-    """Raises UserError, naming the key, where the config describes no model."""
-    choices = {
-        "activation": tuple(ACTIVATIONS),
-        "norm": ("pre", "post"),
-        "positions": ("sinusoidal", "learned", "rotary"),
-        "tie": ("none", "decoder", "all"),
-    }
-    for key, known in choices.items():
-        value = getattr(config, key)
-        if value not in known:
-            raise UserError(f"model.{key}={value}: choose one of {', '.join(known)}")
-    for key in ("width", "num_heads", "feed_forward", "max_length", "encoder_layers", "decoder_layers"):
-        if getattr(config, key) < 1:
-            raise UserError(f"model.{key}={getattr(config, key)}: must be at least 1")
-    for key in ("dropout", "attention_dropout", "activation_dropout", "embedding_dropout"):
-        if not 0.0 <= getattr(config, key) < 1.0:
-            raise UserError(f"model.{key}={getattr(config, key)}: a probability, from 0 to below 1")
-    if config.width % config.num_heads:
-        raise UserError(f"model.width={config.width} is no multiple of model.num_heads={config.num_heads}")
-    pairs, where = (config.num_heads, "a head") if config.positions == "rotary" else (1, "the model")
-    if config.positions != "learned" and config.width // pairs % 2:
-        raise UserError(f"model.positions={config.positions} needs an even width of {where}: model.width")

@@ -65,7 +65,7 @@ def load_weights(model: Transformer, folder: Path) -> None:
     try:
         model.load_state_dict(load_file(folder / "weights.safetensors"))
     except (OSError, RuntimeError, SafetensorError) as error:
-        # Torch's first line only says that there are errors; the next one names a weight.
+        # Torch's first line only says that there are errors; the second one names a weight.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2]).rstrip(".")
         raise UserError(
             f"{folder / 'weights.safetensors'}: not the weights of this model ({reason}); "
@@ -79,7 +79,7 @@ def weights_of(model: Transformer) -> Tensors:
 
 
 def size_of(model: Transformer) -> int:
-    """Bytes of a checkpoint: the weights and Adam's two moments of each, and a little for the rest."""
+    """Bytes of a checkpoint, estimated: the weights, Adam's two moments of each, and a little for the rest."""
     return 3 * sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) + 2**20
 
 
@@ -87,7 +87,7 @@ def average_weights(folders: Sequence[Path]) -> Tensors:
     """The mean of several model folders' weights, in fp32, parameter by parameter.
 
     Raises:
-        UserError: a folder was altered; the mean would not show it.
+        UserError: a folder was altered, which the mean would not show.
     """
     mean: Tensors = {}
     for folder in folders:
@@ -108,7 +108,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Puts `optimizer_tensors` back."""
+    """Restores what `optimizer_tensors` returned."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         number, name = key.split(".", 1)
@@ -117,7 +117,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
 
 
 def random_state(device: torch.device) -> dict[str, Any]:
-    """The states of torch's generators, of CPU and `device`, as JSON can hold them; no other is drawn from."""
+    """The states of torch's generators on the CPU and on `device`, in JSON types; no other generator is used."""
     state = {"cpu": torch.get_rng_state().numpy().tobytes().hex()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device).numpy().tobytes().hex()
@@ -127,7 +127,7 @@ def random_state(device: torch.device) -> dict[str, Any]:
 
 
 def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
-    """Puts `random_state` back; what it holds of another kind of device is left alone."""
+    """Restores what `random_state` returned; states of other kinds of devices are ignored."""
     torch.set_rng_state(_bytes_tensor(state["cpu"]))
     if device.type == "cuda" and "cuda" in state:
         torch.cuda.set_rng_state(_bytes_tensor(state["cuda"]), device)
@@ -136,7 +136,7 @@ def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """The finished checkpoints in `folder`, oldest first; those that a signal asked for among them."""
+    """The complete checkpoints in `folder`, oldest first, including those written after a signal."""
     return sorted(path for path in folder.glob("update-*") if (path / DIGESTS).is_file())
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of training: a live bar on a terminal, one line now and then elsewhere. Knows only numbers."""
+"""What the user sees of training: a live bar on a terminal, otherwise a line at each log. Knows only numbers."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -17,7 +17,7 @@ from rich.progress import (
 
 
 class TrainingDisplay:
-    """Shows progress of one run; use as a context manager around the loop."""
+    """Shows the progress of one run; a context manager around the loop."""
 
     def __init__(self, console: Console, *, total_updates: int | None, done: int) -> None:
         self._console = console
@@ -65,7 +65,7 @@ class TrainingDisplay:
     def validated(
         self, update: int, metrics: Mapping[str, float], samples: list[tuple[str, str, str]]
     ) -> None:
-        """Shows a validation and one sentence of it."""
+        """Shows a validation and one of its translations."""
         self._figures["BLEU"] = f"{metrics['bleu']:.1f}"
         self._progress.update(self._task, figures=self._line())
         self._say(

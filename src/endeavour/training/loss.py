@@ -12,10 +12,10 @@ from torch import Tensor
 
 from endeavour.special import PAD
 
-# Rows of logits, and of as many probabilities, that exist at a time: few enough for a CPU's last cache.
+# Rows of logits and probabilities that exist at a time: few enough for the last cache of a CPU.
 CPU_ROWS = 512
 GPU_ROWS = 4096
-# Below it, at 87 nats, a probability tells its logarithm no more.
+# Below it (87 nats) the logarithm of a probability is no longer exact.
 SMALLEST = torch.finfo(torch.float32).tiny
 
 
@@ -39,10 +39,10 @@ def projected_loss(
     """
     kept = target_out.flatten() != PAD
     states = states.flatten(0, 1)
-    # Boolean indexing waits for the device, and on a GPU the few padded rows cost less than waiting.
+    # Boolean indexing waits for the device: on a GPU the few padded rows cost less than that.
     if states.device.type == "cpu" and not bool(kept.all()):
         states, target_out = states[kept], target_out.flatten()[kept]
-    if not torch.is_grad_enabled():  # the function below could not tell: it sees what its tensors require
+    if not torch.is_grad_enabled():  # the function below only sees whether its tensors require gradients
         states, weight = states.detach(), weight.detach()
     device = states.device.type
     if torch.is_autocast_enabled(device):
@@ -63,7 +63,7 @@ class _ProjectedLoss(torch.autograd.Function):
         needs_gradient = any(ctx.needs_input_grad[:2])
         counted = (target != PAD)[:, None]
         visible = states * counted
-        # The uniform part of the target distribution never meets the logits: their mean is states · mean piece.
+        # The uniform part of the target distribution needs no logits: their mean is states · mean piece.
         share = smoothing / len(weight)
         mean_piece = weight.float().mean(dim=0)
         visible_sum = visible.sum(dim=0, dtype=torch.float32)
@@ -77,11 +77,11 @@ class _ProjectedLoss(torch.autograd.Function):
             ids, counts = target[part], counted[part, 0]
             each = torch.arange(len(ids), device=ids.device)
             logits = states[part] @ matrix.T
-            # Rounded as all that they are multiplied with; without gradients they are as exact as can be.
+            # With gradients rounded like the tensors that they are multiplied with; otherwise as exact as possible.
             probabilities = logits.softmax(dim=-1, dtype=logits.dtype if needs_gradient else torch.float32)
             chosen, chosen_logits = probabilities[each, ids].float(), logits[each, ids].float()
             surprise = -chosen.clamp_min(SMALLEST).log()
-            # Whether there are such rows is free to ask on a CPU; a GPU would have to wait for the answer.
+            # On a CPU it costs nothing to ask whether there are such rows; on a GPU the host would have to wait.
             if chosen.device.type != "cpu" or bool((chosen < SMALLEST).any()):
                 largest = logits.amax(dim=-1).float()  # here nearly log Σ
                 surprise = surprise.where(chosen >= SMALLEST, largest - chosen_logits)

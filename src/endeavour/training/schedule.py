@@ -2,8 +2,6 @@
 
 import math
 
-SCHEDULES = ("inverse_sqrt", "cosine")
-
 
 def learning_rate(
     update: int,

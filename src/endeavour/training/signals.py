@@ -1,4 +1,4 @@
-"""Ending a run on request: a signal is noted, and acted on between two updates. Knows nothing of training."""
+"""Stopping a run by a signal: it is noted, and handled between two updates. Knows nothing of training."""
 
 import signal
 from types import FrameType
@@ -6,25 +6,25 @@ from typing import Self
 
 
 class Interrupted(BaseException):
-    """A signal asked for the end; the run is saved and can be resumed.
+    """A signal stopped the run; it is saved and can be resumed.
 
-    Like KeyboardInterrupt no `Exception`: it ends a whole sweep and not one trial of it.
+    Like KeyboardInterrupt it is not an `Exception`: it ends a whole sweep, not only one trial.
     """
 
     def __init__(self, signal_number: int, checkpoint: str) -> None:
         super().__init__(
-            f"stopped by {signal.Signals(signal_number).name}; saved {checkpoint}, "
+            f"stopped by {signal.Signals(signal_number).name} after saving {checkpoint}; "
             "the same command resumes the run"
         )
         self.exit_code = 128 + signal_number
-        self._made_of = signal_number, checkpoint
+        self._arguments = signal_number, checkpoint
 
     def __reduce__(self) -> tuple[type[Self], tuple[int, str]]:
-        return type(self), self._made_of  # a sweep's trial may be told of in another process
+        return type(self), self._arguments  # a sweep pickles it when a trial runs in another process
 
 
 class StopSignal:
-    """Notes SIGINT, SIGTERM and SIGUSR1 (of a scheduler) and goes on; a second one has its usual effect."""
+    """Notes SIGINT, SIGTERM or SIGUSR1 (sent by schedulers); a second signal has its usual effect."""
 
     def __init__(self) -> None:
         self.number = 0

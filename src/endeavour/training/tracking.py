@@ -1,36 +1,32 @@
-"""Weights & Biases, or nothing. Knows metrics by name; not where they come from."""
+"""Tracking by Weights & Biases, or none. Knows metrics by name; not where they come from."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic.dataclasses import dataclass
 
 from endeavour.errors import UserError
+from endeavour.settings import STRICT
 
-MODES = ("none", "offline", "online")
 
-
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, config=STRICT)
 class TrackingConfig:
     """Values and their meaning: conf/tracking/*.yaml."""
 
-    mode: str
+    mode: Literal["none", "offline", "online"]
     project: str
     group: str | None
-
-    def check(self) -> None:
-        if self.mode not in MODES:
-            raise UserError(f"tracking.mode={self.mode} is not known: choose one of {', '.join(MODES)}")
 
 
 class Tracker:
     """One W&B run; with `tracking=none` every method does nothing.
 
     Args:
-        run_id: of the run to continue; None starts a new one. `id` holds it either way.
-        config: what W&B shows as the run's config.
-        folder: W&B writes below it.
+        run_id: ID of the run to continue; None starts a new one. `id` holds the ID in either case.
+        config: shown by W&B as the run's config.
+        folder: where W&B writes its files.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class Tracker:
         self._run: Any = None
         if tracking.mode == "none":
             return
-        # Imported here: it takes a second, which `tracking=none` should not pay.
+        # Imported here, because it takes a second that `tracking=none` should not cost.
         import wandb
 
         os.environ.setdefault("WANDB_SILENT", "true")

@@ -1,0 +1,30 @@
+"""Settings that describe no training are refused, each by its key."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from endeavour.config import load_config
+
+CONFIG = load_config([]).training
+NO_TRAINING: list[dict[str, Any]] = [
+    {"precision": "fp16"},
+    {"schedule": "linear"},
+    {"label_smoothing": 1.0},
+    {"adam_beta2": 1.0},
+    {"learning_rate": float("inf")},
+    {"clip_norm": 0.0},
+    {"max_minutes": 0.0},
+    {"warmup_updates": -1},
+    {"patience": 0},
+    {"max_updates": None, "schedule": "inverse_sqrt"},  # has no end
+    {"max_updates": None, "max_epochs": 2},  # where would the cosine end?
+]
+
+
+@pytest.mark.parametrize("changes", NO_TRAINING, ids=str)
+def test_what_describes_no_training_is_refused_by_key(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=rf"\b{next(iter(changes))}\b"):
+        replace(CONFIG, **changes)

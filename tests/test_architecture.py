@@ -10,12 +10,15 @@ SOURCE = Path(__file__).parents[1] / "src" / "endeavour"
 MAY_IMPORT = {
     "special": set[str](),
     "errors": set[str](),
+    "settings": set[str](),
+    "nested": set[str](),
     "data": {"special", "errors"},
     "model": {"special", "errors"},
     "optional": {"errors"},
     "decoding": {"model", "special", "errors", "optional"},
     "training": {"model", "data", "special", "errors"},
-    "evaluation": {"decoding", "model", "data", "special", "errors"},
+    "evaluation": {"decoding", "model", "data", "special", "errors", "settings", "nested"},
+    "reports": {"evaluation", "data", "nested"},
     "export": {"evaluation", "decoding", "model", "special", "errors", "optional"},
     "benchmark": {"training", "export", "decoding", "model", "data", "special", "errors", "optional"},
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
-from endeavour.training.curves import PICTURES, _spread, draw_attention, draw_curves
+from endeavour.reports.run_pictures import PICTURES, _spread, draw_attention, draw_curves
 
 
 def lines(count: int, pieces: list[str]) -> list[dict[str, Any]]:

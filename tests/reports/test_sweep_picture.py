@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from endeavour.evaluation.results import Row
-from endeavour.evaluation.results_plot import draw_results
+from endeavour.reports.sweep_picture import draw_results
 
 BLEU = "validation.bleu"
 

@@ -96,9 +96,14 @@ def evaluate_split(
 
 
 def attention_maps(
-    translator: Translator, model: Transformer, tokenizers: Tokenizers, result: EvaluationResult, *, count: int
+    translator: Translator,
+    model: Transformer,
+    tokenizers: Tokenizers,
+    result: EvaluationResult,
+    *,
+    count: int,
 ) -> list[tuple[list[str], list[str], list[list[float]]]]:
-    """`model`'s attention, whichever engine translated, in the first `count` sentences that fit it and are not blank."""
+    """`model`'s own attention, whichever engine translated, in the first `count` sentences that fit and are not blank."""
     texts = zip(result.sources, result.hypotheses, strict=True)
     shown = (pair for pair in texts if all(map(str.strip, pair)) and translator.whole(*pair))
     return [attention_picture(model, tokenizers, *pair) for pair in islice(shown, count)]

@@ -35,7 +35,14 @@ COLOURS = {
     "yellow": ("#b8963a", "#d6b75f"),
 }
 _COLOUR = {name: light for name, (light, _) in COLOURS.items()}
-SERIES = ("soft", "blue", "orange", "violet", "green", "yellow")  # of several systems; the baseline comes first
+SERIES = (
+    "soft",
+    "blue",
+    "orange",
+    "violet",
+    "green",
+    "yellow",
+)  # of several systems; the baseline comes first
 
 FEW_SENTENCES = 30  # a bar of fewer is drawn pale: its score is mostly noise
 FONT_SIZE = 12  # pixels
@@ -60,7 +67,7 @@ class Bars(NamedTuple):
 
 
 def bar_chart(bars: Bars, title: str) -> Markup:
-    """SVG of the chart. Each bar tells its value when pointed at, and shows it where there are at most three a group."""
+    """SVG of the chart. Each bar tells its value when pointed at; up to three a group have it above them too."""
     many, only = len(bars.names) > 3, len(bars.names) == 1
     width, space = (48, 32) if only else (14, 28) if many else (26, 28)
     step, left, top, height, bottom = width * len(bars.names) + space, 40, 20, 180, 44
@@ -78,7 +85,9 @@ def bar_chart(bars: Bars, title: str) -> Markup:
         if bars.overall is not None:
             axes.axhline(bars.overall, color=_COLOUR["orange"], linestyle=(0, (5, 4)), linewidth=1, zorder=3)
             _text(axes, across + 4, bars.overall, f"all {bars.overall:.1f}", va="center_baseline")
-        for number, (label, count, group) in enumerate(zip(bars.labels, bars.counts, bars.values, strict=True)):
+        for number, (label, count, group) in enumerate(
+            zip(bars.labels, bars.counts, bars.values, strict=True)
+        ):
             middle = step * (number + 0.5)
             for order, (name, value) in enumerate(zip(bars.names, group, strict=True)):
                 x = middle + width * (order - len(group) / 2)
@@ -118,7 +127,10 @@ def heatmap(attention: AttentionMap, title: str) -> Markup:
 
     left, above = (7 * max((len(piece) for piece in side), default=0) + 16 for side in (target, source))
     return _svg(
-        draw, (left, round(0.87 * above) + 8, above // 2 + 8, 10), (cell * len(source), cell * len(target)), title
+        draw,
+        (left, round(0.87 * above) + 8, above // 2 + 8, 10),
+        (cell * len(source), cell * len(target)),
+        title,
     )
 
 
@@ -166,7 +178,7 @@ def _svg(
 
     left, top, right, bottom = margins
     width, height = left + size[0] + right, top + size[1] + bottom
-    look = {
+    look: dict[Any, Any] = {
         "svg.fonttype": "none",  # text stays text
         "svg.hashsalt": "endeavour",
         "font.size": FONT_SIZE,

@@ -51,9 +51,7 @@ def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -
     )
     columns = min(3, len(pictures))
     rows = -(-len(pictures) // columns)
-    figure = new_figure(
-        1.5 + columns * (0.6 + 0.17 * len(source)), 1.6 + rows * (0.5 + 0.17 * len(target))
-    )
+    figure = new_figure(1.5 + columns * (0.6 + 0.17 * len(source)), 1.6 + rows * (0.5 + 0.17 * len(target)))
     figure.suptitle(f"{title}: where each target piece looks", parse_math=False)
     for place, picture in enumerate(pictures):
         axes = figure.add_subplot(rows, columns, place + 1)

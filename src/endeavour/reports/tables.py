@@ -55,7 +55,9 @@ def rates_table(
     columns: Mapping[str, OutputRates], anomalies: Mapping[str, Collection[str]], note: str = ""
 ) -> Table:
     """A row a rate that anyone has, a column a system; its `anomalies` are marked by a `!`."""
-    names = [name for name in RATE_LABELS if any(getattr(rates, name) is not None for rates in columns.values())]
+    names = [
+        name for name in RATE_LABELS if any(getattr(rates, name) is not None for rates in columns.values())
+    ]
     rows = [[RATE_LABELS[name], *(rate_text(rates, name) for rates in columns.values())] for name in names]
     marked = {
         (row, column)

@@ -23,8 +23,8 @@ from rich.console import Console
 from endeavour.config import config_folder, one_line, run_hydra
 from endeavour.errors import RunError, UserError
 from endeavour.evaluation.results import FAILED, Row, results_table, sort_rows, write_csv
-from endeavour.reports.sweep_picture import draw_results
 from endeavour.optional import require
+from endeavour.reports.sweep_picture import draw_results
 from endeavour.stages.run_folder import lock
 from endeavour.stages.trial import NOTE, read_note, result_rows, trial
 

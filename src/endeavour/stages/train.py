@@ -18,6 +18,7 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
 from endeavour.stages.evaluate import check_splits, evaluate_splits
 from endeavour.stages.final_weights import load_final_weights
 from endeavour.stages.preflight import fresh_model, open_checkpoints, preflight
@@ -27,7 +28,6 @@ from endeavour.stages.run_folder import begin, find_earlier, is_begun, is_thrown
 from endeavour.stages.teachers import check_lessons, check_teachers, train_teachers
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, write_model
-from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
 from endeavour.training.device import choose_device, choose_precision, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog

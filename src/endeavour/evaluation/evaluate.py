@@ -3,6 +3,7 @@
 Knows sentences and scores; not how the model was found or trained, and not how a report looks.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,7 +26,7 @@ class EvaluationConfig:
     """Values and their meaning: conf/evaluation/default.yaml."""
 
     splits: list[str] | None
-    files: dict[Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")], list[str]]  # names become folders
+    files: dict[str, list[str]]
     english_column: str
     german_column: str
     bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]  # fewer make no 95% interval
@@ -35,6 +36,9 @@ class EvaluationConfig:
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        for name in self.files:  # they become names of folders
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+                raise ValueError(f"evaluation.files.{name}: a name consists of letters, digits, '_' and '-'")
         if self.tokenized_references is not None and not self.tokenized_bleu:
             raise ValueError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
         return self
@@ -103,7 +107,7 @@ def attention_maps(
     *,
     count: int,
 ) -> list[tuple[list[str], list[str], list[list[float]]]]:
-    """`model`'s own attention, whichever engine translated, in the first `count` sentences that fit and are not blank."""
+    """`model`'s own attention, whichever engine translated, in the first `count` sentences that are fit to show."""
     texts = zip(result.sources, result.hypotheses, strict=True)
     shown = (pair for pair in texts if all(map(str.strip, pair)) and translator.whole(*pair))
     return [attention_picture(model, tokenizers, *pair) for pair in islice(shown, count)]

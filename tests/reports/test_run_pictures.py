@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endeavour.training.curves import PICTURES, _spread, draw_attention, draw_curves
 from matplotlib.image import imread
+
+from endeavour.reports.run_pictures import PICTURES, _spread, draw_attention, draw_curves
 
 
 def lines(count: int, pieces: list[str]) -> list[dict[str, Any]]:

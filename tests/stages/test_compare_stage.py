@@ -12,13 +12,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from endeavour.evaluation.compare import System, compare_systems
-from endeavour.evaluation.report import write_report
-from endeavour.saved_config import save_config
-from endeavour.stages.compare import compare
-from endeavour.stages.evaluated import eval_command, find_evaluations
-from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import named_folders
 
 from commands import endeavour
 from endeavour.__main__ import quote_literal
@@ -26,8 +19,16 @@ from endeavour.config import Config, load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
+from endeavour.evaluation.comparison import System, compare_systems
 from endeavour.evaluation.metrics import score
+from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.words import TrainingText
+from endeavour.reports.evaluation_report import write_evaluation
+from endeavour.saved_config import save_config
+from endeavour.stages.compare import compare
+from endeavour.stages.evaluated import eval_command, find_evaluations
+from endeavour.stages.prepare import prepare
+from endeavour.stages.run_folder import named_folders
 
 SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
 REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]
@@ -46,8 +47,7 @@ def evaluated(
     decoding: str | None = None,
 ) -> Path:
     folder = outputs / run / "evaluation" / name
-    write_report(
-        folder,
+    result = EvaluationResult(
         title=name,
         sources=sources,
         hypotheses=hypotheses,
@@ -57,6 +57,7 @@ def evaluated(
         model={"run": run},
         seed=1,
     )
+    write_evaluation(folder, result)
     return folder
 
 
@@ -116,9 +117,9 @@ def test_the_comparison_is_printed_and_written_whole(
         "bleu_by_source_length",
         "bleu_by_rarest_source_word",
         "word_f1_by_frequency",
-        "contests",
+        "pairwise",
         "rates",
-        "strange_rates",
+        "anomalies",
         "settings",
         "notes",
     }
@@ -129,7 +130,7 @@ def test_the_comparison_is_printed_and_written_whole(
     assert bleu["p_bootstrap"] < 0.05
     assert "seed:12345" in record["tests"][0]["bootstrap_signature"]
     printed = capsys.readouterr().out
-    for part in ("BLEU", "chrF2", "p bootstrap", "report.html", "Out of the ordinary", "not at hand"):
+    for part in ("BLEU", "chrF2", "p bootstrap", "report.html", "Anomalies", "not at hand"):
         assert part in printed
     first = (folder / "comparison.json").read_bytes()
     assert run(outputs, "runs=[a,b]") == 0

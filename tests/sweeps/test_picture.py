@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endeavour.sweeps.table_plot import draw_results
 from matplotlib.figure import Figure
 
 from endeavour.sweeps.table import Row
+from endeavour.sweeps.picture import draw_results
 
 BLEU = "validation.bleu"
 

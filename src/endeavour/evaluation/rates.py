@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from endeavour.evaluation.metrics import check_counts, length_ratio
 from endeavour.evaluation.words import words_of
 
-# Words that may be added to either side before a length counts as too long or too short: "Yes." may be "Aber ja, natürlich."
+# Words that may be added to either side before a length counts as wrong: "Yes." may be "Aber ja, natürlich."
 SLACK = 3
 NORMAL_LENGTH = (0.9, 1.1)
 

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from endeavour.evaluation.comparison import REFERENCES, Comparison, Slice
 from endeavour.evaluation.rates import NORMAL_LENGTH
 from endeavour.evaluation.significance import LEVEL, SystemScore
-from endeavour.reports.figures import FEW_SENTENCES, Bars
-from endeavour.reports.tables import RATE_LABELS, Table, rate_text, rates_table
+from endeavour.reports.figures import Bars
+from endeavour.reports.tables import NOISE_NOTE, RATE_LABELS, Table, rate_text, rates_table
 
 SIGNIFICANCE_NOTE = (
     "Δ: difference from the baseline, the first run. p: probability of a Δ at least as large if both runs were equally "
     "good, by paired bootstrap resampling (one-sided, as in sacreBLEU; it also gives the 95% intervals) and by "
     f"approximate randomisation (two-sided). Marked *: below {LEVEL} by both. With many runs, some will be by chance."
 )
-NOISE_NOTE = f"Scores of fewer than {FEW_SENTENCES} sentences or words are mostly noise."
 RATES_NOTE = (
     "Marked !: an anomaly, more than one and a half times the share in the references plus two sentences' worth, "
     f"or a length ratio outside {NORMAL_LENGTH[0]}–{NORMAL_LENGTH[1]}."

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from endeavour.storage import write_atomically
 from endeavour.evaluation.result import EvaluationResult
-from endeavour.reports.figures import FEW_SENTENCES, AttentionMap, Bars
+from endeavour.reports.figures import AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown
-from endeavour.reports.tables import Table, rates_table, settings_table
+from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, settings_table
 
 SCORE_NOTE = "TER counts edits: lower is better. Intervals: bootstrap resampling over sentences."
-NOISE_NOTE = f"Pale bars: fewer than {FEW_SENTENCES} sentences, mostly noise."
 
 
 def write_evaluation(folder: Path, result: EvaluationResult, attention: Sequence[AttentionMap] = ()) -> None:

@@ -67,7 +67,7 @@ class Bars(NamedTuple):
 
 
 def bar_chart(bars: Bars, title: str) -> Markup:
-    """SVG of the chart. Each bar tells its value when pointed at, and shows it where there are at most three a group."""
+    """SVG of the chart. Each bar tells its value when pointed at; up to three a group have it above them too."""
     many, only = len(bars.names) > 3, len(bars.names) == 1
     width, space = (48, 32) if only else (14, 28) if many else (26, 28)
     step, left, top, height, bottom = width * len(bars.names) + space, 40, 20, 180, 44
@@ -178,7 +178,7 @@ def _svg(
 
     left, top, right, bottom = margins
     width, height = left + size[0] + right, top + size[1] + bottom
-    look = {
+    look: dict[Any, Any] = {
         "svg.fonttype": "none",  # text stays text
         "svg.hashsalt": "endeavour",
         "font.size": FONT_SIZE,

@@ -5,7 +5,7 @@ elsewhere.
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -44,10 +44,6 @@ def _environment(language: str) -> Environment:
         keep_trailing_newline=True,
         **options,
     )
-    environment.globals |= {
-        "bar_chart": bar_chart,
-        "heatmap": heatmap,
-        "colours": COLOURS,
-        "series": SERIES,
-    }
+    shared = {"bar_chart": bar_chart, "heatmap": heatmap, "colours": COLOURS, "series": SERIES}
+    cast(dict[str, Any], environment.globals).update(shared)
     return environment

@@ -11,7 +11,9 @@ from rich.text import Text
 
 from endeavour.evaluation.rates import OutputRates
 from endeavour.nested import flatten
-from endeavour.reports.figures import Bars
+from endeavour.reports.figures import FEW_SENTENCES, Bars
+
+NOISE_NOTE = f"Scores of fewer than {FEW_SENTENCES} sentences or words (pale in charts) are mostly noise."
 
 RATE_LABELS = {
     "empty": "empty lines",

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,7 +181,7 @@ def test_compiled_layers_share_one_graph_of_all_shapes(monkeypatch: pytest.Monke
         return function
 
     monkeypatch.setattr(torch, "compile", noting)
-    monkeypatch.setattr(torch._dynamo.config, "optimize_ddp", True)
+    monkeypatch.setattr(torch._dynamo, "config", SimpleNamespace(optimize_ddp=True))
     LossModel(Bag(), label_smoothing=0.0)  # type: ignore[arg-type]
     assert not asked
     model = LossModel(Bag(), label_smoothing=0.0, compiled=True)  # type: ignore[arg-type]

@@ -67,9 +67,10 @@ def undecorated(code: str) -> str:
             after.setdefault(node.end_lineno or 0, []).insert(
                 0, f"{' ' * node.col_offset}{node.name} = {text}({node.name})"
             )
-    return "\n".join(
-        row for number, line in enumerate(lines, 1) for row in (line, *after.get(number, ()))
-    ) + "\n"
+    return (
+        "\n".join(row for number, line in enumerate(lines, 1) for row in (line, *after.get(number, ())))
+        + "\n"
+    )
 
 
 def lines_to_change(filename: str, code: str) -> set[int]:

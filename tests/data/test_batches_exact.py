@@ -88,9 +88,7 @@ def test_decoding_batches_are_those_of_a_loop(values: list[int], budget: int) ->
 
 
 def test_a_batch_moves_and_counts() -> None:
-    batch = Batch(
-        torch.tensor([[5, EOS, PAD]]), torch.tensor([[2, 6, 7]]), torch.tensor([[6, 7, EOS]])
-    )
+    batch = Batch(torch.tensor([[5, EOS, PAD]]), torch.tensor([[2, 6, 7]]), torch.tensor([[6, 7, EOS]]))
     assert (batch.target_tokens, batch.padding) == (3, (1, 6))
     moved = batch.to(torch.device("meta"))
     assert [part.device.type for part in (moved.source, moved.target_in, moved.target_out)] == ["meta"] * 3

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthFilter, SeenPairs, TextCleaner, restore_steps
+from endeavour.data.cleaning import (
+    CleaningConfig,
+    HeldOut,
+    LengthFilter,
+    SeenPairs,
+    TextCleaner,
+    restore_steps,
+)
 from endeavour.data.normalization import normalize, remove_control_characters
 
 
@@ -94,7 +101,9 @@ def test_control_characters_are_those_of_unicode_but_for_whitespace() -> None:
         character = chr(number)
         control = unicodedata.category(character) in ("Cc", "Cs") and not character.isspace()
         gone = control or character in INVISIBLE | DIRECTIONS
-        assert remove_control_characters(f"a{character}b") == ("ab" if gone else f"a{character}b"), hex(number)
+        assert remove_control_characters(f"a{character}b") == ("ab" if gone else f"a{character}b"), hex(
+            number
+        )
 
 
 @pytest.mark.parametrize(

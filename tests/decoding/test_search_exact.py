@@ -27,7 +27,9 @@ def rivals(limit: int, short: float) -> Scripted:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 @pytest.mark.parametrize("margin", [0.004, -0.004])
-def test_a_search_ends_when_the_longest_sentence_could_not_win_and_not_before(limit: int, margin: float) -> None:
+def test_a_search_ends_when_the_longest_sentence_could_not_win_and_not_before(
+    limit: int, margin: float
+) -> None:
     reachable = -1.0 / penalty(limit + 1)  # by what lives on: `limit` tokens and EOS
     model = rivals(limit, reachable + margin)
     ((best,),) = search(
@@ -137,5 +139,3 @@ def test_beams_that_are_wider_than_the_vocabulary_find_all_there_is() -> None:
         model, sources(1), beam_size=40, num_hypotheses=40, max_length_ratio=0.0, max_length_offset=1
     )
     assert {tuple(one.ids) for one in found if one.log_probability > -20} == {(), (WORD,), (REST,)}
-
-

@@ -51,7 +51,10 @@ class Echo:
         self.calls.append([list(source) for source in sources])
         assert all(source[-1] == EOS and EOS not in source[:-1] for source in sources)
         return [
-            [Hypothesis(list(source[:-1]), -float(number), -2.0 * number) for number in range(1, self.count + 1)]
+            [
+                Hypothesis(list(source[:-1]), -float(number), -2.0 * number)
+                for number in range(1, self.count + 1)
+            ]
             for source in sources
         ]
 
@@ -141,7 +144,9 @@ def test_a_window_of_lines_is_read_and_searched_together(window: int) -> None:
     assert [len(call) for call in engine.calls] == [window]
     engine = Echo()
     assert list(translator(engine, window=window).translate(["a"] * 5)) == ["a"] * 5
-    assert [len(call) for call in engine.calls if call] == [window] * (5 // window) + [5 % window] * bool(5 % window)
+    assert [len(call) for call in engine.calls if call] == [window] * (5 // window) + [5 % window] * bool(
+        5 % window
+    )
 
 
 def test_a_window_ends_earlier_where_lines_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,11 +158,16 @@ def test_a_window_ends_earlier_where_lines_are_long(monkeypatch: pytest.MonkeyPa
     assert [len(call) for call in engine.calls] == [2, 2, 1]
 
 
-def test_with_a_utility_the_window_is_no_larger_than_that_of_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_utility_the_window_is_no_larger_than_that_of_candidates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "CANDIDATES_WINDOW", 3)
     for utility, window, expected in ((None, 9, 9), ("chrf", 9, 3), ("chrf", 2, 2)):
         decoding = replace(BEAM, utility=utility)
-        assert read_ahead(translator(Echo(), window=window, decoding=decoding), itertools.repeat("a")) == expected
+        assert (
+            read_ahead(translator(Echo(), window=window, decoding=decoding), itertools.repeat("a"))
+            == expected
+        )
 
 
 @pytest.mark.parametrize(("sampling", "sharpness"), [(False, module.SHARPNESS), (True, 0.0)])
@@ -247,7 +257,10 @@ def test_an_engine_searches_with_its_settings() -> None:
         ("max_length_offset", 0),
         ("num_hypotheses", 1),
     ):
-        assert PyTorchEngine(model, replace(BEAM, **{**settings, key: other})).search(source.tolist()) != expected
+        assert (
+            PyTorchEngine(model, replace(BEAM, **{**settings, key: other})).search(source.tolist())
+            != expected
+        )
 
 
 DRAWS = {"sampling": True, "beam_size": 1, "num_hypotheses": 6, "length_penalty": 1.0, "max_length_offset": 4}

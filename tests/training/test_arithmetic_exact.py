@@ -289,12 +289,16 @@ def test_the_speed_counts_the_time_before_a_resume(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])
-def test_the_best_validations_are_kept_best_first_and_those_without_gain_counted(higher_is_better: bool) -> None:
+def test_the_best_validations_are_kept_best_first_and_those_without_gain_counted(
+    higher_is_better: bool,
+) -> None:
     state = TrainState()
     course: list[tuple[list[int], int]] = []
     for number, metric in enumerate([3.0, 5.0, 4.0, 5.0, 1.0, 6.0], start=1):
         state.update = number * 10
-        state.note_validation(metric if higher_is_better else -metric, higher_is_better=higher_is_better, keep=3)
+        state.note_validation(
+            metric if higher_is_better else -metric, higher_is_better=higher_is_better, keep=3
+        )
         course.append(([kept for _, kept in state.best], state.validations_without_gain))
     assert course == [
         ([10], 0),

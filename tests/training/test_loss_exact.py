@@ -111,7 +111,9 @@ def test_chunks_add_up(dtype: torch.dtype, gradients: bool, monkeypatch: pytest.
             loss, nll = projected_loss(states.to(dtype), weight, target, label_smoothing=0.1)
         if gradients:
             loss.backward()
-        found.append([loss.detach(), nll, *(tensor.grad for tensor in (states, weight) if tensor.grad is not None)])
+        found.append(
+            [loss.detach(), nll, *(tensor.grad for tensor in (states, weight) if tensor.grad is not None)]
+        )
     assert len(found[0]) == len(found[1]) == (4 if gradients else 2)
     for whole, sum_ in zip(*found, strict=True):
         torch.testing.assert_close(sum_, whole, rtol=1e-5, atol=1e-5 if dtype == torch.float32 else 2e-2)
@@ -139,5 +141,7 @@ def test_of_tokens_with_no_probability_each_has_its_own_loss() -> None:
         for smoothing in (0.0, 0.1):
             loss, nll = projected_loss(given, weight, target, label_smoothing=smoothing)
             assert nll.item() == pytest.approx(90 + 500 + 60 + 1997, rel=1e-6)
-            expected = functional.cross_entropy(states[0], target[0], label_smoothing=smoothing, reduction="sum")
+            expected = functional.cross_entropy(
+                states[0], target[0], label_smoothing=smoothing, reduction="sum"
+            )
             assert loss.item() == pytest.approx(expected.item(), rel=1e-6)

@@ -1,5 +1,6 @@
 """The learning rate of every update, against the papers' formulas."""
 
+import itertools
 import math
 
 import pytest
@@ -31,7 +32,7 @@ def test_no_update_is_above_the_peak_which_is_that_of_the_last_update_of_the_war
         assert rising == pytest.approx([PEAK * update / warmup for update in range(1, warmup + 1)])
         assert found.index(max(found)) == warmup - 1
     falling = found[max(warmup, 1) - 1 : END]
-    assert all(later < earlier for earlier, later in zip(falling, falling[1:], strict=False))
+    assert all(later < earlier for earlier, later in itertools.pairwise(falling))
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 7, 59])

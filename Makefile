@@ -14,7 +14,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate compare export sweep bench test slow faults check format clean help
+.PHONY: prepare train eval translate compare export sweep bench test slow faults mutants check format clean help
 
 prepare: $(VENV)/installed  ## obtain, clean and encode a corpus
 	@$(RUN) prepare $(OVERRIDES)
@@ -49,6 +49,10 @@ slow: $(VENV)/installed  ## run the tests that take minutes
 faults: $(VENV)/installed  ## kill, stop, starve and damage a small run some 200 times; minutes
 	cd tests && ../$(VENV)/bin/python -m faults
 
+mutants: $(VENV)/installed  ## change the arithmetic in thousands of places; which changes no test notices; an hour
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'
+	$(VENV)/bin/python tests/mutants.py
+
 check: $(VENV)/installed  ## format, lint and types, then the tests: what CI runs
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -60,7 +64,7 @@ format: $(VENV)/installed  ## bring the code into shape
 	$(VENV)/bin/ruff check --fix .
 
 clean:  ## delete .venv and caches; data/ and outputs/ stay
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis mutants
 	find src tests -name __pycache__ -type d -exec rm -rf {} +
 
 help:  ## this list

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from endeavour.stages import translate as translate_stage
 
 from commands import endeavour, write_splits
 from endeavour.__main__ import unexpected
 from endeavour.data.prepared import PreparedData
-from endeavour.stages import translate as translate_stage
 from endeavour.storage import file_digest
 
 GOOD = {"train": 30, "validation": 3, "test": 2}

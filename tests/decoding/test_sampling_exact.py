@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from endeavour.evaluation.minimum_bayes_risk import most_useful, pairwise
 from reference import random_model, random_sources, search
 from sacrebleu.metrics.bleu import BLEU
 from scripted import OTHER, REST, WORD, Scripted, sources
@@ -14,7 +15,6 @@ from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.decoding.scoring import log_probabilities
-from endeavour.evaluation.minimum_bayes_risk import most_useful, pairwise
 from endeavour.special import BOS, EOS, PAD
 
 CERTAIN = 1.0 - 1e-9

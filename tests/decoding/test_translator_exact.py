@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from endeavour.evaluation.translate import PyTorchEngine, Translation, Translator, attention_picture
 from omegaconf import OmegaConf
 from reference import CONF, random_model, random_sources, search
 from torch import Tensor
@@ -14,7 +15,6 @@ from torch import Tensor
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.evaluation import translate as module
-from endeavour.evaluation.translate import PyTorchEngine, Translation, Translator, attention_picture
 from endeavour.special import BOS, EOS, PAD
 
 WORD_START = "\u2581"

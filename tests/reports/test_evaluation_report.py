@@ -8,10 +8,10 @@ import pytest
 from html_page import Page
 from invented import corpus, evaluation
 
-from endeavour.storage import write_atomically
 from endeavour.reports import evaluation_report
 from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.reports.figures import FEW_SENTENCES
+from endeavour.storage import write_atomically
 
 FILES = ["hypotheses.txt", "references.txt", "report.html", "report.md", "scores.json", "sources.txt"]
 

@@ -12,6 +12,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from endeavour.saved_config import save_config
+from endeavour.stages.compare import compare
+from endeavour.stages.evaluated import eval_command, find_evaluations
+from endeavour.stages.prepare import prepare
+from endeavour.stages.run_folder import named_folders
 
 from commands import endeavour
 from endeavour.__main__ import quote_literal
@@ -24,11 +29,6 @@ from endeavour.evaluation.metrics import score
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.words import TrainingText
 from endeavour.reports.evaluation_report import write_evaluation
-from endeavour.saved_config import save_config
-from endeavour.stages.compare import compare
-from endeavour.stages.evaluated import eval_command, find_evaluations
-from endeavour.stages.prepare import prepare
-from endeavour.stages.run_folder import named_folders
 
 SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
 REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]

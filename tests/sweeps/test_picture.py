@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from endeavour.sweeps.table import Row
 from endeavour.sweeps.picture import draw_results
+from endeavour.sweeps.table import Row
 
 BLEU = "validation.bleu"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from endeavour.training.skipping import Skipping
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,7 +23,6 @@ from endeavour.training.checkpoint import (
     restore_optimizer,
 )
 from endeavour.training.log import MetricWindow
-from endeavour.training.skipping import Skipping
 from endeavour.training.state import TrainState
 from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
 from endeavour.training.updates import Update

@@ -101,7 +101,7 @@ def compare(config: CompareRoot) -> Comparison:
 
 
 def _names(evaluations: Sequence[Evaluation]) -> list[str]:
-    """What each is called: its run; with its folder's name where that is not the baseline's, or a run is named twice."""
+    """What each is called: its run; with its folder's name where that differs, or a run is named twice."""
     runs = [one.run for one in evaluations]
     return [
         one.run.name

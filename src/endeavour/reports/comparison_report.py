@@ -11,7 +11,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from endeavour.storage import write_atomically
 from endeavour.evaluation.comparison import Comparison, Difference
 from endeavour.reports.comparison_tables import (
     anomalies_line,
@@ -21,6 +20,7 @@ from endeavour.reports.comparison_tables import (
 )
 from endeavour.reports.render import render_html, render_markdown
 from endeavour.reports.tables import screen_table
+from endeavour.storage import write_atomically
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:

@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from endeavour.storage import write_atomically
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.reports.figures import AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown
 from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, settings_table
+from endeavour.storage import write_atomically
 
 SCORE_NOTE = "TER counts edits: lower is better. Intervals: bootstrap resampling over sentences."
 

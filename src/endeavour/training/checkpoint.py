@@ -156,7 +156,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     """Puts `optimizer_tensors` back."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
-        number, name = key.split(".", 1)
+        number, name = key.split(".")
         state.setdefault(int(number), {})[name] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

@@ -99,6 +99,27 @@ def test_given_translations_are_scored_in_batches_of_like_lengths(monkeypatch: p
     assert found == pytest.approx([-(target + 1) * math.log(8) for _, target in lengths], rel=1e-5)
 
 
+def test_a_translation_longer_than_the_budget_is_scored_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 3)
+    seen: list[int] = []
+
+    def logits(source: Tensor, target_in: Tensor) -> Tensor:
+        seen.append(len(source))
+        return torch.zeros(*target_in.shape, 8)
+
+    log_probabilities(logits, [[4, EOS]] * 2, [[4, 4]] * 2)
+    assert seen == [1, 1]
+
+
+def test_translations_are_scored_on_the_device_asked_for() -> None:
+    def logits(source: Tensor, target_in: Tensor) -> Tensor:
+        assert (source.device.type, target_in.device.type) == ("meta", "meta")
+        return torch.zeros(*target_in.shape, 8, device="meta")
+
+    with pytest.raises(NotImplementedError, match="meta"):  # only once the sums are read
+        log_probabilities(logits, [[4, EOS]], [[4]], device=torch.device("meta"))
+
+
 def test_of_equally_useful_texts_the_one_of_more_weight_comes_first_then_the_alphabets() -> None:
     """Two that say nothing are of no use to each other."""
     for weights, expected in (([2.0, 1.0], [" ", ""]), ([1.0, 2.0], ["", " "]), ([1.0, 1.0], ["", " "])):

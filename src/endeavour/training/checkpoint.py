@@ -111,7 +111,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     """Restores what `optimizer_tensors` returned."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
-        number, name = key.split(".", 1)
+        number, name = key.split(".")
         state.setdefault(int(number), {})[name] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

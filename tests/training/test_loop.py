@@ -82,6 +82,7 @@ def run(
         data,
         config,
         seed=1,
+        precision=torch.float32,
         processes=Processes(0, 1, torch.device("cpu")),
         optimizer=optimizer,
         state=state,

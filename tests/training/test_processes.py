@@ -125,6 +125,7 @@ def run(
         data,
         config,
         seed=1,
+        precision=torch.float32,
         processes=together,
         optimizer=optimizer,
         state=state,

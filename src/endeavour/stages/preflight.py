@@ -18,7 +18,6 @@ from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import load_model, random_state, size_of
-from endeavour.training.device import choose_precision
 from endeavour.training.loop import make_optimizer
 from endeavour.training.processes import Processes
 from endeavour.training.state import Checkpoints, TrainState
@@ -52,7 +51,7 @@ def open_checkpoints(config: Config, folder: Path, data: PreparedData) -> Checkp
     )
 
 
-def preflight(config: Config, data: PreparedData, together: Processes) -> None:
+def preflight(config: Config, data: PreparedData, together: Processes, precision: torch.dtype) -> None:
     """Rehearses a run with a model of its own: disk, longest batch, checkpoint, translation, score.
 
     Raises:
@@ -63,7 +62,7 @@ def preflight(config: Config, data: PreparedData, together: Processes) -> None:
         for leftover in config.run_folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(config, model)
-    _longest_batch(config, model, optimizer, data, together)
+    _longest_batch(config, model, optimizer, data, together, precision)
     if together.main:
         with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=config.run_folder) as folder:
             _round_trip(config, model, optimizer, data, Path(folder))
@@ -89,6 +88,7 @@ def _longest_batch(
     optimizer: torch.optim.Optimizer,
     data: PreparedData,
     together: Processes,
+    precision: torch.dtype,
 ) -> None:
     """One update with the batches that hold the longest pair and the most cells."""
     dataset = ParallelDataset.open(data.folder, "train")
@@ -115,7 +115,7 @@ def _longest_batch(
         [collate(dataset, rows[: math.ceil(len(rows) / together.count)]) for rows in chosen],
         target_tokens=1,
         device=together.device,
-        precision=choose_precision(config.training.precision, together.device),
+        precision=precision,
     )
     with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
         optimizer.step()

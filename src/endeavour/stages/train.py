@@ -16,6 +16,7 @@ from endeavour.config import Config, to_dict
 from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.stages.evaluate import check_splits, evaluate_splits
@@ -28,11 +29,12 @@ from endeavour.stages.teachers import check_lessons, check_teachers, train_teach
 from endeavour.stages.validation import Validator
 from endeavour.training.checkpoint import atomic_folder, write_model
 from endeavour.training.curves import draw_attention, draw_curves, validation_table
-from endeavour.training.device import choose_device, choose_precision, keep_memory
+from endeavour.training.device import choose_device, keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import Validation, show_validation
 from endeavour.training.loop import train as train_model
+from endeavour.training.precision import Precision, choose_training_precision
 from endeavour.training.processes import Processes, check_local_rank, launched, processes
 from endeavour.training.state import TrainState
 from endeavour.training.tracking import Tracker
@@ -113,10 +115,13 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
         begin(config, device)
     if device.type == "cpu":
         keep_memory()
-    if config.training.preflight:
-        preflight(config, data, together)
-
     tokenizers = data.load_tokenizers()
+    # All ranks compute in what one of them measured.
+    precision = together.from_main(_choose_precision(config, tokenizers, device) if main else None)
+    assert precision is not None
+    if config.training.preflight:
+        preflight(config, data, together, precision.dtype)
+
     model, optimizer = fresh_model(config, data, device)
     checkpoints = open_checkpoints(config, folder, data)
     state, notes = checkpoints.restore_newest(model, optimizer, rank=together.rank, count=together.count)
@@ -127,7 +132,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     _check_start(state, together, folder)
     log = MetricLog(folder / "log.jsonl" if main else Path(os.devnull))
     log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
-    validator = Validator(data, tokenizers, config)
+    validator = Validator(data, tokenizers, config, precision.dtype)
     train_data = ParallelDataset.open(data.folder, "train")
     # Opened last: what fails before `try` would leave it open, to be taken by the next run of this process.
     tracker = Tracker(
@@ -141,7 +146,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
     display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
     try:
         with display:
-            _announce(display, config, data, model, together, state, notes)
+            _announce(display, config, data, model, together, state, notes, precision)
             if pretrained is not None and main:
                 show_validation(validator(model.eval()), 0, log, tracker, display)
             state = train_model(
@@ -149,6 +154,7 @@ def _train(config: Config, together: Processes, give_up: Callable[[], bool] | No
                 train_data,
                 config.training,
                 seed=config.seed,
+                precision=precision.dtype,
                 processes=together,
                 optimizer=optimizer,
                 state=state,
@@ -218,6 +224,17 @@ def _check_start(state: TrainState, together: Processes, folder: Path) -> None:
         )
 
 
+def _choose_precision(config: Config, tokenizers: Tokenizers, device: torch.device) -> Precision:
+    return choose_training_precision(
+        config.training.precision,
+        device,
+        width=config.model.width,
+        feed_forward=config.model.feed_forward,
+        vocabulary=tokenizers[1].vocabulary_size,
+        tokens=config.training.tokens_per_batch,
+    )
+
+
 def _announce(
     display: TrainingDisplay,
     config: Config,
@@ -226,18 +243,19 @@ def _announce(
     together: Processes,
     state: TrainState,
     notes: list[str],
+    precision: Precision,
 ) -> None:
     device = together.device
     for line in notes:
         display.note(line)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    precision = str(choose_precision(config.training.precision, device)).removeprefix("torch.")
-    where = f"{device}, {precision}"
+    where = f"{device}, {precision.name}"
     if device.type == "cpu":
         where += f", {torch.get_num_threads()} threads"
     if not together.alone:
         where += f", {together.count} processes"
     display.note(f"run: {config.run_folder} ({config.model.name}, {parameters:,} parameters, {where})")
+    display.note(f"precision: {precision.reason}")
     settings = config.training
     if settings.max_updates is not None:
         counts = data.splits[TRAIN]

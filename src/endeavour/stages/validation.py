@@ -15,9 +15,9 @@ from endeavour.errors import UserError, named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.evaluation.translate import PyTorchEngine, Translator, attention_picture
 from endeavour.model.transformer import Transformer
-from endeavour.training.device import autocast, choose_precision
 from endeavour.training.loop import Validation
 from endeavour.training.loss import projected_loss
+from endeavour.training.precision import autocast
 from endeavour.training.step import SMALLER_BATCHES
 
 # Translations that are shown and tracked at every validation.
@@ -33,7 +33,9 @@ class Validator:
         UserError: the split does not fit the positions that the model is to learn.
     """
 
-    def __init__(self, data: PreparedData, tokenizers: Tokenizers, config: Config) -> None:
+    def __init__(
+        self, data: PreparedData, tokenizers: Tokenizers, config: Config, precision: torch.dtype
+    ) -> None:
         split = data.validation_split
         dataset = ParallelDataset.open(data.folder, split)
         lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)
@@ -52,6 +54,7 @@ class Validator:
         self._tokenizers = tokenizers
         self._watched = self._choose_watched()
         self._training = config.training
+        self._precision = precision
         self._decoding = config.validation_decoding
 
     def __call__(self, model: Transformer) -> Validation:
@@ -71,10 +74,9 @@ class Validator:
     def losses(self, model: Transformer) -> tuple[float, float]:
         """Smoothed loss and negative log-likelihood of the whole split, nats per target token."""
         device = model.output_weight.device
-        precision = choose_precision(self._training.precision, device)
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self._batches:
-            with named_memory_error("validation's loss", SMALLER_BATCHES), autocast(device, precision):
+            with named_memory_error("validation's loss", SMALLER_BATCHES), autocast(device, self._precision):
                 batch = batch.to(device)
                 states = model.decode(batch.target_in, model.encode(batch.source))
                 losses = projected_loss(

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from endeavour.errors import UserError
-from endeavour.training.device import PRECISIONS
+from endeavour.training.precision import PRECISIONS
 from endeavour.training.schedule import SCHEDULES
 from endeavour.training.step import COMPILE
 

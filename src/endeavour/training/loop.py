@@ -20,7 +20,6 @@ from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in, random_state
 from endeavour.training.config import TrainingConfig
-from endeavour.training.device import choose_precision
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog, MetricWindow
 from endeavour.training.processes import Processes
@@ -74,6 +73,7 @@ def train(
     config: TrainingConfig,
     *,
     seed: int,
+    precision: torch.dtype,
     processes: Processes,
     optimizer: torch.optim.Optimizer,
     state: TrainState,
@@ -99,7 +99,6 @@ def train(
     if _finished(state, config):
         return state
     device = processes.device
-    precision = choose_precision(config.precision, device)
     loss_model = processes.joined(
         LossModel(
             model,

@@ -14,8 +14,8 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
-from endeavour.training.device import autocast
 from endeavour.training.loss import projected_loss
+from endeavour.training.precision import autocast
 
 COMPILE = ("auto", "always", "never")
 SMALLER_BATCHES = (

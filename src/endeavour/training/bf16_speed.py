@@ -1,0 +1,127 @@
+"""How much faster than fp32 this CPU computes in bf16: what costs a model of given sizes most, timed in both.
+
+The products of a layer, and the loss or the vocabulary projection, run in turn in the two precisions for a fraction of
+a second. Knows sizes; draws no random numbers, so that no training depends on it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from endeavour.training.loss import projected_loss
+
+SECONDS = 0.15  # for each of the two pieces, besides one call in both precisions to warm up
+LEAST_TURNS = 3
+# Larger pieces have much the same ratio, and would leave no time for turns: multiply-adds of a forward pass.
+ENOUGH_WORK = 5e7
+LEAST_ROWS = 64
+MOST_PIECES = 8192  # of the vocabulary
+LAYERS = 8  # of encoder and decoder together, half of them the decoder's: their weight against the loss
+
+# A second-best time is this much above the best where nothing else kept the processor busy.
+STEADY = 1.2
+
+# Computed in the precision it is given.
+Piece = Callable[[torch.dtype], object]
+
+
+class Speedup(NamedTuple):
+    """Seconds in fp32 ÷ seconds in bf16, and whether the best times came twice: else others kept the machine busy."""
+
+    ratio: float
+    steady: bool
+
+
+def training_speedup(*, width: int, feed_forward: int, vocabulary: int, tokens: int) -> Speedup:
+    """Of the products of one update, forward and backward, under autocast."""
+    weights = [weight.requires_grad_() for weight in _layer_weights(width, feed_forward)]
+    rows = _rows(sum(weight.numel() for weight in weights), tokens)
+    states = _numbers(rows, width).requires_grad_()
+    output = _numbers(min(vocabulary, MOST_PIECES), width).requires_grad_()
+    counted = _rows(output.numel(), tokens)
+    last = _numbers(1, counted, width).requires_grad_()
+    target = (torch.arange(counted) % (len(output) - 1) + 1)[None]  # none is PAD
+
+    def layer(precision: torch.dtype) -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
+            result = _layer(states.to(precision), weights)
+        torch.autograd.grad(result, [states, *weights], torch.ones_like(result))
+
+    def loss(precision: torch.dtype) -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
+            value, _ = projected_loss(last, output, target, label_smoothing=0.1)
+        torch.autograd.grad(value, [last, output])
+
+    times = tokens / counted * vocabulary / len(output)
+    return _speedup([(layer, LAYERS * tokens / rows), (loss, times)])
+
+
+@torch.inference_mode()
+def decoding_speedup(*, width: int, feed_forward: int, vocabulary: int, rows: int) -> Speedup:
+    """Of the products of one step of a search, with weights held in each."""
+    precisions = (torch.float32, torch.bfloat16)
+    weights = {
+        each: [weight.to(each) for weight in _layer_weights(width, feed_forward)] for each in precisions
+    }
+    output = {each: _numbers(min(vocabulary, MOST_PIECES), width).to(each) for each in precisions}
+    taken = _rows(len(output[torch.float32]) * width, rows)
+    states = {each: _numbers(taken, width).to(each) for each in precisions}
+
+    def layer(precision: torch.dtype) -> None:
+        _layer(states[precision], weights[precision])
+
+    def probabilities(precision: torch.dtype) -> None:
+        functional.linear(states[precision], output[precision]).float().log_softmax(dim=-1)
+
+    return _speedup([(layer, LAYERS / 2), (probabilities, max(1.0, vocabulary / MOST_PIECES))])
+
+
+def _speedup(pieces: Sequence[tuple[Piece, float]]) -> Speedup:
+    """Of all `pieces` together, each taken as often as is said."""
+    best, second = {torch.float32: 0.0, torch.bfloat16: 0.0}, {torch.float32: 0.0, torch.bfloat16: 0.0}
+    for piece, times in pieces:
+        for precision, seconds in _seconds(piece).items():
+            first, next_to_it, *_ = sorted(seconds)
+            best[precision] += times * first
+            second[precision] += times * next_to_it
+    steady = all(second[precision] <= STEADY * best[precision] for precision in best)
+    return Speedup(best[torch.float32] / best[torch.bfloat16], steady)
+
+
+def _seconds(piece: Piece) -> dict[torch.dtype, list[float]]:
+    """What it takes in each precision, in turns. The least counts: other work on the machine can only add to it."""
+    seconds: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
+    for precision in seconds:
+        piece(precision)
+    began = time.perf_counter()
+    while len(seconds[torch.bfloat16]) < LEAST_TURNS or time.perf_counter() - began < SECONDS:
+        for precision, measured in seconds.items():
+            started = time.perf_counter()
+            piece(precision)
+            measured.append(time.perf_counter() - started)
+    return seconds
+
+
+def _layer(states: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """The products of self-attention's weights and of feed-forward, on states (rows, width)."""
+    heads, joined, inner, outer = weights
+    states = functional.linear(functional.linear(states, heads)[:, : len(joined)], joined)
+    return functional.linear(functional.linear(states, inner).relu(), outer)
+
+
+def _layer_weights(width: int, feed_forward: int) -> list[Tensor]:
+    shapes = [(3 * width, width), (width, width), (feed_forward, width), (width, feed_forward)]
+    return [_numbers(*shape) for shape in shapes]
+
+
+def _rows(work: int, most: int) -> int:
+    """As many as are worth timing, where one row takes `work` multiply-adds."""
+    return min(most, max(LEAST_ROWS, round(ENOUGH_WORK / work)))
+
+
+def _numbers(*shape: int) -> Tensor:
+    return torch.full(shape, 1 / shape[-1])

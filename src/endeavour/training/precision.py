@@ -1,0 +1,164 @@
+"""In which precision matrix products are computed, and why: as asked for, by the device, or as measured.
+
+`auto` on a CPU with bf16 instructions measures: without AMX they can be slower than fp32's. What was measured is kept
+in `precision.json` of a cache folder, which may be missing, damaged or read-only. Knows sizes, no model and no config.
+"""
+
+import json
+import math
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from endeavour.training.bf16_speed import Speedup, decoding_speedup, training_speedup
+
+PRECISIONS = ("auto", "fp32", "bf16")
+# bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
+# is not, and rather loses: 1.3 times as fast products made searches slower, 1.45 times as fast ones 1.1 to 1.25 faster.
+WORTHWHILE = {"training": 1.05, "decoding": 1.4}
+CACHE = "precision.json"
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What matrix products compute in, with one line for the user on how it was chosen."""
+
+    dtype: torch.dtype
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """`fp32` or `bf16`."""
+        return "bf16" if self.dtype == torch.bfloat16 else "fp32"
+
+
+def dtype_of(name: str) -> torch.dtype:
+    """Of `fp32` or `bf16`."""
+    return {"fp32": torch.float32, "bf16": torch.bfloat16}[name]
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:
+    """Products in `precision`; weights and optimizer stay in fp32."""
+    if precision == torch.float32:
+        return nullcontext()
+    return torch.autocast(device.type, dtype=precision)
+
+
+def choose_training_precision(
+    name: str, device: torch.device, *, width: int, feed_forward: int, vocabulary: int, tokens: int
+) -> Precision:
+    """The precision of training under `autocast`.
+
+    Args:
+        name: one of `PRECISIONS`.
+        width, feed_forward, vocabulary: the model's sizes, the vocabulary being the target's.
+        tokens: of one batch.
+    """
+    sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
+    return _choose(name, device, "training", sizes, lambda: training_speedup(**sizes))
+
+
+def choose_decoding_precision(
+    name: str, device: torch.device, *, width: int, feed_forward: int, vocabulary: int, rows: int
+) -> Precision:
+    """The precision of a search whose weights are held in it.
+
+    Args:
+        name: one of `PRECISIONS`.
+        width, feed_forward, vocabulary: the model's sizes, the vocabulary being the target's.
+        rows: hypotheses that are extended at a time: sentences of a batch × beam size.
+    """
+    sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "rows": rows}
+    return _choose(name, device, "decoding", sizes, lambda: decoding_speedup(**sizes))
+
+
+def _choose(
+    name: str, device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], Speedup]
+) -> Precision:
+    if name != "auto":
+        return Precision(dtype_of(name), f"{name}, as asked for")
+    if device.type == "cuda":
+        major, minor = torch.cuda.get_device_capability(device)
+        if major >= 8:
+            return Precision(
+                torch.bfloat16, f"bf16: this GPU, of compute capability {major}.{minor}, has units for it"
+            )
+        return Precision(
+            torch.float32, f"fp32: this GPU, of compute capability {major}.{minor}, has no units for bf16"
+        )
+    if device.type != "cpu":
+        return Precision(torch.float32, f"fp32, as always on {device.type}")
+    if not _has_bf16_instructions():
+        return Precision(torch.float32, "fp32: this processor has no bf16 instructions")
+    key = f"{_machine()}: {task}, " + ", ".join(f"{size} {number}" for size, number in sizes.items())
+    ratio, how = _remembered(key), "measured"
+    if ratio is None:
+        ratio, steady = measure()
+        if steady:
+            _remember(key, ratio)
+        else:
+            how = "measured while other work kept the processor busy"
+    found = f"products are {ratio:.2f} times as fast in bf16 as in fp32 here, {how}"
+    if ratio >= WORTHWHILE[task]:
+        return Precision(torch.bfloat16, f"bf16: {found}")
+    return Precision(torch.float32, f"fp32: {found}; {task} gains from {WORTHWHILE[task]} on")
+
+
+def _has_bf16_instructions() -> bool:
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()  # pyright: ignore[reportPrivateUsage]
+
+
+def _machine() -> str:
+    """What a measurement holds for: processor, instructions that the system lets through, threads, build of torch."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor() or platform.machine()
+    units = "AMX" if torch.cpu._is_amx_tile_supported() else "AVX-512"  # pyright: ignore[reportPrivateUsage]
+    return f"{processor} with {units}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def _cache() -> Path:
+    """$ENDEAVOUR_CACHE/precision.json; without that variable in the user's cache folder.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
+    folder = os.environ.get("ENDEAVOUR_CACHE")
+    if folder:
+        return Path(folder) / CACHE
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "endeavour" / CACHE
+
+
+def _read() -> dict[str, Any]:
+    """What was measured so far; empty where that cannot be read."""
+    try:
+        content: object = json.loads(_cache().read_text("utf-8"))
+    except (OSError, ValueError, RuntimeError, RecursionError):
+        return {}
+    return cast(dict[str, Any], content) if isinstance(content, dict) else {}
+
+
+def _remembered(key: str) -> float | None:
+    ratio = _read().get(key)
+    return ratio if isinstance(ratio, float) and 0 < ratio < math.inf else None
+
+
+def _remember(key: str, ratio: float) -> None:
+    """Adds to the cache, where it can be written: under a name of its own first, as runs may begin together."""
+    with suppress(OSError, RuntimeError):
+        path = _cache()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(_read() | {key: ratio}, indent=1, sort_keys=True)
+        with tempfile.TemporaryDirectory(prefix=f".{CACHE}-", dir=path.parent) as folder:
+            (Path(folder) / CACHE).write_text(content + "\n", "utf-8")
+            (Path(folder) / CACHE).replace(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from endeavour.stages import translate as stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.stages import translate as stage
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import write_model
 

@@ -26,7 +26,7 @@ def test_the_attention_of_one_pair_is_watched_with_its_reference_whatever_the_mo
     config = load_config([*parallel_files, *folders])
     data = prepare(config)
     tokenizers = data.load_tokenizers()
-    validator = Validator(data, tokenizers, config)
+    validator = Validator(data, tokenizers, config, torch.float32)
     found = [validator(model(config.seed + more, tokenizers)).attention for more in range(2)]
     assert found[0] is not None
     assert found[1] is not None
@@ -60,7 +60,7 @@ def test_its_numbers_are_those_of_each_sentence_alone(
     data = prepare(config)
     tokenizers = data.load_tokenizers()
     one = model(1, tokenizers)
-    found = Validator(data, tokenizers, config)(one)
+    found = Validator(data, tokenizers, config, torch.float32)(one)
     pairs = ParallelDataset.open(data.folder, "validation")
     sums, tokens = torch.zeros(2), 0
     for row in range(len(pairs.source)):
@@ -85,7 +85,7 @@ def test_where_every_sentence_is_short_none_is_watched(tmp_path: Path, folders: 
     config = load_config([*write_splits(tmp_path, splits), *vocabulary, *folders])
     data = prepare(config)
     tokenizers = data.load_tokenizers()
-    assert Validator(data, tokenizers, config)(model(1, tokenizers)).attention is None
+    assert Validator(data, tokenizers, config, torch.float32)(model(1, tokenizers)).attention is None
 
 
 def test_a_long_source_of_a_short_target_makes_no_batch_larger(tmp_path: Path, folders: list[str]) -> None:
@@ -97,7 +97,7 @@ def test_a_long_source_of_a_short_target_makes_no_batch_larger(tmp_path: Path, f
     data = prepare(config)
     longest = int(ParallelDataset.open(data.folder, "validation").source.lengths.max())
     budget = max(config.training.tokens_per_batch, longest)
-    validator = Validator(data, data.load_tokenizers(), config)
+    validator = Validator(data, data.load_tokenizers(), config, torch.float32)
     cells = [max(batch.source.numel(), batch.target_in.numel()) for batch in validator._batches]
     assert sum(batch.source.shape[0] for batch in validator._batches) == 201
     assert longest <= max(cells) <= budget

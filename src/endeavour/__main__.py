@@ -31,7 +31,6 @@ STAGES = {
     "compare": "compare",
     "export": "export",
     "sweep": "sweep",
-    "bench": "bench",
 }
 
 # What they do not say of decoding they take from the trained run.

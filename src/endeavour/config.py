@@ -18,7 +18,6 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from endeavour.benchmark.config import BenchConfig
 from endeavour.data import corpus
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
@@ -69,7 +68,6 @@ class Config:
     evaluation: EvaluationConfig
     compare: CompareConfig
     tracking: TrackingConfig
-    bench: BenchConfig
 
     @property
     def run_folder(self) -> Path:
@@ -132,7 +130,6 @@ def _check_sections(config: Config) -> None:
         config.training,
         config.compare,
         config.tracking,
-        config.bench,
     ):
         section.check()
     try:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from endeavour.benchmark.config import OURS
+from endeavour.benchmark.contenders import TrainingTask, make_contender
 from endeavour.benchmark.measure import spread, timed
-from endeavour.benchmark.trainees import TrainingTask, make_trainee
 from endeavour.benchmark.training import count, draw_rows, flop_of, run_updates
 from endeavour.data.dataset import ParallelDataset
 from endeavour.model.transformer import ModelConfig
@@ -17,6 +16,7 @@ HEAD_WIDTH = 64  # as in both models of Vaswani et al. 2017, table 3
 
 def measure_growth(
     task: TrainingTask,
+    name: str,
     *,
     tokens: int,
     tokens_per_batch: int,
@@ -29,6 +29,7 @@ def measure_growth(
 
     Args:
         task: whose rows are replaced by enough batches to hold `tokens` padded tokens.
+        name: of the contender that is measured.
     """
     points = [("batch", batch, task.model) for batch in batches]
     points += [("width", tokens_per_batch, widened(task.model, width)) for width in widths]
@@ -38,7 +39,7 @@ def measure_growth(
         drawn = draw_rows(task.data, tokens_per_batch=batch, seed=task.seed, updates=updates)
         rows.append(
             {"varied": varied, "tokens_per_batch": batch, "width": model.width}
-            | _point(replace(task, model=model, rows=drawn), repeats)
+            | _point(replace(task, model=model, rows=drawn), name, repeats)
         )
         done()
     return rows
@@ -49,11 +50,11 @@ def widened(model: ModelConfig, width: int) -> ModelConfig:
     return replace(model, width=width, feed_forward=4 * width, num_heads=max(1, width // HEAD_WIDTH))
 
 
-def _point(task: TrainingTask, repeats: int) -> dict[str, Any]:
+def _point(task: TrainingTask, name: str, repeats: int) -> dict[str, Any]:
     dataset = ParallelDataset.open(task.data, "train")
-    trainee = make_trainee(OURS, task)
-    run_updates(trainee, dataset, task.rows[: max(1, task.warmup)])
-    seconds = [timed(lambda: run_updates(trainee, dataset, task.rows), task.device) for _ in range(repeats)]
+    contender = make_contender(name, task)
+    run_updates(contender, dataset, task.rows[: max(1, task.warmup)])
+    seconds = [timed(lambda: run_updates(contender, dataset, task.rows), task.device) for _ in range(repeats)]
     return {
         "updates": len(task.rows),
         "seconds": seconds,

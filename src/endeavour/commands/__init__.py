@@ -1,0 +1,1 @@
+"""One module a command: it builds the parts and calls them."""

@@ -146,13 +146,13 @@ def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["bench.growth_widths=[200]"], "bench.growth_widths=200: model.width=200 is no multiple"),
+        (["bench.growth_widths=[200]"], "bench.growth_widths=200: model.width=200"),
         (
             [
                 "bench.known_sizes=[{name:odd,encoder_layers:1,decoder_layers:1,width:15,num_heads:2,feed_forward:8}]",
                 "bench.sizes=[odd]",
             ],
-            "bench.sizes=odd: model.width=15 is no multiple",
+            "bench.sizes=odd: model.width=15",
         ),
         (["bench.decoding_tokens=2100"], "bench.decoding_tokens=2100: at most the model's 2048 positions"),
         (

@@ -24,7 +24,7 @@ from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.result import EvaluationResult
-from endeavour.pipeline.progress import progress_bar, say
+from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run

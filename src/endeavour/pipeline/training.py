@@ -32,9 +32,9 @@ from endeavour.pipeline.fine_tuning import (
     with_pretrained_tokenizer,
 )
 from endeavour.pipeline.preflight import fresh_model, open_checkpoints, preflight
-from endeavour.pipeline.progress import reported_progress, say
 from endeavour.pipeline.test_sets import Evaluator, TestSet, choose_test_sets
 from endeavour.pipeline.validation import Validator
+from endeavour.progress import reported_progress, say
 from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary

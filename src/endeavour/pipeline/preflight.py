@@ -68,7 +68,13 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))
-    _longest_batch(config, LossModel(model.train(), label_smoothing=config.training.label_smoothing), data, ranks, precision)
+    _longest_batch(
+        config,
+        LossModel(model.train(), label_smoothing=config.training.label_smoothing),
+        data,
+        ranks,
+        precision,
+    )
     with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
         optimizer.step()
     if ranks.main:
@@ -117,7 +123,9 @@ def _longest_batch(
     )
 
 
-def _translate(model_folder: Path, decoding: DecodingConfig, data: PreparedData, device: torch.device) -> None:
+def _translate(
+    model_folder: Path, decoding: DecodingConfig, data: PreparedData, device: torch.device
+) -> None:
     """Loads the model from a checkpoint, translates with it and scores that."""
     model, tokenizers = load_model(model_folder, device)
     sources = data.lines(data.validation_split, "source")[:SENTENCES]

@@ -25,7 +25,7 @@ from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
 from endeavour.evaluation.comparison import System, compare_systems
-from endeavour.evaluation.metrics import score
+from endeavour.evaluation.metrics import score_corpus
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.words import TrainingText
 from endeavour.reports.evaluation_report import write_evaluation
@@ -52,7 +52,7 @@ def evaluated(
         sources=sources,
         hypotheses=hypotheses,
         references=references,
-        scores=score(hypotheses, references, bootstrap_samples=40, seed=1),
+        scores=score_corpus(hypotheses, references, bootstrap_samples=40, seed=1),
         decoding={"name": decoding or name.partition("-")[2]},
         model={"run": run},
         seed=1,

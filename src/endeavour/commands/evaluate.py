@@ -10,7 +10,7 @@ from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.decoding.config import DecodingConfig
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.pipeline.data import data_of
-from endeavour.pipeline.test_sets import Evaluator, Values, choose_test_sets
+from endeavour.pipeline.evaluator import Evaluator, Values, choose_evaluation_sets
 from endeavour.runs.evaluations import all_splits
 from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
@@ -32,7 +32,7 @@ class EvaluateRoot:
 
 
 def evaluate(config: EvaluateRoot) -> Values:
-    """Translates and scores test sets with the runs that `config` names; see `pipeline.test_sets`.
+    """Translates and scores test sets with the runs that `config` names; see `pipeline.evaluator`.
 
     Returns:
         Test set → metric → value.
@@ -50,7 +50,7 @@ def evaluate(config: EvaluateRoot) -> Values:
         settings=settings,
         device=choose_device(config.device),
     )
-    return evaluator.evaluate(choose_test_sets(settings, trained.direction, data, all_splits(runs[0])))
+    return evaluator.evaluate(choose_evaluation_sets(settings, trained.direction, data, all_splits(runs[0])))
 
 
 def _as_asked(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:

@@ -377,3 +377,22 @@ def test_each_dropout_of_the_config_acts_where_it_is_named() -> None:
         found = [module.probability for module in made.modules() if isinstance(module, Dropout)]
         assert sorted(found) == [0.0] * (len(found) - count) + [0.25] * count, key
     assert len(found) == sum(places.values())
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@torch.no_grad()
+def test_it_matters_where_a_token_stands(positions: str) -> None:
+    """One layer of attention without positions would see a bag of words: the same for those that changed places."""
+    made = model(positions=positions, encoder_layers=1, decoder_layers=1)
+    source, target = torch.tensor([[5, 6, 7, EOS]]), torch.tensor([[BOS, 5, 6, 7]])
+    swapped = [0, 2, 1, 3]
+    memory = made.encode(source)
+    other = made.encode(source[:, swapped])
+    assert not torch.isclose(other.states[:, 3], memory.states[:, 3], atol=1e-4).all()
+    before, after = (made.decode(ids, memory)[:, 3] for ids in (target, target[:, swapped]))
+    assert not torch.isclose(before, after, atol=1e-4).all()
+    last: list[Tensor] = []
+    for ids in (target, target[:, swapped]):
+        cache = made.start(memory, beam_size=1)
+        last.append([made.step(ids[:, [place]], cache) for place in range(4)][-1])
+    torch.testing.assert_close(torch.cat(last), torch.stack([before, after])[:, 0][:, None])

@@ -31,7 +31,13 @@ GERMAN = ["der alte Hund", "Ein Mann, ein  Baum!", "leer", "und heute"]
 def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of data and outputs: the runs `a`, `b` and `c` of one vocabulary, and `back` to English."""
     folder = tmp_path_factory.mktemp("evaluate")
-    settings = [*parallel_files, *TINY, *FAST, f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
+    settings = [
+        *parallel_files,
+        *TINY,
+        *FAST,
+        f"data_folder={folder}/data",
+        f"output_folder={folder}/outputs",
+    ]
     for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
         config = load_config("train", RunConfig, [*settings, f"direction={direction}"])
         data = prepare(

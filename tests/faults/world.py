@@ -18,10 +18,10 @@ from typing import Any
 
 import matplotlib.pyplot  # noqa: F401  (these two as well: torch's optimizers import the latter when they are made)
 import torch._dynamo  # noqa: F401
-from endeavour.stages import train, translate  # noqa: F401  (imported here once, for all lives)
 
 from commands import write_splits
 from endeavour.__main__ import main
+from endeavour.stages import train, translate  # noqa: F401  (imported here once, for all lives)
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.log import MetricLog
 from faults.killing import killed_at

@@ -221,16 +221,6 @@ def test_a_corpus_without_a_test_split_is_trained_all_the_same(
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
 
 
-def test_what_could_not_be_evaluated_is_refused_before_training(
-    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], run_folder: Path
-) -> None:
-    for wrong in ("evaluation.splits=[tset]", "evaluation.tokenized_references=tset"):
-        typed = [wrong, "evaluation.tokenized_bleu=true"]
-        assert endeavour("train", *parallel_files, *folders, *typed) == 2
-        assert "tset" in capsys.readouterr().err
-        assert not (run_folder / "checkpoints").exists()
-
-
 def test_a_run_that_was_killed_goes_on_by_the_same_command_and_stays_one_tracked_run(
     parallel_files: list[str], folders: list[str], tmp_path: Path
 ) -> None:

@@ -16,22 +16,22 @@ OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 .DEFAULT_GOAL := help
 .PHONY: prepare train eval translate compare export sweep bench test slow faults mutants check format clean help
 
-prepare: $(VENV)/installed  ## obtain, clean and encode a corpus
+prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
 	@$(RUN) prepare $(OVERRIDES)
 
-train: $(VENV)/installed  ## prepare, train, evaluate; goes on where it was stopped
+train: $(VENV)/installed  ## prepare, train, evaluate; continues a run that was stopped
 	@$(RUN) train $(OVERRIDES)
 
-eval: $(VENV)/installed  ## score a trained model: the same settings as train, or name=…
+eval: $(VENV)/installed  ## score a trained run: run=NAME, or the newest finished one
 	@$(RUN) evaluate $(OVERRIDES)
 
-translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input
+translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input; run=NAME
 	@$(RUN) translate $(OVERRIDES)
 
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(RUN) compare $(OVERRIDES)
 
-export: $(VENV)/installed  ## a trained model for other programs: format=ctranslate2 or huggingface
+export: $(VENV)/installed  ## a trained run for other programs: format=ctranslate2 or huggingface
 	@$(RUN) export $(OVERRIDES)
 
 sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2; or search: hydra/sweeper=optuna
@@ -72,7 +72,7 @@ help:  ## this list
 
 $(VENV)/installed: pyproject.toml
 	@test -x $(VENV)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	    || { echo "$(PYTHON) is no Python 3.11 or later: make PYTHON=python3.12 …" >&2; exit 2; }
+	    || { echo "$(PYTHON) is not Python 3.11 or later: make PYTHON=python3.12 …" >&2; exit 2; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once; a minute or two)" >&2
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'

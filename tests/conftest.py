@@ -8,6 +8,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ WORDS = {
     "today": "heute",
     "often": "oft",
 }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests measure of this machine is not kept for its user, nor for the next run of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENDEAVOUR_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,11 @@
-"""`make mutants`: how many small changes of the code the tests notice, by mutmut, in some half an hour.
+"""`make mutants`: how many small changes of the arithmetic the tests notice, by mutmut; an hour of one core or more.
 
-`[tool.mutmut]` of pyproject.toml says which files are changed and which tests run. Beyond that, mutmut changes no
-function that is decorated (here it does) and everything else in a file (here only what is computed: no message, no
-assertion, and of the files in `PARTS` only the functions named there).
+`[tool.mutmut]` of pyproject.toml says which files are changed and which tests run. Two things mutmut does otherwise:
+it changes no function that is decorated (here it does), and it changes messages and assertions too (here it does
+not, and of the files in `PARTS` only what is named there).
 
-    make mutants                                             all of them; what was tried before is not tried again
-    .venv/bin/python tests/mutants.py '*beam_search*'        those whose name matches, again
+    make mutants                                             all of them, on all cores
+    .venv/bin/python tests/mutants.py '*x_length_limit*'     those of that name again, of a run that was made before
     .venv/bin/mutmut show endeavour.decoding.beam_search.x_length_limit__mutmut_3
 """
 
@@ -13,6 +13,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -35,6 +36,7 @@ LEFT_OUT = {"check", "_check", "_unwritable", "extra_repr"}
 KEPT_DECORATORS = {"staticmethod", "classmethod"}  # mutmut knows what to do with these
 KILLED = {"killed", "timeout", "caught by type check", "segfault"}
 FOLDER = Path("mutants")
+LEAST = 0.95  # of the mutants are to be killed: the others change nothing that could be seen, see docs
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -47,8 +49,9 @@ def main() -> None:
         return original(filename, code, lines_to_change(filename, code))
 
     mutmut.mutate_file_contents = mutate
-    mutmut._run(sys.argv[1:], int(os.environ.get("MUTANTS_AT_A_TIME", "1")))
-    report()
+    shutil.rmtree(FOLDER / "tests" if sys.argv[1:] else FOLDER, ignore_errors=True)
+    mutmut._run(sys.argv[1:], int(os.environ.get("MUTANTS_AT_A_TIME", os.cpu_count() or 1)))
+    sys.exit(report() < LEAST)
 
 
 def undecorated(code: str) -> str:
@@ -89,8 +92,8 @@ def span(node: ast.stmt) -> set[int]:
     return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-def report() -> None:
-    """What became of the mutants of each file, and the names of those that no test noticed."""
+def report() -> float:
+    """Prints what became of the mutants of each file, and which no test noticed. Returns the share killed."""
     total: Counter[str] = Counter()
     left: list[str] = []
     for file in sorted(FOLDER.rglob("*.py.meta")):
@@ -105,7 +108,9 @@ def report() -> None:
         left += [f"{status}  {name}" for name, status in tried.items() if status not in KILLED]
         print(f"{counts['killed']:5} of {counts['mutants']:5}  {file.relative_to(FOLDER).with_suffix('')}")
     print(*sorted(left), sep="\n")
-    print(f"{total['killed'] / max(total['mutants'], 1):.1%} of {total['mutants']} mutants were killed")
+    share = total["killed"] / max(total["mutants"], 1)
+    print(f"{share:.1%} of {total['mutants']} mutants were killed")
+    return share
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "endeavour"
 
-LEAVES = {"special", "errors", "settings", "storage", "nested", "optional"}
+LEAVES = {"special", "errors", "settings", "storage", "nested", "optional", "progress"}
 MAY_IMPORT = {
     "special": set[str](),
     "errors": set[str](),
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "optional": {"errors"},
     "storage": {"errors"},
     "redaction": set[str](),
+    "progress": set[str](),
     "textbook": {"special", "errors"},
     "data": LEAVES,
     "model": LEAVES,

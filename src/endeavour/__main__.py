@@ -96,7 +96,9 @@ def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbo
     except Interrupted as stop:
         _fail(shown, str(stop), stop.exit_code)
     except KeyboardInterrupt:
-        then = "continues from what is on disk" if command in RESUMABLE else "starts again from the beginning"
+        then = "starts again from the beginning"
+        if command in RESUMABLE:
+            then = "continues from what is on disk, without training.restart"
         _fail(shown, f"stopped; the same command {then}", 130)
     except BrokenPipeError:  # whoever read our output has seen enough, as in `endeavour translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from bench_config import load_bench
 
-from endeavour.benchmark.trainees import TrainingTask
+from endeavour.benchmark.contenders import TrainingTask
 from endeavour.benchmark.training import draw_rows
-from endeavour.config import load_config
 from endeavour.data.preparing import prepare_data
 
 VOCABULARY = 300
@@ -18,13 +18,12 @@ TINY = (
     "model.encoder_layers=2",
     "model.decoder_layers=1",
     "model.num_heads=2",
-    "training.precision=fp32",
 )
 
 
 @pytest.fixture(scope="session")
 def prepared(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    config = load_config([*parallel_files, f"tokenizer.vocabulary_size={VOCABULARY}"])
+    config = load_bench([*parallel_files, f"tokenizer.vocabulary_size={VOCABULARY}"])
     return prepare_data(
         corpus=config.corpus,
         cleaning=config.cleaning,
@@ -39,10 +38,10 @@ def make_task(prepared: Path) -> Callable[..., TrainingTask]:
     """Makes a task of a few updates, by overrides of the config, for a model of a few thousand parameters."""
 
     def make(*overrides: str, updates: int = 3) -> TrainingTask:
-        config = load_config([*TINY, *overrides])
+        config = load_bench([*TINY, *overrides])
         return TrainingTask(
             model=config.model,
-            training=config.training,
+            settings=config.bench,
             vocabularies=(VOCABULARY, VOCABULARY),
             data=prepared,
             rows=draw_rows(prepared, tokens_per_batch=256, seed=1, updates=updates),

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from bench_config import load_bench
 
-from endeavour.benchmark.decoders import NEVER, DecodingTask, decoding_toolkits, never_ending
+from endeavour.benchmark.decoders import NEVER, DecodingTask, decoding_contenders, never_ending
 from endeavour.benchmark.decoding import measure_decoding
-from endeavour.config import load_config
 from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
 from endeavour.model.transformer import Transformer
@@ -20,7 +20,7 @@ SMALL = ["width=16", "feed_forward=32", "num_heads=2", "encoder_layers=1", "deco
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("tie", ["all", "none"])
 def test_a_never_ending_model_decodes_to_the_limit(norm: str, tie: str) -> None:
-    config = load_config([f"model.{setting}" for setting in (*SMALL, f"norm={norm}", f"tie={tie}")]).model
+    config = load_bench([f"model.{setting}" for setting in (*SMALL, f"norm={norm}", f"tie={tie}")]).model
     torch.manual_seed(0)
     model = never_ending(Transformer(config, source_vocabulary=50, target_vocabulary=50)).eval()
     source = pad([[5, 6, 7, EOS], [9, EOS]])
@@ -47,7 +47,7 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
         for name, package in (("huggingface", "transformers"), ("ctranslate2", "ctranslate2"))
         if find_spec(package)
     ]
-    config = load_config([f"model.{setting}" for setting in SMALL])
+    config = load_bench([f"model.{setting}" for setting in SMALL])
     task = DecodingTask(
         model=config.model,
         decoding=config.decoding,
@@ -61,11 +61,11 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
         device=torch.device("cpu"),
         seed=1,
     )
-    toolkits = decoding_toolkits(["torch", *references], bf16=True)
-    assert len(toolkits) == 2 + 2 * len(references)
+    names = decoding_contenders(["torch", *references], ["fp32", "bf16"])
+    assert len(names) == 2 + 2 * len(references)
     steps: list[None] = []
-    rows = measure_decoding(task, toolkits, repeats=2, done=lambda: steps.append(None))
-    assert len(rows) == len(toolkits) * 2 * 2
+    rows = measure_decoding(task, names, repeats=2, done=lambda: steps.append(None))
+    assert len(rows) == len(names) * 2 * 2
     assert len(steps) == 2 * len(rows)
     for row in rows:
         assert (row["latency_milliseconds"] is not None) == (row["batch"] == 1)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from bench_config import load_bench
 from torch import nn
 
-from endeavour.benchmark.config import OURS, BenchSize
+from endeavour.benchmark.config import BenchSize
+from endeavour.benchmark.contenders import TrainingTask, make_contender, sized, training_contenders
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.measure import product_rate, spread
 from endeavour.benchmark.references import TorchTransformer, why_not
-from endeavour.benchmark.trainees import TrainingTask, make_trainee, sized
 from endeavour.benchmark.training import check_budget, count, draw_rows, run_updates
-from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
@@ -24,7 +24,8 @@ from endeavour.special import PAD
 
 MakeTask = Callable[..., TrainingTask]
 CPU = torch.device("cpu")
-TOOLKITS = [OURS, "torch", *(["huggingface"] if find_spec("transformers") else [])]
+INSTALLED = ["torch", "ctranslate2", *(["huggingface"] if find_spec("transformers") else [])]
+CONTENDERS = training_contenders(INSTALLED, ["fp32", "bf16"])
 
 
 def test_tokens_of_an_epoch_are_those_of_the_dataset(prepared: Path) -> None:
@@ -52,19 +53,19 @@ def test_a_batch_too_small_for_a_pair_is_refused_by_the_benchmarks_key(prepared:
         check_budget(prepared, longest - 1)
 
 
-@pytest.mark.parametrize("name", TOOLKITS)
-def test_every_toolkit_trains_on_the_same_tokens_and_learns(name: str, make_task: MakeTask) -> None:
+@pytest.mark.parametrize("name", CONTENDERS)
+def test_every_contender_trains_on_the_same_tokens_and_learns(name: str, make_task: MakeTask) -> None:
     task = make_task("model.dropout=0", "model.embedding_dropout=0")
     dataset = ParallelDataset.open(task.data, "train")
-    trainee = make_trainee(name, task)
+    contender = make_contender(name, task)
     losses: list[float] = []
     for _ in range(6):
         for rows in task.rows:
-            loss, tokens = trainee.update(collate(dataset, rows))
+            loss, tokens = contender.update(collate(dataset, rows))
             assert tokens == int(dataset.target.lengths[rows].sum())
             losses.append(float(loss) / tokens)
     assert losses[-1] < losses[0]
-    assert run_updates(trainee, dataset, task.rows) == count(dataset, task.rows)["target_tokens"]
+    assert run_updates(contender, dataset, task.rows) == count(dataset, task.rows)["target_tokens"]
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -106,7 +107,14 @@ def test_torchs_transformer_drops_where_the_config_says(make_task: MakeTask) -> 
 def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
     task = make_task()
     rows = measure_growth(
-        task, tokens=256, tokens_per_batch=128, batches=[64, 128], widths=[8], repeats=1, done=lambda: None
+        task,
+        "endeavour fp32",
+        tokens=256,
+        tokens_per_batch=128,
+        batches=[64, 128],
+        widths=[8],
+        repeats=1,
+        done=lambda: None,
     )
     assert [(row["varied"], row["tokens_per_batch"], row["width"]) for row in rows] == [
         ("batch", 64, 16),
@@ -118,7 +126,7 @@ def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
 
 
 def test_a_size_changes_its_numbers_and_nothing_else() -> None:
-    model = load_config(["model=base"]).model
+    model = load_bench(["model=base"]).model
     size = BenchSize(name="x", encoder_layers=1, decoder_layers=2, width=32, num_heads=4, feed_forward=8)
     other = sized(model, size)
     assert vars(other) | vars(model) == vars(model) | {key: vars(model)[key] for key in vars(size)}
@@ -127,10 +135,10 @@ def test_a_size_changes_its_numbers_and_nothing_else() -> None:
 
 
 def test_what_a_reference_cannot_be_is_said() -> None:
-    base = load_config([]).model
+    base = load_bench([]).model
     assert why_not("torch", base, CPU) is None
     for setting in ("activation=swiglu", "positions=rotary"):
-        model = load_config([f"model.{setting}"]).model
+        model = load_bench([f"model.{setting}"]).model
         assert setting in (why_not("torch", model, CPU) or "")
 
 

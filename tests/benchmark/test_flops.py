@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from bench_config import load_bench
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from endeavour.benchmark.flops import update_flop
-from endeavour.config import load_config
 from endeavour.model.transformer import Transformer
 
 BATCH, SOURCE, TARGET, VOCABULARY = 3, 7, 5, 40
@@ -20,7 +20,7 @@ BATCH, SOURCE, TARGET, VOCABULARY = 3, 7, 5, 40
 def test_equals_torchs_counter(activation: str, norm: str) -> None:
     sizes = ["width=16", "feed_forward=24", "num_heads=2", "encoder_layers=2", "decoder_layers=1"]
     kinds = [f"activation={activation}", f"norm={norm}"]
-    config = load_config([f"model.{setting}" for setting in (*sizes, *kinds)]).model
+    config = load_bench([f"model.{setting}" for setting in (*sizes, *kinds)]).model
     model = Transformer(config, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
     source = torch.randint(4, VOCABULARY, (BATCH, SOURCE))
     target = torch.randint(4, VOCABULARY, (BATCH, TARGET))
@@ -32,7 +32,7 @@ def test_equals_torchs_counter(activation: str, norm: str) -> None:
 
 
 def test_padding_is_not_counted_and_batches_add_up() -> None:
-    config = load_config([]).model
+    config = load_bench([]).model
     source, target = np.array([3, 9, 4], np.int32), np.array([5, 2, 8], np.int32)
     whole = update_flop(config, source, target, target_vocabulary=100)
     parts = [

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.benchmark.trainees import Ours, TrainingTask
+from endeavour.benchmark.contenders import Ours, TrainingTask
 from endeavour.data.batching import Batch, collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.model import attention
@@ -47,18 +47,18 @@ def plain_update(
 def curves(task: TrainingTask, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor]:
     """Losses a token, update by update, of the fast and of the plain path from the same weights."""
     dataset = ParallelDataset.open(task.data, "train")
-    training = task.training
+    settings = task.settings
     torch.manual_seed(task.seed)
-    ours = Ours(task)
+    ours = Ours(task, torch.float32)
     plain = Transformer(
         task.model, source_vocabulary=task.vocabularies[0], target_vocabulary=task.vocabularies[1]
     )
     plain.load_state_dict(ours.model.state_dict())
     optimizer = torch.optim.Adam(
         plain.parameters(),
-        lr=training.learning_rate,
-        betas=(training.adam_beta1, training.adam_beta2),
-        eps=training.adam_epsilon,
+        lr=settings.learning_rate,
+        betas=(settings.adam_beta1, settings.adam_beta2),
+        eps=settings.adam_epsilon,
         fused=False,
     )
     fast: list[float] = []
@@ -69,7 +69,7 @@ def curves(task: TrainingTask, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor,
     monkeypatch.setattr(Dropout, "forward", torch_dropout)
     slow = [
         plain_update(
-            plain, optimizer, collate(dataset, rows), training.label_smoothing, training.clip_norm or 1e9
+            plain, optimizer, collate(dataset, rows), settings.label_smoothing, settings.clip_norm or 1e9
         )
         for rows in task.rows
     ]

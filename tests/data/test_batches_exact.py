@@ -98,6 +98,28 @@ def test_a_batch_moves_and_counts() -> None:
         assert torch.equal(getattr(copied, name), getattr(batch, name))
 
 
+def test_a_batch_goes_to_its_device_without_holding_up_the_host() -> None:
+    class Part:
+        """Stands for a tensor: what was asked of it."""
+
+        def __init__(self, name: str, *asked: object) -> None:
+            self.name, self.asked = name, asked
+
+        def to(self, device: torch.device, *, non_blocking: bool) -> "Part":
+            return Part(self.name, device, non_blocking)
+
+        def pin_memory(self) -> "Part":
+            return Part(self.name, "pinned")
+
+    batch = Batch(Part("source"), Part("in"), Part("out"))  # type: ignore[arg-type]
+    device = torch.device("cuda:1")
+    for moved, asked in ((batch.to(device), (device, True)), (batch.pin_memory(), ("pinned",))):
+        parts = (moved.source, moved.target_in, moved.target_out)
+        assert [(part.name, part.asked) for part in parts] == [  # type: ignore[attr-defined]
+            (name, asked) for name in ("source", "in", "out")
+        ]
+
+
 @pytest.mark.parametrize(
     ("vocabulary", "dtype"), [(300, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)]
 )
@@ -172,3 +194,17 @@ def test_an_epochs_last_update_leads_to_the_next_ones_start(tmp_path: Path) -> N
         if update.epoch == 6:
             break
     assert places == [(2, 4, 4), (1, 5, 0), (2, 5, 2), (2, 5, 4), (1, 6, 0)]
+
+
+def test_alone_a_process_has_every_row_in_memory_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, pinned = written(tmp_path, [(3, 4)] * 9), []
+    monkeypatch.setattr(Batch, "pin_memory", lambda batch: pinned.append(batch) or batch)
+    for asked in (False, True):
+        options = {"tokens_per_batch": 12, "accumulate": 2, "seed": 1, "epoch": 0, "position": 0}
+        update = next(updates(data, **options, **({"pinned": True} if asked else {})))
+        assert sum(batch.target_tokens for batch in update.batches) == update.target_tokens == 24
+        assert [batch is known for batch, known in zip(update.batches, pinned, strict=False)] == [
+            True
+        ] * 2 * asked

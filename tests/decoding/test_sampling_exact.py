@@ -37,6 +37,7 @@ def test_draws_that_have_ended_leave_the_batch_together() -> None:
     model = Scripted([[*[{WORD: CERTAIN}] * length, {EOS: CERTAIN}] for length in lengths])
     found = draw(model, sources(8))
     assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
+    assert [one.log_probability for (one,) in found] == pytest.approx([0.0] * 8, abs=1e-4)
     assert model.seen == [(8, 1)] * 3 + [(6, 1)] * 2 + [(1, 1)]
     model.seen.clear()
     assert [[one.ids for one in row] for row in draw(model, sources(8), 3)] == [
@@ -71,6 +72,9 @@ def test_what_may_be_drawn_is_a_matter_of_each_row_alone() -> None:
     unlike = torch.tensor([[0.0, 0, 0, 1000.0, -1e9, -1e9], [-1e9, -1e9, -1e9, -1e9, 0.0, -1e-5]])
     (_, second) = truncated(unlike, temperature=1e-6, top_k=None, epsilon=0.0)
     assert second[5].item() == pytest.approx(1 / (1 + math.exp(10)), rel=0.01)
+    close = torch.tensor([0.0, 0, 0, 1000.0, 1000.0 - 2**-14])  # there is no number between them
+    shares = truncated(close, temperature=1e-5, top_k=None, epsilon=0.0)
+    assert (shares[4] / shares[3]).item() == pytest.approx(math.exp(-(2**-14) / 1e-5), rel=1e-3)
 
 
 def test_at_the_threshold_a_token_stays_and_the_most_probable_always_does() -> None:
@@ -97,6 +101,27 @@ def test_given_translations_are_scored_in_batches_of_like_lengths(monkeypatch: p
     found = log_probabilities(logits, *given)
     assert shapes == [(2, 4, 2), (2, 6, 4), (2, 9, 7)]
     assert found == pytest.approx([-(target + 1) * math.log(8) for _, target in lengths], rel=1e-5)
+
+
+def test_a_translation_longer_than_the_budget_is_scored_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 3)
+    seen: list[int] = []
+
+    def logits(source: Tensor, target_in: Tensor) -> Tensor:
+        seen.append(len(source))
+        return torch.zeros(*target_in.shape, 8)
+
+    log_probabilities(logits, [[4, EOS]] * 2, [[4, 4]] * 2)
+    assert seen == [1, 1]
+
+
+def test_translations_are_scored_on_the_device_asked_for() -> None:
+    def logits(source: Tensor, target_in: Tensor) -> Tensor:
+        assert (source.device.type, target_in.device.type) == ("meta", "meta")
+        return torch.zeros(*target_in.shape, 8, device="meta")
+
+    with pytest.raises(NotImplementedError, match="meta"):  # only once the sums are read
+        log_probabilities(logits, [[4, EOS]], [[4]], device=torch.device("meta"))
 
 
 def test_of_equally_useful_texts_the_one_of_more_weight_comes_first_then_the_alphabets() -> None:

@@ -25,14 +25,17 @@ BEAM = DecodingConfig(**VALUES)  # type: ignore[arg-type]
 class Letters:
     """A `Tokenizer` whose every letter is a piece; a space is part of the letter after it."""
 
+    def __init__(self, first: int = 10) -> None:
+        self.first = first
+
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        return [[10 + ord(letter) for letter in self._marked(text)] for text in sentences]
+        return [[self.first + ord(letter) for letter in self._marked(text)] for text in sentences]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         return ["".join(self.pieces(row)).replace(WORD_START, " ").strip() for row in ids]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        letters = [chr(number - 10) if number >= 10 else "" for number in ids]
+        letters = [chr(number - self.first) if number >= self.first else "" for number in ids]
         return [WORD_START + letter.lower() if letter.isupper() else letter for letter in letters]
 
     def _marked(self, text: str) -> str:
@@ -87,6 +90,7 @@ def test_a_line_is_cut_after_its_last_sentence_that_fits_else_before_a_word_else
     assert parts("aa bb? cc.", 6) == ["aa bb?", "cc."], "the sentence ends where the part is full"
     assert parts("aa bbb cc", 6) == ["aa bbb", "cc"], "the word ends where the part is full"
     assert parts("aa bbbb cc", 6) == ["aa", "bbbb", "cc"]
+    assert parts("a bbbbbb", 4) == ["a", "bbb", "bbb"]
     assert parts("abcdefgh", 4) == ["abc", "def", "gh"]
     assert parts("abcdef gh", 5) == ["abcd", "ef gh"]
 
@@ -151,11 +155,20 @@ def test_a_window_of_lines_is_read_and_searched_together(window: int) -> None:
 
 def test_a_window_ends_earlier_where_lines_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WINDOW_CHARACTERS", 10)
-    for lines, expected in ((["aaaaa"], 2), (["aaaa"], 3), (["a" * 11], 1), (["a", "aaaaaaaaa"], 2)):
+    for lines, expected in (
+        (["aaaaa"], 2),
+        (["aaaa"], 3),
+        (["a" * 11], 1),
+        (["a", "aaaaaaaaa"], 2),
+        (["aaa"], 4),
+    ):
         assert read_ahead(translator(Echo()), itertools.cycle(lines)) == expected
     engine = Echo()
     assert list(translator(engine).translate(["aaaaa"] * 5)) == ["aaaaa"] * 5
     assert [len(call) for call in engine.calls] == [2, 2, 1]
+    engine = Echo()
+    assert list(translator(engine).translate(["aaa"] * 8)) == ["aaa"] * 8
+    assert [len(call) for call in engine.calls if call] == [4, 4]
 
 
 def test_with_a_utility_the_window_is_no_larger_than_that_of_candidates(
@@ -296,11 +309,17 @@ def test_what_is_drawn_is_a_matter_of_the_sources() -> None:
 
 def test_an_attention_picture_is_of_the_last_layer_the_mean_of_its_heads() -> None:
     """Row i shows where the decoder looked when it wrote target piece i."""
-    model = random_model(140, seed=2, decoder_layers=3)
-    source, target, weights = attention_picture(model, (Letters(), Letters()), "abc de", "fg h")  # type: ignore[arg-type]
+    model = random_model(150, seed=2, decoder_layers=3)
+    tokenizers = Letters(), Letters(20)
+    with torch.device("meta"):  # whatever the default is, on the model's device
+        picture = attention_picture(model, tokenizers, "abc de", "fg h")  # type: ignore[arg-type]
+    source, target, weights = picture
     assert source == [f"{WORD_START}a", "b", "c", f"{WORD_START}d", "e", ""]
     assert target == [f"{WORD_START}f", "g", f"{WORD_START}h", ""]
-    source_ids, target_ids = ([*Letters().encode([text])[0], EOS] for text in ("abc de", "fg h"))
+    source_ids, target_ids = (
+        [*tokenizer.encode([text])[0], EOS]
+        for tokenizer, text in zip(tokenizers, ("abc de", "fg h"), strict=True)
+    )
     maps = model.attention_maps(torch.tensor([source_ids]), torch.tensor([[BOS, *target_ids[:-1]]]))
     assert len(maps.cross) == 3
     heads = maps.cross[2][0]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from endeavour.data.batching import Batch
+from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 from endeavour.training.checkpoint import (
     atomic_folder,
@@ -98,7 +99,7 @@ def test_gradients_are_those_of_one_large_batch_however_it_is_divided(
             target_tokens=TOKENS,
             device=CPU,
             precision=torch.float32,
-            processes=processes,
+            **({} if processes == 1 else {"processes": processes}),
         )
         assert (loss.item(), nll.item()) == pytest.approx((expected_loss, expected_nll), rel=1e-5)
         assert not loss.requires_grad
@@ -148,6 +149,31 @@ def test_gradients_are_exchanged_once_an_update() -> None:
     assert model.exchanges == [False, False, False, True]
 
 
+def test_ids_go_to_the_device_and_sums_stay_there() -> None:
+    class Elsewhere(nn.Module):
+        def forward(self, *ids: Tensor) -> tuple[Tensor, Tensor]:
+            assert {one.device.type for one in ids} == {"meta"}
+            return torch.ones((), device="meta", requires_grad=True), torch.ones((), device="meta")
+
+    sums = accumulate_gradients(
+        Elsewhere(),
+        [batch(ROWS)] * 2,
+        target_tokens=TOKENS,
+        device=torch.device("meta"),
+        precision=torch.float32,
+    )
+    assert [one.device.type for one in sums] == ["meta"] * 2
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_named_by_its_shape() -> None:
+    class Full(nn.Module):
+        def forward(self, *_: Tensor) -> tuple[Tensor, Tensor]:
+            raise torch.OutOfMemoryError
+
+    with pytest.raises(UserError, match=r"4 pairs of 4 and 5 tokens.*\n?.*training\.tokens_per_batch"):
+        accumulate_gradients(Full(), [batch(ROWS)], target_tokens=TOKENS, device=CPU, precision=torch.float32)
+
+
 def test_products_are_made_in_the_precision_asked_for() -> None:
     seen: list[torch.dtype] = []
 
@@ -186,7 +212,7 @@ def test_compiled_layers_share_one_graph_of_all_shapes(monkeypatch: pytest.Monke
     assert not asked
     model = LossModel(Bag(), label_smoothing=0.0, compiled=True)  # type: ignore[arg-type]
     assert asked == [{"dynamic": True}]
-    assert not torch._dynamo.config.optimize_ddp
+    assert torch._dynamo.config.optimize_ddp is False
     one = batch(ROWS)
     assert model(one.source, one.target_in, one.target_out)[0].isfinite()
 
@@ -195,7 +221,8 @@ def test_compiled_layers_share_one_graph_of_all_shapes(monkeypatch: pytest.Monke
 def test_a_step_is_made_only_where_the_norm_is_finite_and_the_others_are_counted(fused: bool) -> None:
     weight = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.AdamW([weight], lr=0.1, fused=fused)
-    skipping = Skipping(2, CPU)
+    with torch.device("meta"):  # whatever the default is
+        skipping = Skipping(2, CPU)
     assert skipping.in_a_row() == (2, 2)
     counts: list[tuple[int, int]] = []
     for norm in (math.inf, 1.0, math.nan, math.nan, -math.inf, math.nan, 0.5, math.inf):
@@ -286,6 +313,11 @@ def test_the_speed_counts_the_time_before_a_resume(monkeypatch: pytest.MonkeyPat
     now = 906.0
     found = window.close(Alone(), epoch=0, rate=0.1, seconds=0.0)  # type: ignore[arg-type]
     assert found["tokens_per_second"] == pytest.approx(80 / 10)
+    window = MetricWindow()
+    add(window, 1.0, 1.0, 1.0, True, update(batch(ROWS), tokens=7))
+    now = 906.25
+    found = window.close(Alone(), epoch=0, rate=0.1, seconds=0.0)  # type: ignore[arg-type]
+    assert found["tokens_per_second"] == pytest.approx(28)
 
 
 @pytest.mark.parametrize("higher_is_better", [True, False])

@@ -1,4 +1,4 @@
-"""Devices and precisions by name."""
+"""Devices by name."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from endeavour.errors import UserError
-from endeavour.training.device import autocast, choose_device, choose_precision
+from endeavour.training.device import choose_device
 
 
 @pytest.mark.parametrize(
@@ -30,38 +30,6 @@ def test_auto_is_the_fastest_device(
 def test_a_device_that_is_not_there_is_named(name: str) -> None:
     with pytest.raises(UserError, match=f"device={name}"):
         choose_device(name)
-
-
-def test_precisions() -> None:
-    cpu = torch.device("cpu")
-    assert choose_precision("fp32", cpu) == torch.float32
-    assert choose_precision("bf16", cpu) == torch.bfloat16
-    with autocast(cpu, torch.bfloat16):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
-    with autocast(cpu, torch.float32):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
-
-
-@pytest.mark.parametrize(
-    ("device", "units", "chosen"),
-    [
-        ("cpu", (True, False), torch.bfloat16),
-        ("cpu", (False, True), torch.bfloat16),
-        ("cpu", (False, False), torch.float32),
-        ("cuda", (9, 0), torch.bfloat16),
-        ("cuda", (8, 0), torch.bfloat16),
-        ("cuda", (7, 5), torch.float32),
-        ("mps", (), torch.float32),
-    ],
-)
-def test_auto_is_bf16_where_there_are_units_for_it(
-    device: str, units: tuple[int, ...], chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if device == "cpu":
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: units[0])
-        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: units[1])
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: units)
-    assert choose_precision("auto", torch.device(device)) == chosen
 
 
 def test_on_cuda_attention_is_not_cudnns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,19 @@
 """What a benchmark measures, and how often. Knows no machine and no measurement."""
 
-from dataclasses import dataclass
+from typing import Annotated, Literal, Self
 
-from endeavour.errors import UserError
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic.dataclasses import dataclass
 
-PARTS = ("training", "decoding", "data", "startup", "growth", "scale")
+from endeavour.settings import STRICT
+
 OURS = "endeavour"  # how our own rows are called
-REFERENCES = ("torch", "huggingface", "ctranslate2")
+
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Some = Field(min_length=1)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, config=STRICT)
 class BenchSize:
     """The numbers of a model that its cost depends on; all others are those of `model`."""
 
@@ -21,61 +25,52 @@ class BenchSize:
     feed_forward: int
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, config=STRICT)
 class BenchConfig:
     """Values and their meaning: conf/bench/default.yaml."""
 
-    parts: list[str]
-    sizes: list[str]
+    parts: list[Literal["training", "decoding", "data", "startup", "growth", "scale"]]
+    sizes: Annotated[list[str], Some]
     known_sizes: list[BenchSize]
-    references: list[str]
-    repeats: int
-    tokens_per_batch: int
-    warmup_updates: int
-    updates: int
-    beam_sizes: list[int]
-    decoding_sentences: int
-    decoding_tokens: int
-    decoding_batch: int
-    latency_sentences: int
-    growth_tokens: int
-    growth_batches: list[int]
-    growth_widths: list[int]
-    scale_pairs: int
+    references: list[Literal["torch", "huggingface", "ctranslate2"]]
+    precisions: Annotated[list[Literal["fp32", "bf16"]], Some]
+    repeats: PositiveInt
+    tokens_per_batch: PositiveInt
+    compile: Literal["auto", "always", "never"]
+    label_smoothing: Fraction
+    clip_norm: PositiveFloat | None
+    learning_rate: PositiveFloat
+    adam_beta1: Fraction
+    adam_beta2: Fraction
+    adam_epsilon: PositiveFloat
+    weight_decay: Annotated[float, Field(ge=0)]
+    warmup_updates: Annotated[int, Field(ge=0)]
+    updates: PositiveInt
+    beam_sizes: Annotated[list[PositiveInt], Some]
+    decoding_sentences: PositiveInt
+    decoding_tokens: Annotated[int, Field(ge=2)]
+    decoding_batch: Annotated[int, Field(ge=2)]
+    latency_sentences: PositiveInt
+    growth_tokens: PositiveInt
+    growth_batches: Annotated[list[PositiveInt], Some]
+    growth_widths: Annotated[list[PositiveInt], Some]
+    scale_pairs: PositiveInt
     profile: bool
 
     def size(self, name: str) -> BenchSize:
         """The known size of that name."""
         return next(size for size in self.known_sizes if size.name == name)
 
-    def check(self) -> None:
-        """Raises `UserError`, naming the key, for values that describe no benchmark."""
-        choices = {
-            "parts": PARTS,
-            "references": REFERENCES,
-            "sizes": tuple(size.name for size in self.known_sizes),
-        }
-        for key, known in choices.items():
-            for value in getattr(self, key):
-                if value not in known:
-                    raise UserError(f"bench.{key}: {value} is not known; choose from {', '.join(known)}")
-        for key in ("sizes", "beam_sizes", "growth_batches", "growth_widths"):
-            if not getattr(self, key):
-                raise UserError(f"bench.{key} is empty: name at least one")
-        whole = ("repeats", "tokens_per_batch", "updates", "decoding_sentences", "decoding_batch")
-        for key in (*whole, "latency_sentences", "growth_tokens", "scale_pairs"):
-            if getattr(self, key) < 1:
-                raise UserError(f"bench.{key}={getattr(self, key)}: must be at least 1")
-        for key in ("beam_sizes", "growth_batches", "growth_widths"):
-            if min(getattr(self, key)) < 1:
-                raise UserError(f"bench.{key}={getattr(self, key)}: each must be at least 1")
-        if not 0 <= self.warmup_updates <= self.updates:
-            raise UserError(
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        known = [size.name for size in self.known_sizes]
+        for name in self.sizes:
+            if name not in known:
+                raise ValueError(f"bench.sizes: {name} is not known; choose from {', '.join(known)}")
+        if self.warmup_updates > self.updates:
+            raise ValueError(
                 f"bench.warmup_updates={self.warmup_updates}: from 0 to bench.updates={self.updates}"
             )
-        if self.decoding_batch == 1:
-            raise UserError("bench.decoding_batch=1: at least 2, as single sentences are measured besides")
         if not self.parts and not self.profile:
-            raise UserError("bench.parts is empty: name at least one, or set bench.profile=true")
-        if self.decoding_tokens < 2:
-            raise UserError(f"bench.decoding_tokens={self.decoding_tokens}: must be at least 2, EOS included")
+            raise ValueError("bench.parts is empty: name at least one, or set bench.profile=true")
+        return self

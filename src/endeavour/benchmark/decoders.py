@@ -19,11 +19,11 @@ from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
-from endeavour.export.formats import QUANTIZATIONS
 from endeavour.export.huggingface import write_huggingface
 from endeavour.model.transformer import DecoderLayer, ModelConfig, Transformer
 from endeavour.optional import require
 from endeavour.special import EOS, PAD
+from endeavour.training.precision import dtype_of
 
 Sentences = Sequence[list[int]]
 
@@ -173,21 +173,16 @@ def never_ending(model: Transformer) -> Transformer:
     return model
 
 
-def decoding_toolkits(references: Sequence[str], *, bf16: bool) -> list[str]:
-    """The rows that these references of the config stand for, ours first; torch has no search.
-
-    Args:
-        bf16: whether the device computes it fast, so that it is measured beside float32.
-    """
-    kinds = ["float32", "bfloat16"] if bf16 else ["float32"]
-    names = [f"{OURS} {kind}" for kind in kinds]
-    names += [f"huggingface {kind}" for kind in kinds] if "huggingface" in references else []
-    names += [f"ctranslate2 {kind}" for kind in QUANTIZATIONS] if "ctranslate2" in references else []
+def decoding_contenders(references: Sequence[str], precisions: Sequence[str]) -> list[str]:
+    """`endeavour fp32`, …: ours and the references that search, each in what it can; torch has no search."""
+    names = [f"{OURS} {precision}" for precision in precisions]
+    names += [f"huggingface {precision}" for precision in precisions] if "huggingface" in references else []
+    names += [f"ctranslate2 {kind}" for kind in ("int8", "float32")] if "ctranslate2" in references else []
     return names
 
 
-def make_decoders(task: DecodingTask, toolkits: Sequence[str], folder: Path) -> dict[str, Decoder]:
-    """All of `toolkits` over one set of fresh weights, drawn from the task's seed.
+def make_decoders(task: DecodingTask, names: Sequence[str], folder: Path) -> dict[str, Decoder]:
+    """All of `names`, from `decoding_contenders`, over one set of fresh weights, drawn from the task's seed.
 
     Args:
         folder: empty; exports are written to it, and must outlive the decoders.
@@ -197,12 +192,12 @@ def make_decoders(task: DecodingTask, toolkits: Sequence[str], folder: Path) -> 
     model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
     model = never_ending(model).to(task.device).eval()
     decoders: dict[str, Decoder] = {}
-    for name in toolkits:
+    for name in names:
         package, _, kind = name.partition(" ")
         if package == "ctranslate2":
             decoders[name] = CTranslate2(model, task, kind, folder / name)
         elif package == OURS:
-            decoders[name] = Ours(model, task, getattr(torch, kind))
+            decoders[name] = Ours(model, task, dtype_of(kind))
         else:
-            decoders[name] = HuggingFace(model, task, getattr(torch, kind), folder / name)
+            decoders[name] = HuggingFace(model, task, dtype_of(kind), folder / name)
     return decoders

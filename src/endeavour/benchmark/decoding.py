@@ -19,15 +19,15 @@ from endeavour.data.dataset import ParallelDataset
 
 
 def measure_decoding(
-    task: DecodingTask, toolkits: Sequence[str], *, repeats: int, done: Callable[[], None]
+    task: DecodingTask, names: Sequence[str], *, repeats: int, done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """One row for each toolkit, beam and batch (the task's, and a single sentence): `repeats` turns of all.
+    """One row for each of `decoding_contenders`, beam and batch (the task's, and one sentence): `repeats` turns of all.
 
     `done` is called after each turn of each row.
     """
     sources = _sources(task)
     with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as folder:
-        decoders = make_decoders(task, toolkits, Path(folder))
+        decoders = make_decoders(task, names, Path(folder))
         cases = [
             (name, beam, batch) for beam in task.beam_sizes for batch in (task.batch, 1) for name in decoders
         ]

@@ -1,5 +1,6 @@
 """How long a command takes before it does anything: Python, imports, the composition of the config."""
 
+import pkgutil
 import statistics
 import subprocess
 import sys
@@ -7,29 +8,35 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import endeavour.commands
 from endeavour.errors import UserError
 
 
-def startup_commands(stages: Sequence[str]) -> list[tuple[str, str, list[str]]]:
-    """(stage, what, arguments of Python) to be timed; the first is Python alone."""
-    commands = [("", "python", ["-c", "pass"])]
-    for stage in stages:
-        commands.append((stage, "import", ["-c", f"import endeavour.stages.{stage}"]))
-        commands.append((stage, "--help", ["-m", "endeavour", stage, "--help"]))
-        commands.append((stage, "--cfg job", ["-m", "endeavour", stage, "--cfg", "job"]))
-    return commands
+def commands() -> list[str]:
+    """All of `endeavour`, by the modules that hold them."""
+    return [module.name for module in pkgutil.iter_modules(endeavour.commands.__path__)]
 
 
-def measure_startup(stages: Sequence[str], *, repeats: int, done: Callable[[], None]) -> list[dict[str, Any]]:
+def startup_lines(names: Sequence[str]) -> list[tuple[str, str, list[str]]]:
+    """(command, what, arguments of Python) to be timed; the first is Python alone."""
+    lines = [("", "python", ["-c", "pass"])]
+    for name in names:
+        lines.append((name, "import", ["-c", f"import endeavour.commands.{name}"]))
+        lines.append((name, "--help", ["-m", "endeavour", name, "--help"]))
+        lines.append((name, "--cfg job", ["-m", "endeavour", name, "--cfg", "job"]))
+    return lines
+
+
+def measure_startup(names: Sequence[str], *, repeats: int, done: Callable[[], None]) -> list[dict[str, Any]]:
     """The median wall time of each command over `repeats` turns, in seconds; one row a command.
 
     Raises:
         UserError: a command failed.
     """
-    commands = startup_commands(stages)
-    seconds: list[list[float]] = [[] for _ in commands]
+    lines = startup_lines(names)
+    seconds: list[list[float]] = [[] for _ in lines]
     for _ in range(repeats):
-        for (_, _, arguments), measured in zip(commands, seconds, strict=True):
+        for (_, _, arguments), measured in zip(lines, seconds, strict=True):
             started = time.perf_counter()
             result = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
             measured.append(time.perf_counter() - started)
@@ -38,6 +45,6 @@ def measure_startup(stages: Sequence[str], *, repeats: int, done: Callable[[], N
                 raise UserError(f"python {' '.join(arguments)} failed: {last}")
             done()
     return [
-        {"stage": stage, "what": what, "seconds": statistics.median(measured), "all_seconds": measured}
-        for (stage, what, _), measured in zip(commands, seconds, strict=True)
+        {"command": name, "what": what, "seconds": statistics.median(measured), "all_seconds": measured}
+        for (name, what, _), measured in zip(lines, seconds, strict=True)
     ]

@@ -5,8 +5,7 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from endeavour.benchmark.config import OURS
-from endeavour.benchmark.trainees import TrainingTask, make_trainee
+from endeavour.benchmark.contenders import TrainingTask, make_contender
 from endeavour.benchmark.training import run_updates
 from endeavour.data.dataset import ParallelDataset
 
@@ -14,15 +13,15 @@ UPDATES = 3
 TABLE_ROWS = 40
 
 
-def write_profile(task: TrainingTask, folder: Path) -> None:
+def write_profile(task: TrainingTask, name: str, folder: Path) -> None:
     """Writes `profile-<size>.txt`, the costliest operations first, and `trace-<size>.json` to `folder`."""
     dataset = ParallelDataset.open(task.data, "train")
-    trainee = make_trainee(OURS, task)
-    run_updates(trainee, dataset, task.rows[: max(1, task.warmup)])
+    contender = make_contender(name, task)
+    run_updates(contender, dataset, task.rows[: max(1, task.warmup)])
     cuda = task.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     with profile(activities=activities) as recorded:
-        run_updates(trainee, dataset, task.rows[:UPDATES])
+        run_updates(contender, dataset, task.rows[:UPDATES])
         if cuda:
             torch.cuda.synchronize(task.device)
     order = "self_cuda_time_total" if cuda else "self_cpu_time_total"

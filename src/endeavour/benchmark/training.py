@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from endeavour.benchmark.config import OURS
+from endeavour.benchmark.contenders import Contender, Ours, Rows, TrainingTask, make_contender
 from endeavour.benchmark.flops import update_flop
 from endeavour.benchmark.measure import peak_device_memory, product_rate, spread, timed
 from endeavour.benchmark.process import in_fresh_process
-from endeavour.benchmark.trainees import Ours, Rows, Trainee, TrainingTask, make_trainee
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
-from endeavour.training.device import choose_device, choose_precision, keep_memory
+from endeavour.training.device import choose_device, keep_memory
+from endeavour.training.precision import dtype_of
 from endeavour.training.updates import prefetch
 
 
@@ -50,41 +52,43 @@ def draw_rows(data: Path, *, tokens_per_batch: int, seed: int, updates: int) -> 
 
 
 def measure_training(
-    task: TrainingTask, toolkits: Sequence[str], *, repeats: int, done: Callable[[], None]
+    task: TrainingTask, names: Sequence[str], *, repeats: int, done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """One row a toolkit: `repeats` turns of all of them, each over all of the task's batches.
+    """One row for each of `training_contenders`: `repeats` turns of all of them, each over all of the task's batches.
 
     Every turn also times the machine's own matrix product in the model's shapes. Peak memory is that of a
-    process of its own which trains on the same batches once. `done` is called after each turn of a toolkit,
+    process of its own which trains on the same batches once. `done` is called after each turn of each,
     and after each of those processes.
     """
     dataset = ParallelDataset.open(task.data, "train")
-    trainees = {name: make_trainee(name, task) for name in toolkits}
-    for trainee in trainees.values():
-        run_updates(trainee, dataset, task.rows[: task.warmup])
-    seconds: dict[str, list[float]] = {name: [] for name in toolkits}
-    products: list[float] = []
+    contenders = {name: make_contender(name, task) for name in names}
+    for contender in contenders.values():
+        run_updates(contender, dataset, task.rows[: task.warmup])
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    products: dict[str, list[float]] = {precision_in(name): [] for name in names}
     counts = count(dataset, task.rows)
     for _ in range(repeats):
-        products.append(_best_product(task, counts["target_tokens"] // len(task.rows)))
-        for name, trainee in trainees.items():
+        for precision, rates in products.items():
+            rates.append(_best_product(task, counts["target_tokens"] // len(task.rows), dtype_of(precision)))
+        for name, contender in contenders.items():
             tokens: list[int] = []
 
-            def turn(trainee: Trainee = trainee, tokens: list[int] = tokens) -> None:
-                tokens.append(run_updates(trainee, dataset, task.rows))
+            def turn(contender: Contender = contender, tokens: list[int] = tokens) -> None:
+                tokens.append(run_updates(contender, dataset, task.rows))
 
             seconds[name].append(timed(turn, task.device))
             assert tokens == [counts["target_tokens"]], f"{name} counted other tokens"
             done()
     rows: list[dict[str, Any]] = []
-    for name, trainee in trainees.items():
+    for name, contender in contenders.items():
         peak = in_fresh_process(_train_once, name, task)
-        rows.append(_row(name, trainee, task, counts, seconds[name], max(products), peak))
+        product = max(products[precision_in(name)])
+        rows.append(_row(name, contender, task, counts, seconds[name], product, peak))
         done()
     return rows
 
 
-def run_updates(trainee: Trainee, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
+def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
     """Reads, collates and trains on one batch after another; returns the target tokens.
 
     Ours reads ahead where the loop does; a plain loop does not.
@@ -93,11 +97,11 @@ def run_updates(trainee: Trainee, dataset: ParallelDataset, rows: Sequence[Rows]
     def batches() -> Iterator[Batch]:
         for batch in rows:
             collated = collate(dataset, batch)
-            yield collated.pin_memory() if isinstance(trainee, Ours) and trainee.pinned else collated
+            yield collated.pin_memory() if isinstance(contender, Ours) and contender.pinned else collated
 
-    reads_ahead = isinstance(trainee, Ours) and trainee.reads_ahead
+    reads_ahead = isinstance(contender, Ours) and contender.reads_ahead
     with prefetch(batches) if reads_ahead else nullcontext(batches()) as ready:
-        return sum(trainee.update(batch)[1] for batch in ready)
+        return sum(contender.update(batch)[1] for batch in ready)
 
 
 def count(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[str, int]:
@@ -121,9 +125,13 @@ def flop_of(task: TrainingTask, dataset: ParallelDataset) -> int:
     )
 
 
-def _best_product(task: TrainingTask, tokens: int) -> float:
+def precision_in(name: str) -> str:
+    """Of a contender's name."""
+    return name.split()[1]
+
+
+def _best_product(task: TrainingTask, tokens: int, precision: torch.dtype) -> float:
     """FLOP/s of the machine's fastest matrix product among the model's own shapes."""
-    precision = choose_precision(task.training.precision, task.device)
     width = task.model.width
     inner = task.model.feed_forward
     shapes = [
@@ -142,15 +150,15 @@ def _best_product(task: TrainingTask, tokens: int) -> float:
 def _train_once(name: str, task: TrainingTask) -> int | None:
     """Runs in a process of its own: trains on every batch, and returns the peak of the device's memory."""
     choose_device(str(task.device))  # with the kernels that are timed
-    if name == OURS and task.device.type == "cpu":
+    if name.startswith(OURS) and task.device.type == "cpu":
         keep_memory()  # as the train stage does
-    run_updates(make_trainee(name, task), ParallelDataset.open(task.data, "train"), task.rows)
+    run_updates(make_contender(name, task), ParallelDataset.open(task.data, "train"), task.rows)
     return peak_device_memory(task.device)
 
 
 def _row(
     name: str,
-    trainee: Trainee,
+    contender: Contender,
     task: TrainingTask,
     counts: dict[str, int],
     seconds: list[float],
@@ -163,11 +171,11 @@ def _row(
     device_peak, process_peak = peak
     return {
         "size": task.model.name,
-        "toolkit": name,
+        "toolkit": name.split()[0],
         "parameters": sum(
-            parameter.numel() for parameter in trainee.model.parameters() if parameter.requires_grad
+            parameter.numel() for parameter in contender.model.parameters() if parameter.requires_grad
         ),
-        "precision": str(choose_precision(task.training.precision, task.device)).removeprefix("torch."),
+        "precision": precision_in(name),
         "updates": len(task.rows),
         "target_tokens": counts["target_tokens"],
         "source_tokens": counts["source_tokens"],

@@ -23,7 +23,7 @@ from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Compariso
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
-from endeavour.pipeline.progress import progress_bar, say
+from endeavour.progress import progress_bar, say
 from endeavour.reports.comparison_report import show_comparison, write_comparison
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import Evaluation

@@ -10,7 +10,7 @@ from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.decoding.config import DecodingConfig
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.pipeline.data import data_of
-from endeavour.pipeline.test_sets import Evaluator, Values, choose_test_sets
+from endeavour.pipeline.evaluator import Evaluator, Values, choose_evaluation_sets
 from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
@@ -31,7 +31,7 @@ class EvaluateRoot:
 
 
 def evaluate(config: EvaluateRoot) -> Values:
-    """Translates and scores test sets with the runs that `config` names; see `pipeline.test_sets`.
+    """Translates and scores test sets with the runs that `config` names; see `pipeline.evaluator`.
 
     Returns:
         Test set → metric → value.
@@ -49,7 +49,7 @@ def evaluate(config: EvaluateRoot) -> Values:
         settings=settings,
         device=choose_device(config.device),
     )
-    return evaluator.evaluate(choose_test_sets(settings, trained.direction, data, runs[0].splits))
+    return evaluator.evaluate(choose_evaluation_sets(settings, trained.direction, data, runs[0].splits))
 
 
 def _as_asked(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:

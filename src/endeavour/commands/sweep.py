@@ -13,7 +13,7 @@ from rich.console import Console
 
 from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
-from endeavour.pipeline.progress import say
+from endeavour.progress import say
 from endeavour.runs.run import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan

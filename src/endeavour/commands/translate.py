@@ -15,7 +15,7 @@ from rich.console import Console
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
-from endeavour.pipeline.progress import progress_bar
+from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
 from endeavour.runs.translators import load_runs, open_translator, resolve_decoding
 from endeavour.settings import STRICT

@@ -12,7 +12,7 @@ from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.data.preparing import Direction, prepare_data
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
 from endeavour.errors import UserError
-from endeavour.pipeline.progress import reported_progress, say
+from endeavour.progress import reported_progress, say
 from endeavour.runs.run import Run
 from endeavour.storage import verify
 

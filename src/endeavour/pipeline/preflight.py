@@ -10,8 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from endeavour.data.batching import collate, epoch_batches
+from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError, named_memory_error
@@ -60,41 +62,46 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
     Raises:
         UserError: something of it fails that would fail later.
     """
+    folder = Run.of(config).folder
     model, optimizer = fresh_model(config, data, ranks.device)
     if ranks.main:
-        for leftover in Run.of(config).folder.glob(f"{REHEARSAL}*"):  # of one that was killed
+        for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
-        _check_room(config, model)
-    _longest_batch(config, model, optimizer, data, ranks, precision)
+        _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))
+    _longest_batch(
+        config,
+        LossModel(model.train(), label_smoothing=config.training.label_smoothing),
+        data,
+        ranks,
+        precision,
+    )
+    with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
+        optimizer.step()
     if ranks.main:
-        with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=Run.of(config).folder) as folder:
-            _round_trip(config, model, optimizer, data, Path(folder))
+        with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=folder) as rehearsal:
+            checkpoints = open_checkpoints(config, Path(rehearsal), data)
+            checkpoints.save(model, optimizer, TrainState(), [random_state(ranks.device)])
+            _translate(checkpoints.path(0), config.validation_decoding, data, ranks.device)
 
 
-def _check_room(config: RunConfig, model: Transformer) -> None:
+def _check_room(folder: Path, kept: int, checkpoint_size: int) -> None:
     """For all checkpoints that are kept, one that is being written, and the final model."""
-    kept = config.training.keep_last + config.training.keep_best
-    needed = (kept + 1) * size_of(model) + size_of(model) // 3
-    present = sum(file.stat().st_size for file in (Run.of(config).folder / "checkpoints").glob("*/*"))
-    free = shutil.disk_usage(Run.of(config).folder).free
+    needed = (kept + 1) * checkpoint_size + checkpoint_size // 3
+    present = sum(file.stat().st_size for file in (folder / "checkpoints").glob("*/*"))
+    free = shutil.disk_usage(folder).free
     if needed - present > free:
         raise UserError(
-            f"{Run.of(config).folder}: {kept} checkpoints (training.keep_last and keep_best) need "
-            f"{(needed - present) / 1e6:,.0f} MB of room, and {free / 1e6:,.0f} MB are free\n"
+            f"{folder}: {kept} checkpoints (training.keep_last and keep_best) need {(needed - present) / 1e6:,.0f} MB "
+            f"of room, and {free / 1e6:,.0f} MB are free\n"
             "make room, keep fewer checkpoints, or choose another output_folder"
         )
 
 
 def _longest_batch(
-    config: RunConfig,
-    model: Transformer,
-    optimizer: torch.optim.Optimizer,
-    data: PreparedData,
-    ranks: Ranks,
-    precision: torch.dtype,
+    config: RunConfig, loss_model: LossModel, data: PreparedData, ranks: Ranks, precision: torch.dtype
 ) -> None:
-    """One update with the batches that hold the longest pair and the most cells."""
-    dataset = ParallelDataset.open(data.folder, "train")
+    """Gradients of the batches that hold the longest pair and the most cells."""
+    dataset = ParallelDataset.open(data.folder, TRAIN)
     batches = epoch_batches(
         dataset.source.lengths,
         dataset.target.lengths,
@@ -106,37 +113,22 @@ def _longest_batch(
     def longest(rows: NDArray[np.int64]) -> int:
         return int(max(dataset.source.lengths[rows].max(), dataset.target.lengths[rows].max()))
 
-    chosen = [
-        max(batches, key=longest),
-        max(batches, key=lambda rows: longest(rows) * len(rows)),
-    ]
+    chosen = [max(batches, key=longest), max(batches, key=lambda rows: longest(rows) * len(rows))]
     accumulate_gradients(
-        LossModel(
-            model.train(),
-            label_smoothing=config.training.label_smoothing,
-        ),
+        loss_model,
         [collate(dataset, rows[: math.ceil(len(rows) / ranks.count)]) for rows in chosen],
         target_tokens=1,
         device=ranks.device,
         precision=precision,
     )
-    with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
-        optimizer.step()
 
 
-def _round_trip(
-    config: RunConfig,
-    model: Transformer,
-    optimizer: torch.optim.Optimizer,
-    data: PreparedData,
-    folder: Path,
+def _translate(
+    model_folder: Path, decoding: DecodingConfig, data: PreparedData, device: torch.device
 ) -> None:
-    """Saves a checkpoint, loads the model from it, translates with it and scores that."""
-    checkpoints = open_checkpoints(config, folder, data)
-    checkpoints.save(model, optimizer, TrainState(), [random_state(model.output_weight.device)])
-    loaded, tokenizers = load_model(checkpoints.path(0), model.output_weight.device)
+    """Loads the model from a checkpoint, translates with it and scores that."""
+    model, tokenizers = load_model(model_folder, device)
     sources = data.lines(data.validation_split, "source")[:SENTENCES]
     references = data.lines(data.validation_split, "target")[:SENTENCES]
-    decoding = resolve_decoding(config.validation_decoding, loaded, loaded.output_weight.device)
-    translator = Translator(PyTorchEngine(loaded, decoding), tokenizers)
+    translator = Translator(PyTorchEngine(model, resolve_decoding(decoding, model, device)), tokenizers)
     corpus_bleu(list(translator.translate(sources)), references)

@@ -25,6 +25,7 @@ from endeavour.pipeline.distillation import (
     teacher_translations,
     train_teachers,
 )
+from endeavour.pipeline.evaluator import EvaluationSet, Evaluator, choose_evaluation_sets
 from endeavour.pipeline.final_weights import load_final_weights
 from endeavour.pipeline.fine_tuning import (
     load_pretrained_weights,
@@ -32,9 +33,8 @@ from endeavour.pipeline.fine_tuning import (
     with_pretrained_tokenizer,
 )
 from endeavour.pipeline.preflight import fresh_model, open_checkpoints, preflight
-from endeavour.pipeline.progress import reported_progress, say
-from endeavour.pipeline.test_sets import Evaluator, TestSet, choose_test_sets
 from endeavour.pipeline.validation import Validator
+from endeavour.progress import reported_progress, say
 from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary
@@ -113,7 +113,7 @@ def _data(
     config: RunConfig,
     text: PreparedData | None,
     train_teacher: Callable[[RunConfig, PreparedData], object],
-) -> tuple[PreparedData, list[TestSet]]:
+) -> tuple[PreparedData, list[EvaluationSet]]:
     """What the run is trained and evaluated on. What would keep it from beginning is known before anything is lost.
 
     All processes of a run come here, and each by itself: the locks of files let one of them build while the others
@@ -136,7 +136,7 @@ def _data(
         data = prepared(tokenizers=run.load_tokenizers(), extra_pairs=teacher_pairs(run))
     else:
         data = text or prepared(tokenizers=pretrained_tokenizers(config))
-    test_sets = choose_test_sets(config.evaluation, config.direction, data, list(data.splits))
+    test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
     if begun or teachers is None:
         return data, test_sets
     teachers.check(data)
@@ -160,7 +160,7 @@ class _Training:
     run: Run
     config: RunConfig
     data: PreparedData
-    test_sets: Sequence[TestSet]
+    test_sets: Sequence[EvaluationSet]
     ranks: Ranks
     command: Sequence[str]
 

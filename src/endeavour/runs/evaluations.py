@@ -1,4 +1,4 @@
-"""Evaluations that lie in run folders, as objects: found by name, and read; `pipeline.test_sets` makes them.
+"""Evaluations that lie in run folders, as objects: found by name, and read; `pipeline.evaluator` makes them.
 
 <run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/
 """

@@ -20,8 +20,8 @@ from rich.console import Console
 
 from endeavour.config import to_config
 from endeavour.errors import UserError
-from endeavour.pipeline.progress import say
 from endeavour.pipeline.training import train_run
+from endeavour.progress import say
 from endeavour.redaction import redact
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run

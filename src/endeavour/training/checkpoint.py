@@ -91,7 +91,7 @@ def average_weights(folders: Sequence[Path]) -> Tensors:
     """
     mean: Tensors = {}
     for folder in folders:
-        verify(folder, remedy=f"delete {folder}, and the same command goes on without it")
+        verify(folder, remedy=f"delete {folder}, and the same command, without training.restart, continues")
         for name, tensor in load_file(folder / "weights.safetensors").items():
             part = tensor.float() / len(folders) if tensor.is_floating_point() else tensor
             mean[name] = mean[name] + part if name in mean and tensor.is_floating_point() else part
@@ -111,7 +111,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> Non
     """Restores what `optimizer_tensors` returned."""
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
-        number, name = key.split(".", 1)
+        number, name = key.split(".")
         state.setdefault(int(number), {})[name] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 

@@ -1,15 +1,12 @@
-"""Which device computes, and in which precision. Knows torch's devices and nothing else of the project."""
+"""Which device computes. Knows torch's devices and nothing else of the project."""
 
 import ctypes
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
 from endeavour.errors import UserError
-
-PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def choose_device(name: str) -> torch.device:
@@ -49,31 +46,6 @@ def _device(name: str) -> torch.device:
             f"device={name}: this machine (or this build of torch) has none; use device=auto or cpu"
         )
     return device
-
-
-def choose_precision(name: str, device: torch.device) -> torch.dtype:
-    """The type that matrix products compute in.
-
-    `auto` is bf16 where the device multiplies it faster than fp32: CUDA from compute capability 8 on, and
-    CPUs with AMX or AVX-512 BF16; weights and optimizer stay in fp32 either way.
-    """
-    if name == "auto":
-        name = "bf16" if _has_fast_bf16(device) else "fp32"
-    return {"fp32": torch.float32, "bf16": torch.bfloat16}[name]
-
-
-def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:
-    if precision == torch.float32:
-        return nullcontext()
-    return torch.autocast(device.type, dtype=precision)
-
-
-def _has_fast_bf16(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device)[0] >= 8
-    if device.type == "cpu":
-        return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()  # pyright: ignore[reportPrivateUsage]
-    return False
 
 
 def keep_memory() -> None:

@@ -39,7 +39,7 @@ class MetricLog:
         except OSError as error:
             raise RunError(
                 f"{self._path} cannot be written ({error.strerror})\n"
-                "free some disk space; the same command resumes from the last checkpoint"
+                "free some disk space; the same command, without training.restart, resumes from the last checkpoint"
             ) from error
 
     def read(self) -> list[dict[str, Any]]:

@@ -3,6 +3,8 @@
 Knows parameters and gradients; not batches, losses or the loop.
 """
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 
@@ -10,7 +12,17 @@ from endeavour.training.config import TrainingConfig
 from endeavour.training.schedule import learning_rate
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+class OptimizerSettings(Protocol):
+    """What `make_optimizer` reads of a config; see conf/training/default.yaml."""
+
+    learning_rate: float
+    adam_beta1: float
+    adam_beta2: float
+    adam_epsilon: float
+    weight_decay: float
+
+
+def make_optimizer(model: nn.Module, config: OptimizerSettings) -> torch.optim.Optimizer:
     """AdamW; with `weight_decay` 0 it is Adam (Kingma and Ba 2015). Biases and norms are not decayed."""
     decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
     others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]

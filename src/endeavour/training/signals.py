@@ -14,7 +14,7 @@ class Interrupted(BaseException):
     def __init__(self, signal_number: int, checkpoint: str) -> None:
         super().__init__(
             f"stopped by {signal.Signals(signal_number).name} after saving {checkpoint}; "
-            "the same command resumes the run"
+            "the same command, without training.restart, resumes the run"
         )
         self.exit_code = 128 + signal_number
         self._arguments = signal_number, checkpoint

@@ -15,9 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
-from endeavour.training.device import autocast
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
+from endeavour.training.precision import autocast
 
 SMALLER_BATCHES = (
     "lower training.tokens_per_batch (and raise training.accumulate accordingly) or choose a smaller model, "

@@ -1,18 +1,18 @@
-"""Sweeps whose trials train in processes of their own: Hydra's joblib launcher, and submitit's local executor."""
+"""Sweeps that really train: one run after the other, by Hydra's joblib launcher, and by submitit's local executor."""
 
 import csv
 import json
 import pickle
 import signal
-import sys
 from pathlib import Path
 
 import pytest
-from endeavour.stages.sweep import sweep
 
+from commands import endeavour
 from endeavour.training.signals import Interrupted
 
 SHORT = ["training.max_updates=2", "training.validate_every=2", "evaluation.splits=[validation]"]
+GRID = "training.learning_rate=1e-3,2e-3"
 
 
 def rows_of(tmp_path: Path) -> list[dict[str, str]]:
@@ -22,39 +22,49 @@ def rows_of(tmp_path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def test_a_grid_with_joblib(
-    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("launcher", [[], ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]])
+def test_a_grid(
+    launcher: list[str],
+    parallel_files: list[str],
+    folders: list[str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["endeavour"])
-    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-    sweep([*parallel_files, *folders, *SHORT, *launcher, "training.learning_rate=1e-3,2e-3"])
+    settings = [*parallel_files, *folders, *SHORT]
+    assert endeavour("sweep", *settings, *launcher, GRID) == 0
     rows = rows_of(tmp_path)
     assert sorted(row["training.learning_rate"] for row in rows) == ["0.001", "0.002"]
     assert [row["status"] for row in rows] == ["finished"] * 2
+    bleu = [float(row["validation.bleu"]) for row in rows]
+    assert bleu == sorted(bleu, reverse=True)
     for row in rows:
         (start,) = json.loads((tmp_path / "outputs" / row["name"] / "run.json").read_text())
         assert start["command"][:2] == ["endeavour", "train"]
         assert f"training.learning_rate={row['training.learning_rate']}" in start["command"]
     shown = [path.read_text() for path in (tmp_path / "outputs" / "sweeps").glob("*/*/output.txt")]
-    assert len(shown) == 2
+    assert len(shown) == (2 if launcher else 0)  # the lines of several at a time would mingle
     assert all("run:" in text for text in shown)
+
+    # A point that cannot be trained ends no sweep, and the finished one is not trained again.
+    capfd.readouterr()
+    if not launcher:
+        assert endeavour("sweep", *settings, GRID.replace("2e-3", "-1")) == 2
+        said = capfd.readouterr().err
+        assert "learning_rate=-1" in said
+        assert said.count("is finished") == 1
+        assert sorted(row["status"] for row in rows_of(tmp_path)) == ["failed", "finished"]
 
 
 def test_a_search_with_submitit(
-    parallel_files: list[str],
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["endeavour"])
     settings = [*parallel_files, *folders, *SHORT, "training.learning_rate=interval(1e-3,2e-3)"]
     search = ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=2"]
-    sweep([*settings, *search, "hydra/launcher=submitit_local"])
+    assert endeavour("sweep", *settings, *search, "hydra/launcher=submitit_local") == 0
     rows = rows_of(tmp_path)
     assert [row["status"] for row in rows] == ["finished"] * 2
     capsys.readouterr()
-    sweep([*settings, *search])  # elsewhere, and nothing is left to train
+    assert endeavour("sweep", *settings, *search) == 0  # elsewhere, and nothing is left to train
     assert rows_of(tmp_path) == rows
     assert "trial" not in capsys.readouterr().err
 

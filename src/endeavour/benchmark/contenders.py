@@ -5,6 +5,7 @@ whole batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not thei
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -15,14 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from endeavour.benchmark.config import OURS, BenchSize
+from endeavour.benchmark.config import OURS, BenchConfig, BenchSize
 from endeavour.benchmark.references import reference
 from endeavour.data.batching import Batch
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
-from endeavour.training.config import TrainingConfig
-from endeavour.training.device import autocast, choose_precision
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
+from endeavour.training.precision import autocast, dtype_of
 from endeavour.training.step import LossModel, choose_compile, make_update
 
 Rows = NDArray[np.int64]
@@ -33,13 +33,14 @@ class TrainingTask:
     """What all who are measured against each other share.
 
     Attributes:
+        settings: of which the optimizer's, the loss's and compile are read.
         vocabularies: ids of source and target.
         data: a prepared folder, whose training split is read.
         rows: the pairs of each update; those of the first `warmup` are trained on once more, unmeasured.
     """
 
     model: ModelConfig
-    training: TrainingConfig
+    settings: BenchConfig
     vocabularies: tuple[int, int]
     data: Path
     rows: list[Rows]
@@ -48,7 +49,7 @@ class TrainingTask:
     seed: int
 
 
-class Trainee(Protocol):
+class Contender(Protocol):
     """A model with its optimizer, one update at a time."""
 
     @property
@@ -62,19 +63,19 @@ class Trainee(Protocol):
 class Ours:
     """The update of `training.loop`, without its log, schedule and checkpoints."""
 
-    def __init__(self, task: TrainingTask) -> None:
+    def __init__(self, task: TrainingTask, precision: torch.dtype) -> None:
         source, target = task.vocabularies
         self.model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
         self.model.to(task.device).train()
-        training = task.training
+        settings = task.settings
         self._loss_model = LossModel(
             self.model,
-            label_smoothing=training.label_smoothing,
-            compiled=choose_compile(training.compile, task.device),
+            label_smoothing=settings.label_smoothing,
+            compiled=choose_compile(settings.compile, task.device),
         )
-        self._optimizer = make_optimizer(self.model, training)
+        self._optimizer = make_optimizer(self.model, settings)
         self._guard = NonFiniteGuard(0, task.device)
-        self._precision = choose_precision(training.precision, task.device)
+        self._precision = precision
         self._task = task
         # As the loop's batches are.
         self.pinned = task.device.type == "cuda"
@@ -88,7 +89,7 @@ class Ours:
             self._guard,
             [batch],
             target_tokens=tokens,
-            clip_norm=self._task.training.clip_norm,
+            clip_norm=self._task.settings.clip_norm,
             device=self._task.device,
             precision=self._precision,
         )
@@ -98,20 +99,20 @@ class Ours:
 class Plain:
     """A reference, trained as its users do: logits of the whole batch, `cross_entropy`, Adam."""
 
-    def __init__(self, name: str, task: TrainingTask) -> None:
+    def __init__(self, name: str, task: TrainingTask, precision: torch.dtype) -> None:
         self.model = reference(name, task.model, task.vocabularies).to(task.device).train()
-        training = task.training
+        settings = task.settings
         self._optimizer = torch.optim.Adam(
             self.model.parameters(),
-            lr=training.learning_rate,
-            betas=(training.adam_beta1, training.adam_beta2),
-            eps=training.adam_epsilon,
+            lr=settings.learning_rate,
+            betas=(settings.adam_beta1, settings.adam_beta2),
+            eps=settings.adam_epsilon,
         )
-        self._precision = choose_precision(training.precision, task.device)
+        self._precision = precision
         self._task = task
 
     def update(self, batch: Batch) -> tuple[Tensor, int]:
-        training, tokens = self._task.training, batch.target_tokens
+        settings, tokens = self._task.settings, batch.target_tokens
         batch = batch.to(self._task.device)
         self._optimizer.zero_grad()
         with autocast(self._task.device, self._precision):
@@ -120,18 +121,26 @@ class Plain:
                 logits.flatten(0, 1),
                 batch.target_out.flatten(),
                 ignore_index=PAD,
-                label_smoothing=training.label_smoothing,
+                label_smoothing=settings.label_smoothing,
             )
         loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), training.clip_norm or math.inf)
+        nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf)
         self._optimizer.step()
         return loss.detach() * tokens, tokens
 
 
-def make_trainee(name: str, task: TrainingTask) -> Trainee:
-    """OURS or a reference, with fresh weights drawn from the task's seed."""
+def training_contenders(references: Sequence[str], precisions: Sequence[str]) -> list[str]:
+    """`endeavour fp32`, …: ours and those references that train, each in each precision."""
+    toolkits = [OURS, *(name for name in references if name != "ctranslate2")]
+    return [f"{toolkit} {precision}" for toolkit in toolkits for precision in precisions]
+
+
+def make_contender(name: str, task: TrainingTask) -> Contender:
+    """One of `training_contenders`, with fresh weights drawn from the task's seed."""
+    toolkit, precision = name.split()
     torch.manual_seed(task.seed)
-    return Ours(task) if name == OURS else Plain(name, task)
+    dtype = dtype_of(precision)
+    return Ours(task, dtype) if toolkit == OURS else Plain(toolkit, task, dtype)
 
 
 def sized(model: ModelConfig, size: BenchSize) -> ModelConfig:

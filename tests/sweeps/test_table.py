@@ -1,3 +1,5 @@
+"""The table of a sweep: what stands in it, in which order, on the screen and in the file."""
+
 import csv
 import io
 import json
@@ -10,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from endeavour.errors import UserError
-from endeavour.evaluation import results
+from endeavour.sweeps.table import Row, collect, results_table, sort_rows, write_csv
 
 BLEU = "test.heldout.bleu"
 
@@ -31,11 +33,11 @@ def _run(folder: Path, name: str, bleu: float | None, **more: Any) -> Path:
     return run
 
 
-def _collect(folders: list[Path]) -> list[results.Row]:
+def _collect(folders: list[Path]) -> list[Row]:
     """As a sweep does: each run was started with the model and the seed that its name tells."""
     parts = [folder.name.split("-") for folder in folders]
     overrides = [{"model": model, "seed": int(seed), "corpus": "textbook"} for model, seed in parts]
-    return results.collect(folders, overrides)
+    return collect(folders, overrides)
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ def test_overrides_all_runs_share_are_no_columns(tmp_path: Path) -> None:
 
 def test_an_override_only_some_runs_have_is_a_column(tmp_path: Path) -> None:
     runs = [_run(tmp_path, "tiny-1", 1.0), _run(tmp_path, "tiny-2", 2.0)]
-    rows = results.collect(runs, [{"seed": 1}, {"seed": 2, "training.dropout": 0.1}])
+    rows = collect(runs, [{"seed": 1}, {"seed": 2, "training.dropout": 0.1}])
     assert rows[1]["training.dropout"] == 0.1
     assert "training.dropout" not in rows[0]
 
@@ -105,34 +107,34 @@ def test_runs_without_a_readable_summary_are_failed_rows_with_the_reason(sweep: 
 
 
 def test_best_first_and_failed_last(sweep: list[Path]) -> None:
-    names = [row["name"] for row in results.sort_rows(_collect(sweep), BLEU)]
+    names = [row["name"] for row in sort_rows(_collect(sweep), BLEU)]
     assert names[:2] == ["small-1", "tiny-1"]
     assert set(names[2:]) == {"tiny-2", "small-2", "base-1"}
 
 
 def test_a_failed_run_is_last_however_good_its_score(tmp_path: Path) -> None:
     runs = [_run(tmp_path, "tiny-1", 99.0, status="failed"), _run(tmp_path, "tiny-2", 1.0)]
-    assert [row["name"] for row in results.sort_rows(_collect(runs), BLEU)] == ["tiny-2", "tiny-1"]
+    assert [row["name"] for row in sort_rows(_collect(runs), BLEU)] == ["tiny-2", "tiny-1"]
 
 
 def test_less_loss_is_better_and_no_number_is_worse_than_any(tmp_path: Path) -> None:
     losses = {"tiny-1": 3.0, "tiny-2": math.nan, "tiny-3": 2.0, "tiny-4": None}
     runs = [_run(tmp_path, name, 1.0, validation={"loss": loss}) for name, loss in losses.items()]
-    names = [row["name"] for row in results.sort_rows(_collect(runs), "validation.loss")]
+    names = [row["name"] for row in sort_rows(_collect(runs), "validation.loss")]
     assert names == ["tiny-3", "tiny-1", "tiny-2", "tiny-4"]
 
 
 def test_an_unknown_column_is_refused_with_the_known_ones(sweep: list[Path]) -> None:
     with pytest.raises(UserError, match=r"'test\.bleu'.*validation\.bleu.*test\.heldout\.bleu"):
-        results.sort_rows(_collect(sweep), "test.bleu")
+        sort_rows(_collect(sweep), "test.bleu")
 
 
 def test_a_sweep_of_failures_alone_is_still_a_table(sweep: list[Path]) -> None:
-    assert "small-2" in _text(results.results_table(_collect(sweep[:2]), BLEU))
+    assert "small-2" in _text(results_table(_collect(sweep[:2]), BLEU))
 
 
 def test_the_table_shows_every_run_in_order(sweep: list[Path]) -> None:
-    text = _text(results.results_table(_collect(sweep), BLEU))
+    text = _text(results_table(_collect(sweep), BLEU))
     positions = [text.index(name) for name in ("small-1", "tiny-1", "tiny-2")]
     assert positions == sorted(positions)
     for part in ("30.50", "21.12", "2.000", "the loss is not finite", "5 runs"):
@@ -140,7 +142,7 @@ def test_the_table_shows_every_run_in_order(sweep: list[Path]) -> None:
 
 
 def test_the_reason_of_a_failure_does_not_squeeze_the_numbers(sweep: list[Path]) -> None:
-    text = _text(results.results_table(_collect(sweep), BLEU), width=100)
+    text = _text(results_table(_collect(sweep), BLEU), width=100)
     table, _, below = text.partition("└")
     assert "30.50" in table
     assert "not finite" not in table
@@ -149,13 +151,13 @@ def test_the_reason_of_a_failure_does_not_squeeze_the_numbers(sweep: list[Path])
 
 def test_brackets_in_a_cell_are_text_and_no_markup(tmp_path: Path) -> None:
     run = _run(tmp_path, "tiny-1", 1.0, status="failed", error="bad value [red]x[/nothing]")
-    assert "bad value [red]x[/nothing]" in _text(results.results_table(_collect([run]), BLEU))
+    assert "bad value [red]x[/nothing]" in _text(results_table(_collect([run]), BLEU))
 
 
 def test_the_csv_reads_back_with_full_numbers_and_all_columns(sweep: list[Path], tmp_path: Path) -> None:
-    rows = results.sort_rows(_collect(sweep), BLEU)
+    rows = sort_rows(_collect(sweep), BLEU)
     path = tmp_path / "sweeps" / "results.csv"
-    results.write_csv(path, rows)
+    write_csv(path, rows)
     with path.open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
     assert [row["name"] for row in read] == [row["name"] for row in rows]

@@ -57,12 +57,21 @@ GIGA = 1e-9
 
 # Part → title and columns, in the order of the report.
 TABLES: dict[str, tuple[str, list[Column]]] = {
+    "precision": (
+        "What precision=auto is here",
+        [
+            _text("size", "size"),
+            _text("what", "what"),
+            _text("precision", "precision"),
+            _text("why", "reason"),
+        ],
+    ),
     "training": (
         "Training",
         [
             _text("size", "size"),
             _text("toolkit", "toolkit"),
-            _text("precision", "precision", screen=False),
+            _text("precision", "precision"),
             _number("parameters", "parameters", ",d", screen=False),
             _rate("target tokens/s", "target_tokens_per_second"),
             _rate("all tokens/s", "tokens_per_second"),
@@ -100,7 +109,7 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
     "startup": (
         "Start-up",
         [
-            _text("stage", "stage"),
+            _text("command", "command"),
             _text("what", "what"),
             _number("seconds", "seconds", ".2f"),
         ],
@@ -131,11 +140,12 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
 
 LEGEND = """\
 Rates are medians over turns, the lowest and the highest in brackets. Target tokens count EOS and no padding. Training
-includes collating the batches, clipping and the optimizer; all toolkits get the same batches, in turn, in one process.
+includes collating the batches, clipping and the optimizer; all contenders get the same batches, in turn, in one
+process.
 FLOP of the model: 2 per multiply-add of its matrix products, the backward pass as twice the forward pass, padding not
 counted; the matrix product they are compared with is this machine's fastest among the model's shapes, in the same run.
 Peak memory is that of a process of its own (on a GPU: of its tensors). Decoding: untrained weights that never choose
-EOS, so that every translation has the same length, in the precision of the row (bfloat16 where the device has it).
+EOS, so that every translation has the same length, in the precision of the row.
 """
 
 

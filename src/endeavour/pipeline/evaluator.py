@@ -24,7 +24,7 @@ from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.result import EvaluationResult
-from endeavour.pipeline.progress import progress_bar, say
+from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
@@ -36,10 +36,8 @@ Picture = tuple[list[str], list[str], list[list[float]]]  # see `decoding.alignm
 
 
 @dataclass(frozen=True)
-class TestSet:
+class EvaluationSet:
     """Untouched lines to translate and to score against."""
-
-    __test__ = False  # for pytest it would be a class of tests
 
     name: str
     sources: list[str]
@@ -47,9 +45,9 @@ class TestSet:
     tokenized_references: list[str] | None = None  # as papers score them, from a file
 
 
-def choose_test_sets(
+def choose_evaluation_sets(
     settings: EvaluationConfig, direction: str, data: PreparedData | None, reserved: Sequence[str]
-) -> list[TestSet]:
+) -> list[EvaluationSet]:
     """What is to be evaluated; better known to be there before training than after.
 
     Args:
@@ -59,10 +57,12 @@ def choose_test_sets(
     Raises:
         UserError: a split or a file is not there, or references do not belong to it.
     """
-    sets: list[TestSet] = []
+    sets: list[EvaluationSet] = []
     if data is not None:
         splits = data.test_splits if settings.splits is None else settings.splits
-        sets = [TestSet(split, data.lines(split, "source"), data.lines(split, "target")) for split in splits]
+        sets = [
+            EvaluationSet(split, data.lines(split, "source"), data.lines(split, "target")) for split in splits
+        ]
     for name, paths in settings.files.items():
         if name in reserved:
             raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
@@ -81,7 +81,7 @@ def choose_test_sets(
     return [replace(one, tokenized_references=tokenized)]
 
 
-def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> TestSet:
+def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> EvaluationSet:
     pairs = list(
         read_pairs(
             [Path(path).expanduser() for path in paths],
@@ -96,7 +96,7 @@ def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Se
     if broken is not None:
         raise UserError(f"{listed}: a line break inside a sentence (pair {broken}); put each on one line")
     english, german = ([pair[side] for pair in pairs] for side in (0, 1))
-    return TestSet(name, *((english, german) if direction == "en-de" else (german, english)))
+    return EvaluationSet(name, *((english, german) if direction == "en-de" else (german, english)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Evaluator:
     settings: EvaluationConfig
     device: torch.device
 
-    def evaluate(self, test_sets: Sequence[TestSet]) -> Values:
+    def evaluate(self, test_sets: Sequence[EvaluationSet]) -> Values:
         """Translates and scores each test set, writes its folder, and prints the scores.
 
         Raises:
@@ -129,7 +129,7 @@ class Evaluator:
         ready = replace(self, decoding=resolve_decoding(self.decoding, loaded.first, self.device))
         return ready._evaluate(test_sets, loaded, console)
 
-    def _evaluate(self, test_sets: Sequence[TestSet], loaded: Loaded, console: Console) -> Values:
+    def _evaluate(self, test_sets: Sequence[EvaluationSet], loaded: Loaded, console: Console) -> Values:
         evaluations = {one.name: self._evaluation(one.name) for one in test_sets}
         for one in test_sets:
             self._check_earlier(evaluations[one.name], one)
@@ -151,7 +151,7 @@ class Evaluator:
         label = decoding_label(self.decoding, self.quantization, self.runs[1:])
         return Evaluation(self.runs[0], f"{test_set}-{label}")
 
-    def _check_earlier(self, evaluation: Evaluation, test_set: TestSet) -> None:
+    def _check_earlier(self, evaluation: Evaluation, test_set: EvaluationSet) -> None:
         """Raises `UserError` where an evaluation of other text, or with other settings, lies in the folder."""
         folder = evaluation.folder
         for column, lines in (("sources", test_set.sources), ("references", test_set.references)):
@@ -179,7 +179,9 @@ class Evaluator:
                 "give this one a name of its own, decoding.name=…, or delete that folder"
             )
 
-    def _result(self, test_set: TestSet, translator: Translator, progress: Progress) -> EvaluationResult:
+    def _result(
+        self, test_set: EvaluationSet, translator: Translator, progress: Progress
+    ) -> EvaluationResult:
         """Translates and scores; the references stay untouched."""
         title = f"{test_set.name}, {self._title}"
         task = progress.add_task(f"translating {title}", total=len(test_set.sources))
@@ -227,7 +229,7 @@ class Evaluator:
         ensemble = [f"ensemble of {len(self.runs)}"] if len(self.runs) > 1 else []
         return ", ".join([decoding_label(self.decoding, self.quantization), *ensemble])
 
-    def _description(self, test_set: TestSet) -> dict[str, object]:
+    def _description(self, test_set: EvaluationSet) -> dict[str, object]:
         """Which model it was, to the bit; of an ensemble which models; and what it translated."""
         engine = self.decoding.engine
         description: dict[str, object] = {

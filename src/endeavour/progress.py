@@ -1,12 +1,12 @@
 """Progress bars on a terminal, and lines where there is none."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from endeavour.data.corpus import Progress as ProgressReport
+Report = Callable[[str, int, int | None], None]  # (what, done, total or None)
 
 
 def say(console: Console, line: str) -> None:
@@ -27,7 +27,7 @@ def progress_bar(console: Console, *, shown: bool = True) -> Progress:
 
 
 @contextmanager
-def reported_progress(console: Console) -> Generator[ProgressReport]:
+def reported_progress(console: Console) -> Generator[Report]:
     """A function (what, done, total) that shows a bar for each kind of work; without a terminal a line each."""
     with progress_bar(console) as progress:
         tasks: dict[str, TaskID] = {}

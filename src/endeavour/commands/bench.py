@@ -1,0 +1,155 @@
+"""`endeavour bench`: what training, decoding, preparation and start-up cost here, ours beside others.
+
+<output_folder>/bench/<name>/bench.json    everything measured, written anew after each part
+                             report.md     the same as tables
+                             growth.png, profile-<size>.txt, trace-<size>.json
+"""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic.dataclasses import dataclass
+from rich.console import Console
+
+from endeavour.benchmark.config import BenchConfig
+from endeavour.benchmark.parts import Subject
+from endeavour.benchmark.preparation import measure_preparation
+from endeavour.benchmark.progress import Rows, Steps, with_bar
+from endeavour.benchmark.references import PACKAGES, why_not
+from endeavour.benchmark.results import result_folder, write_results
+from endeavour.benchmark.scale import measure_scale
+from endeavour.benchmark.startup import commands, measure_startup, startup_lines
+from endeavour.benchmark.tables import screen_table
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.corpus import CorpusConfig
+from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.decoding.config import DecodingConfig
+from endeavour.errors import UserError
+from endeavour.model.transformer import ModelConfig
+from endeavour.pipeline.data import prepare
+from endeavour.progress import say
+from endeavour.runs.provenance import describe_start
+from endeavour.settings import STRICT
+from endeavour.training.device import choose_device, keep_memory
+
+
+@dataclass(kw_only=True, config=STRICT)
+class BenchRoot:
+    """Values and their meaning: conf/bench.yaml."""
+
+    name: str
+    seed: int
+    direction: Literal["en-de", "de-en"]
+    device: str
+    data_folder: str
+    output_folder: str
+    corpus: CorpusConfig
+    cleaning: CleaningConfig
+    tokenizer: TokenizerConfig
+    model: ModelConfig
+    decoding: DecodingConfig
+    bench: BenchConfig
+
+
+def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
+    """Measures the parts of `config.bench`, prints a table of each and writes them to the output folder.
+
+    Returns:
+        What bench.json holds.
+    Raises:
+        UserError: a batch is too small for the corpus, or a size or width describes no model.
+    """
+    if config.decoding.sampling:
+        raise UserError("decoding=sample: a benchmark measures searches, leave it out")
+    if config.decoding.precision != "fp32":
+        raise UserError("decoding.precision: a benchmark measures all of bench.precisions, leave it out")
+    console = Console(stderr=True)
+    device = choose_device(config.device)
+    data = prepare(
+        config.corpus,
+        config.cleaning,
+        config.tokenizer,
+        config.direction,
+        folder=Path(config.data_folder),
+    )
+    reasons = {name: why_not(name, config.model, device) for name in config.bench.references}
+    sizes = data.manifest["vocabularies"]
+    subject = Subject(
+        settings=config.bench,
+        model=config.model,
+        decoding=config.decoding,
+        vocabularies=(sizes["source"]["size"], sizes["target"]["size"]),
+        data=data.folder,
+        references=[name for name, reason in reasons.items() if reason is None],
+        device=device,
+        seed=config.seed,
+    )
+    subject.check()
+    if device.type == "cpu":
+        keep_memory()  # as `train` does; the references gain from it too
+    settings = asdict(config)
+    for key in ("name", "data_folder", "output_folder"):  # on which no figure depends
+        del settings[key]
+    results: dict[str, Any] = {
+        "name": config.name,
+        "start": describe_start(device, command),
+        "references": {name: version(PACKAGES[name]) for name in subject.references},
+        "settings": settings | {"device": str(device)},
+        "notes": [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
+    }
+    folder = result_folder(Path(config.output_folder) / "bench" / config.name, results["settings"])
+    measures = _measures(config, subject, folder)
+    for part in ("precision", *config.bench.parts):
+        results[part] = with_bar(console, part, measures[part])
+        Console().print(screen_table(part, results[part]))
+        write_results(folder, results)
+    if config.bench.profile:
+        subject.profiles(folder)
+    for line in (*(f"left out: {note}" for note in results["notes"]), f"benchmark: {folder}"):
+        say(console, line)
+    return results
+
+
+def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Rows]]:
+    """How each part is measured."""
+    settings = config.bench
+
+    def data(steps: Steps) -> Rows:
+        done = steps(1)
+        with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:
+            row = measure_preparation(
+                config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(root)
+            )
+        done()
+        return [row]
+
+    def scale(steps: Steps) -> Rows:
+        done = steps(1)
+        row = measure_scale(
+            settings.scale_pairs,
+            config.cleaning,
+            config.tokenizer,
+            tokens_per_batch=settings.tokens_per_batch,
+            seed=config.seed,
+        )
+        done()
+        return [row]
+
+    def startup(steps: Steps) -> Rows:
+        timed = commands()
+        done = steps(settings.repeats * len(startup_lines(timed)))
+        return measure_startup(timed, repeats=settings.repeats, done=done)
+
+    return {
+        "precision": lambda _: subject.automatic(),
+        "training": subject.training,
+        "decoding": subject.decoding_rows,
+        "data": data,
+        "startup": startup,
+        "growth": lambda steps: subject.growth(folder, steps),
+        "scale": scale,
+    }

@@ -1,0 +1,168 @@
+"""`endeavour sweep` with a stub in place of training: what is trained, what is repeated, what is left of it."""
+
+import csv
+import sys
+from pathlib import Path
+
+import pytest
+
+from endeavour.commands.sweep import sweep
+from endeavour.errors import RunError, UserError
+from stub_training import RATE, StubTraining
+
+SEARCH = ["hydra/sweeper=optuna", f"{RATE}=tag(log,interval(1e-5,1e-1))"]
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> StubTraining:
+    stub = StubTraining()
+    monkeypatch.setattr("endeavour.sweeps.trial.train_run", stub)
+    monkeypatch.setattr(sys, "argv", ["endeavour", "sweep"])
+    return stub
+
+
+@pytest.fixture
+def sweeps(tmp_path: Path) -> Path:
+    return tmp_path / "outputs" / "sweeps"
+
+
+def start(tmp_path: Path, *overrides: str) -> None:
+    sweep([f"output_folder={tmp_path / 'outputs'}", *overrides])
+
+
+def table(sweeps: Path) -> list[dict[str, str]]:
+    (path,) = sweeps.glob("*/results.csv")
+    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
+def test_a_grid_ends_in_a_sorted_table_and_a_picture(
+    tmp_path: Path, sweeps: Path, training: StubTraining, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start(tmp_path, f"{RATE}=1e-4,2e-3", "model=tiny,small")
+    rows = table(sweeps)
+    assert [float(row[RATE]) for row in rows] == [2e-3, 2e-3, 1e-4, 1e-4]
+    assert {row["name"] for row in rows} == set(training.calls)
+    assert len(set(training.calls)) == 4
+    (picture,) = sweeps.glob("*/results.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr().out
+    assert str(picture) in printed
+    assert "results.csv" in printed
+
+
+def test_every_trial_is_its_own_run_and_all_are_one_group(tmp_path: Path, training: StubTraining) -> None:
+    start(tmp_path, f"{RATE}=1e-4,2e-3")
+    assert training.calls == ["textbook-tiny-1-learning_rate_0.0001", "textbook-tiny-1-learning_rate_0.002"]
+    (group,) = training.groups
+    assert group is not None
+    assert (tmp_path / "outputs" / "sweeps" / group).is_dir()
+    noted = training.commands[1]  # in run.json: this run alone
+    assert noted[:2] == ["endeavour", "train"]
+    assert f"{RATE}=0.002" in noted
+
+
+def test_a_grid_that_was_interrupted_repeats_nothing(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    training.at_call[3] = KeyboardInterrupt()
+    grid = f"{RATE}=1e-4,1e-3,2e-3,1e-2"
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path, grid)
+    interrupted = training.calls[2]
+    start(tmp_path, grid)
+    assert len(training.calls) == 5
+    assert training.calls[3] == interrupted
+    assert [row["status"] for row in table(sweeps)] == ["finished"] * 4
+
+
+def test_a_trial_that_fails_stands_in_the_table_and_is_tried_again(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    training.bad_rates = [1e-3]
+    grid = f"{RATE}=1e-4,1e-3,1e-2"
+    with pytest.raises(UserError, match=r"1 of 3 trials failed.*diverged at 0\.001"):
+        start(tmp_path, grid)
+    assert [row["status"] for row in table(sweeps)] == ["finished", "finished", "failed"]
+    assert "diverged at 0.001" in table(sweeps)[-1]["error"]
+    training.bad_rates = []
+    start(tmp_path, grid)
+    assert training.calls[3:] == [training.calls[1]]
+    assert [row["status"] for row in table(sweeps)] == ["finished"] * 3
+
+
+def test_a_defect_is_not_the_users_error_and_its_traceback_is_named(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    training.at_call[1] = UserError("training diverged\nlower the learning rate")
+    training.at_call[2] = IndexError("out of\nrange")
+    with pytest.raises(RunError) as caught:
+        start(tmp_path, "seed=1,2")
+    (account,) = sweeps.glob("*/1/traceback.txt")
+    assert "IndexError" in account.read_text()
+    first, second = str(caught.value).split("\n")
+    assert "training diverged" in first
+    assert str(account) in second
+
+
+def test_a_search_through_hydra(
+    tmp_path: Path, sweeps: Path, training: StubTraining, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training.at_call[2] = UserError("the disk is full")
+    with pytest.raises(UserError, match=r"1 of 3 trials failed.*the disk is full"):
+        start(tmp_path, *SEARCH, "hydra.sweeper.n_trials=3")
+    rows = table(sweeps)
+    assert [row["status"] for row in rows] == ["finished", "finished", "failed"]
+    assert {row["name"] for row in rows} == {
+        f"textbook-tiny-1-learning_rate_{rate}" for rate in training.rates
+    }
+    assert "results.png" in capsys.readouterr().out
+    start(tmp_path, *SEARCH, "hydra.sweeper.n_trials=3", "hydra/launcher=basic")
+    assert training.calls[3:] == [training.calls[1]]
+    assert [row["status"] for row in table(sweeps)] == ["finished"] * 3
+
+
+def test_a_group_that_stands_elsewhere_in_the_config_tells_its_trials_apart(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, "decoding@validation_decoding=beam,greedy")
+    assert training.calls == [f"textbook-tiny-1-validation_decoding_{name}" for name in ("beam", "greedy")]
+    assert [row["decoding@validation_decoding"] for row in table(sweeps)] == ["beam", "greedy"]
+
+
+def test_a_name_that_was_given_begins_the_names_of_the_runs(
+    tmp_path: Path, sweeps: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path, "seed=1,2", "experiment=multi30k")
+    assert training.calls == ["multi30k-tiny-1", "multi30k-tiny-2"]
+    monkeypatch.chdir(tmp_path)
+    sweep(["name=outputs/night", "seed=1,2", "experiment=multi30k"])  # with the output folder before it
+    assert training.calls[2:] == ["night-seed_1", "night-seed_2"]
+    (path,) = sweeps.glob("*night*/results.csv")
+    assert path.read_text("utf-8").count("finished") == 2
+
+
+def test_finished_runs_do_not_lend_their_scores_to_another_decoding(
+    tmp_path: Path, training: StubTraining
+) -> None:
+    start(tmp_path, "seed=1,2")
+    with pytest.raises(UserError, match=r"2 of 2 trials failed.*\bdecoding\b"):
+        start(tmp_path, "seed=1,2", "decoding=greedy")
+    assert len(training.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        (["seed=1"], "model=tiny,small"),
+        ([*SEARCH, "model=nowhere,nothing"], "model"),
+        ([*SEARCH, "hydra.sweeper.trials=3"], "trials"),
+        (["seed=1,2", "training.rate=3"], r"training\.rate"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_trained(
+    overrides: list[str], named: str, tmp_path: Path, training: StubTraining
+) -> None:
+    with pytest.raises(UserError, match=named) as caught:
+        start(tmp_path, *overrides)
+    assert len(str(caught.value).splitlines()) <= 2
+    assert training.calls == []

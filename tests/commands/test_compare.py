@@ -4,8 +4,10 @@ import gzip
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +71,7 @@ def run(outputs: Path, *arguments: str) -> int:
     return endeavour("compare", *folders, "bootstrap_samples=40", "randomization_trials=50", *arguments)
 
 
-def record(outputs: Path, systems: str, evaluation: str = "test-beam") -> dict[str, object]:
+def record(outputs: Path, systems: str, evaluation: str = "test-beam") -> dict[str, Any]:
     folder = outputs / "comparisons" / systems / evaluation
     return json.loads((folder / "comparison.json").read_text("utf-8"))
 
@@ -135,8 +137,8 @@ def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
     for name in ("validation-greedy", "news-greedy"):
         for one in ("a", "b"):
             evaluated(outputs, one, REFERENCES, name=name)
-    assert run(outputs, "runs=a b", "decoding=greedy") == 0
-    assert run(outputs, "runs=a b", "decoding=greedy", "split=validation") == 0
+    assert run(outputs, "runs=a b", "decoding_name=greedy") == 0
+    assert run(outputs, "runs=a b", "decoding_name=greedy", "split=validation") == 0
     written = sorted(path.name for path in (outputs / "comparisons" / "a-vs-b").iterdir())
     assert written == ["news-greedy", "validation-greedy"]
 
@@ -249,7 +251,7 @@ def test_words_are_counted_in_the_training_text_where_it_is(
 
 
 @pytest.fixture
-def refused(outputs: Path, capsys: pytest.CaptureFixture[str]):
+def refused(outputs: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """A function of overrides to the message by which they are refused."""
 
     def message(*arguments: str) -> str:
@@ -261,7 +263,7 @@ def refused(outputs: Path, capsys: pytest.CaptureFixture[str]):
     return message
 
 
-def test_evaluations_of_other_text(outputs: Path, refused) -> None:
+def test_evaluations_of_other_text(outputs: Path, refused: Callable[..., str]) -> None:
     changed = [*REFERENCES[:4], "anders", *REFERENCES[5:]]
     evaluated(outputs, "c", REFERENCES, references=changed)
     assert "different references (line 5 differs)" in refused("runs=a c")
@@ -269,7 +271,9 @@ def test_evaluations_of_other_text(outputs: Path, refused) -> None:
     assert "different sources (30 and 9 lines)" in refused("runs=a c")
 
 
-def test_an_evaluation_that_is_not_whole_is_named_with_what_makes_it_anew(outputs: Path, refused) -> None:
+def test_an_evaluation_that_is_not_whole_is_named_with_what_makes_it_anew(
+    outputs: Path, refused: Callable[..., str]
+) -> None:
     folder = outputs / "b" / "evaluation" / "test-beam"
     command = re.compile(r"run `endeavour evaluate run=b .*`")
     lines(folder / "hypotheses.txt", REFERENCES[:-1])
@@ -283,7 +287,7 @@ def test_an_evaluation_that_is_not_whole_is_named_with_what_makes_it_anew(output
 
 
 def test_files_of_translations_that_cannot_be_compared(
-    outputs: Path, refused, monkeypatch: pytest.MonkeyPatch
+    outputs: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(outputs.parent)
     for name in ("few.de", "b", "references"):
@@ -297,6 +301,6 @@ def test_files_of_translations_that_cannot_be_compared(
         assert "two runs or more" in refused(*arguments)
 
 
-def test_a_run_that_is_called_as_the_references_are(outputs: Path, refused) -> None:
+def test_a_run_that_is_called_as_the_references_are(outputs: Path, refused: Callable[..., str]) -> None:
     evaluated(outputs, "references", BAD)
     assert "rename that run" in refused("runs=a references")

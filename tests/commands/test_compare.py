@@ -15,7 +15,7 @@ from commands import endeavour
 from endeavour.config import load_config
 from endeavour.data.tables import read_tables
 from endeavour.evaluation.comparison import CompareConfig, System, compare_systems
-from endeavour.evaluation.metrics import score
+from endeavour.evaluation.metrics import score_corpus
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.words import TrainingText
 from endeavour.pipeline.data import prepare
@@ -45,7 +45,7 @@ def evaluated(
         sources=sources,
         hypotheses=hypotheses,
         references=references,
-        scores=score(hypotheses, references, bootstrap_samples=40, seed=1),
+        scores=score_corpus(hypotheses, references, bootstrap_samples=40, seed=1),
         decoding={"name": label},
         model={"run": run, "test_set": test_set},
         seed=1,

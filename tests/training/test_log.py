@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from endeavour.saved_config import save_config
 
 from configs import run_config
+from endeavour.runs.config import save_config
 from endeavour.training.log import MetricLog
 
 

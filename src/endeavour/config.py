@@ -4,6 +4,7 @@ Types stand beside the code they configure, values in `conf/` alone. What a key 
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -46,7 +47,7 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
     try:
         values = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
     except OmegaConfBaseException as error:
-        raise UserError(one_line(error)) from error
+        raise UserError(str(error.__cause__) if isinstance(error.__cause__, UserError) else one_line(error)) from error
     finally:
         OmegaConf.clear_resolver("trained")
     for key, value in flatten(values).items():
@@ -121,12 +122,11 @@ def one_line(error: Exception) -> str:
     )
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
     kept = [line for line in kept if not any(line in other and line != other for other in kept)]
-    if "not in struct" in str(error) + str(cause):
-        named = key and key.startswith(NAMED_BY_USERS)
-        kept = [
-            f"a new name needs a + before it: +{key}=[…]"
-            if named
-            else f"{key} is not a key of this command: --cfg job shows them all"
-        ]
+    typed = re.search(r"Could not override '(.+?)'", str(error))
+    if typed and "not in struct" in str(error) + str(cause):
+        key = typed[1]
+        if key.startswith(NAMED_BY_USERS):
+            return f"a new name needs a + before it: +{key}=[…]"
+        return f"{key} is not a key of this command: --cfg job shows them all"
     text = "; ".join(dict.fromkeys(kept))
     return text if not key or key in text else f"{key}: {text}"

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from endeavour.evaluation.minimum_bayes_risk import most_useful, pairwise
 from reference import random_model, random_sources, search
 from sacrebleu.metrics.bleu import BLEU
 from scripted import OTHER, REST, WORD, Scripted, sources
@@ -13,6 +12,7 @@ from torch import Tensor
 from endeavour.decoding import scoring
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.special import BOS, EOS, PAD
@@ -37,6 +37,7 @@ def test_draws_that_have_ended_leave_the_batch_together() -> None:
     model = Scripted([[*[{WORD: CERTAIN}] * length, {EOS: CERTAIN}] for length in lengths])
     found = draw(model, sources(8))
     assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
+    assert [one.log_probability for (one,) in found] == pytest.approx([0.0] * 8, abs=1e-4)
     assert model.seen == [(8, 1)] * 3 + [(6, 1)] * 2 + [(1, 1)]
     model.seen.clear()
     assert [[one.ids for one in row] for row in draw(model, sources(8), 3)] == [
@@ -71,6 +72,9 @@ def test_what_may_be_drawn_is_a_matter_of_each_row_alone() -> None:
     unlike = torch.tensor([[0.0, 0, 0, 1000.0, -1e9, -1e9], [-1e9, -1e9, -1e9, -1e9, 0.0, -1e-5]])
     (_, second) = truncated(unlike, temperature=1e-6, top_k=None, epsilon=0.0)
     assert second[5].item() == pytest.approx(1 / (1 + math.exp(10)), rel=0.01)
+    close = torch.tensor([0.0, 0, 0, 1000.0, 1000.0 - 2**-14])  # there is no number between them
+    shares = truncated(close, temperature=1e-5, top_k=None, epsilon=0.0)
+    assert (shares[4] / shares[3]).item() == pytest.approx(math.exp(-(2**-14) / 1e-5), rel=1e-3)
 
 
 def test_at_the_threshold_a_token_stays_and_the_most_probable_always_does() -> None:

@@ -139,3 +139,51 @@ def test_beams_that_are_wider_than_the_vocabulary_find_all_there_is() -> None:
         model, sources(1), beam_size=40, num_hypotheses=40, max_length_ratio=0.0, max_length_offset=1
     )
     assert {tuple(one.ids) for one in found if one.log_probability > -20} == {(), (WORD,), (REST,)}
+
+
+def test_a_sentence_ends_by_its_own_hypotheses_alone() -> None:
+    script, certain = rivals(3, -0.4).scripts[0], long(3)
+    model = Scripted([script, certain])
+    found = search(
+        model, sources(2), beam_size=2, length_penalty=1.0, max_length_ratio=0.0, max_length_offset=3
+    )
+    assert [one.ids for (one,) in found] == [[], [WORD] * 3]
+    assert [batch for batch, _ in model.seen] == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (2, 1, 2)])
+def test_the_largest_score_is_found_wherever_it_stands(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MANY_SCORES", 0)
+    vocabulary = 3 * module.BLOCK + 5
+    for place in range(vocabulary):
+        scores = torch.zeros(*shape, vocabulary)
+        scores[..., place], scores[..., (place + 70) % vocabulary] = 2.0, 1.0
+        found, places = module.largest(scores, 2)
+        assert found.tolist() == torch.tensor([2.0, 1.0]).expand(*shape, 2).tolist()
+        assert places.tolist() == torch.tensor([place, (place + 70) % vocabulary]).expand(*shape, 2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("device", "many", "count", "blocked"),
+    [
+        ("cpu", 0, 1, True),
+        ("cpu", 0, 4, True),
+        ("cpu", 0, 5, False),
+        ("cpu", -1, 1, False),
+        ("meta", 0, 1, False),
+        ("meta", -1, 1, False),
+    ],
+)
+def test_blocks_are_for_many_scores_on_a_cpu(
+    device: str, many: int, count: int, blocked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as MANY_SCORES, or one fewer; no more of them than there are blocks."""
+    scores = torch.zeros(3, 2, 4 * module.BLOCK, device=device)
+    monkeypatch.setattr(module, "MANY_SCORES", scores.numel() - many)
+    asked: list[object] = []
+    plain = torch.Tensor.unflatten
+    monkeypatch.setattr(torch.Tensor, "unflatten", lambda *given: asked.append(given) or plain(*given))
+    assert [part.shape for part in module.largest(scores, count)] == [(3, 2, count)] * 2
+    assert bool(asked) == blocked

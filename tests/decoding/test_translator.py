@@ -1,4 +1,4 @@
-"""Lines in, as many translations out: windows, parts of long lines, and candidates ranked by a utility."""
+"""The translator over a real tokenizer: a line out for each line in, and the choice of least risk."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,38 +10,20 @@ from hypothesis import strategies as st
 
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding import translator as module
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
-from endeavour.model.transformer import Transformer
+from endeavour.runs.config import RunConfig
+from untrained import untrained_model
 
-CONFIG = load_config(
-    [
-        "tokenizer.vocabulary_size=300",
-        "model.width=8",
-        "model.num_heads=2",
-        "model.feed_forward=8",
-        "model.encoder_layers=1",
-        "model.decoder_layers=1",
-        "decoding.beam_size=2",
-        "decoding.num_hypotheses=2",
-        "decoding.max_length_ratio=0",
-        "decoding.max_length_offset=3",
-    ]
-)
+TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
+SHORT = ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
+CONFIG = load_config("train", RunConfig, [*TINY, *SHORT])
 TOKENIZER = Tokenizer.train([f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)], CONFIG.tokenizer)
-torch.manual_seed(0)
-MODEL = Transformer(
-    CONFIG.model,
-    source_vocabulary=TOKENIZER.vocabulary_size,
-    target_vocabulary=TOKENIZER.vocabulary_size,
-).eval()
-
-
-def translator(**changes: int) -> Translator:
-    return Translator(PyTorchEngine(MODEL, CONFIG.decoding), (TOKENIZER, TOKENIZER), **changes)
-
+MODEL = untrained_model(CONFIG, (TOKENIZER, TOKENIZER))
 
 LINES = st.lists(
     st.one_of(
@@ -52,6 +34,10 @@ LINES = st.lists(
     ),
     max_size=6,
 )
+
+
+def translator(**changes: int) -> Translator:
+    return Translator(PyTorchEngine(MODEL, CONFIG.decoding), (TOKENIZER, TOKENIZER), **changes)
 
 
 @settings(max_examples=50)
@@ -69,21 +55,6 @@ def test_parts_are_the_whole_and_none_is_too_long(longest: int, words: list[str]
     parts = translator(longest=longest)._parts(ids)
     assert [number for part in parts for number in part] == ids
     assert all(len(part) < longest for part in parts)
-
-
-def test_a_long_line_is_cut_after_sentences_and_all_of_it_translated() -> None:
-    one = translator(longest=20)
-    sentence = "Satz 7 hat Worte wie 49."
-    (ids,) = TOKENIZER.encode([sentence])
-    assert len(ids) < 20
-    long = " ".join([sentence] * 9)
-    whole = next(iter(one.translate_n_best([long])))
-    assert one.in_parts == 1
-    apart = next(iter(translator().translate_n_best([sentence])))
-    assert [TOKENIZER.decode([part])[0][-1] for part in one._parts(TOKENIZER.encode([long])[0])] == ["."] * 9
-    assert whole[0].text == " ".join([apart[0].text] * 9).strip()
-    assert whole[0].score == pytest.approx(apart[0].score, rel=1e-4)
-    assert len(whole) == 2
 
 
 class Repeating:
@@ -105,12 +76,14 @@ class Repeating:
 
 PROBABLE, LIKE = "Nein, das ist anders.", "Satz 7 hat Worte wie 49."
 FOUND = {PROBABLE: -1.0, LIKE: -1.1, "Satz 7 hat Worte wie 4.": -1.2, "Satz 7 hatte Worte wie 49.": -1.2}
+CERTAIN = {**FOUND, PROBABLE: -0.01, LIKE: -9.0}
+CANDIDATES = replace(CONFIG.decoding, beam_size=4, num_hypotheses=4)
 
 
 @pytest.mark.parametrize("utility", ["bleu", "chrf"])
 def test_with_a_utility_the_line_most_like_the_others_comes_first(utility: str) -> None:
     def lines(**changes: object) -> list[str]:
-        decoding = replace(CONFIG.decoding, **changes)
+        decoding = replace(CANDIDATES, **changes)
         chooser = Translator(Repeating(FOUND), (TOKENIZER, TOKENIZER), decoding=decoding, longest=20)
         return list(chooser.translate(["Ja!", "", " ".join(["Satz 7 hat Worte wie 49."] * 2)]))
 
@@ -118,33 +91,28 @@ def test_with_a_utility_the_line_most_like_the_others_comes_first(utility: str) 
     assert lines(utility=utility) == [LIKE, "", f"{LIKE} {LIKE}"]
 
 
-def test_candidates_count_by_their_scores() -> None:
-    for found, best in ((FOUND, LIKE), ({**FOUND, PROBABLE: -0.01, LIKE: -9.0}, PROBABLE)):
-        decoding = replace(CONFIG.decoding, utility="chrf")
-        chooser = Translator(Repeating(found), (TOKENIZER, TOKENIZER), decoding=decoding)
-        (ranked,) = chooser.translate_n_best(["Ja!"])
-        assert ranked[0].text == best
-        assert len(ranked) == 4
-        assert all(0 < translation.score <= 100 for translation in ranked)
-
-
-def test_what_was_drawn_counts_as_often_as_it_was_drawn_whatever_its_score() -> None:
-    found = {**FOUND, PROBABLE: -0.01, LIKE: -9.0}  # searched for, the probable one wins
-    decoding = load_config(["decoding=sample", "decoding.num_hypotheses=4", "decoding.utility=chrf"]).decoding
+@pytest.mark.parametrize(
+    ("found", "sampling", "best"),
+    [(FOUND, False, LIKE), (CERTAIN, False, PROBABLE), (CERTAIN, True, LIKE)],
+    ids=["alike", "by their scores", "drawn, as often as drawn"],
+)
+def test_how_much_candidates_count(found: dict[str, float], sampling: bool, best: str) -> None:
+    drawn = {"beam_size": 1, "sampling": True} if sampling else {}
+    decoding = replace(CANDIDATES, utility="chrf", **drawn)
     chooser = Translator(Repeating(found), (TOKENIZER, TOKENIZER), decoding=decoding)
     (ranked,) = chooser.translate_n_best(["Ja!"])
-    assert ranked[0].text == LIKE
+    assert ranked[0].text == best
+    assert len(ranked) == 4
+    assert all(0 < translation.score <= 100 for translation in ranked)
 
 
 def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from endeavour.decoding import translator as module
-
     monkeypatch.setattr(module, "CANDIDATES_WINDOW", 2)
     for utility, searched in ((None, 5), ("chrf", 2)):
         engine = Repeating(FOUND)
-        decoding = replace(CONFIG.decoding, utility=utility)
+        decoding = replace(CANDIDATES, utility=utility)
         next(Translator(engine, (TOKENIZER, TOKENIZER), window=5, decoding=decoding).translate(["Ja!"] * 9))
         assert engine.sources == searched
 
@@ -154,16 +122,5 @@ def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.Monk
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(PyTorchEngine, "_search_batch", full)
-    with pytest.raises(UserError, match=r"decoding 1 sentences of \d+ tokens: lower decoding\.tokens_per_b"):
+    with pytest.raises(UserError, match=r"decoding\.tokens_per_b"):
         list(translator().translate(["Worte wie diese."]))
-
-
-def test_a_line_longer_than_the_engine_takes_is_cut_to_fit() -> None:
-    engine = Repeating(FOUND)
-    engine.longest = 20
-    one = Translator(engine, (TOKENIZER, TOKENIZER))
-    sentence = "Satz 7 hat Worte wie 49."
-    assert list(one.translate([" ".join([sentence] * 3)])) == [" ".join([PROBABLE] * 3)]
-    assert engine.sources == 3
-    assert one.whole(sentence, sentence)
-    assert not one.whole(sentence, " ".join([sentence] * 3))

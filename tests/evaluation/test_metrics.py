@@ -39,7 +39,7 @@ lines = st.lists(st.text("abAB .,", max_size=12), min_size=1, max_size=6)
 
 
 def _score(hypotheses: list[str], references: list[str], seed: int = 1) -> dict[str, metrics.Score]:
-    return metrics.score(hypotheses, references, bootstrap_samples=100, seed=seed)
+    return metrics.score_corpus(hypotheses, references, bootstrap_samples=100, seed=seed)
 
 
 def _corpus(sentences: int = 60) -> tuple[list[str], list[str]]:
@@ -63,7 +63,7 @@ def test_the_values_are_sacrebleus_own() -> None:
 
 def test_the_tokenized_bleu_is_given_where_it_is_asked_for_and_changes_no_other() -> None:
     plain = _score(HYPOTHESES, REFERENCES)
-    scores = metrics.score(HYPOTHESES, REFERENCES, bootstrap_samples=100, seed=1, tokenized_as="de")
+    scores = metrics.score_corpus(HYPOTHESES, REFERENCES, bootstrap_samples=100, seed=1, tokenized_as="de")
     tokenized = scores.pop("bleu_tokenized")
     assert scores == plain
     assert tokenized.low <= tokenized.value <= tokenized.high
@@ -76,17 +76,19 @@ def test_the_tokenized_bleu_is_given_where_it_is_asked_for_and_changes_no_other(
 def test_the_tokenized_bleu_forgives_case_quotation_marks_and_nothing_else() -> None:
     references = [*REFERENCES, "Er sagt: „Ja, morgen.“"]
     alike = [line.upper() for line in REFERENCES] + ['er  sagt : "ja, morgen."']
-    scores = metrics.score(alike, references, bootstrap_samples=100, seed=1, tokenized_as="de")
+    scores = metrics.score_corpus(alike, references, bootstrap_samples=100, seed=1, tokenized_as="de")
     assert scores["bleu_tokenized"].value == pytest.approx(100)
     alike[1] = "Zwei Kinder spielen in Garten."
-    scores = metrics.score(alike, references, bootstrap_samples=100, seed=1, tokenized_as="de")
+    scores = metrics.score_corpus(alike, references, bootstrap_samples=100, seed=1, tokenized_as="de")
     assert scores["bleu_tokenized"].value < 98
 
 
 def test_tokenized_references_are_taken_as_they_stand() -> None:
     def tokenized(references: list[str] | None) -> metrics.Score:
         more = {"tokenized_as": "de", "tokenized_references": references}
-        return metrics.score(HYPOTHESES, REFERENCES, bootstrap_samples=100, seed=1, **more)["bleu_tokenized"]
+        return metrics.score_corpus(HYPOTHESES, REFERENCES, bootstrap_samples=100, seed=1, **more)[
+            "bleu_tokenized"
+        ]
 
     ours, theirs = tokenized(None), tokenized(moses.tokenize(REFERENCES, "de"))
     assert theirs == dataclasses.replace(ours, signature=ours.signature + "|references:file")
@@ -159,7 +161,7 @@ def test_a_large_corpus_gets_as_many_resamples_as_memory_allows_and_says_how_man
     hypotheses, references = _corpus(30)
     for most, samples in ((30 * 50, 50), (30 * 50 + 29, 50), (30 * 1000, 100), (1, 40)):
         monkeypatch.setattr(metrics, "RESAMPLING_MEMORY", 80 * most)
-        scores = metrics.score(hypotheses, references, bootstrap_samples=100, seed=7)
+        scores = metrics.score_corpus(hypotheses, references, bootstrap_samples=100, seed=7)
         assert all(f"bs:{samples}" in score.signature.split("|") for score in scores.values())
 
 
@@ -176,7 +178,9 @@ def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch, before: s
 @given(pairs=st.lists(st.tuples(st.text(max_size=12), st.text(max_size=12)), min_size=1, max_size=6))
 def test_any_text_gets_scores_on_the_scale_inside_their_interval_order(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    scores = metrics.score(hypotheses, references, bootstrap_samples=metrics.MIN_BOOTSTRAP_SAMPLES, seed=1)
+    scores = metrics.score_corpus(
+        hypotheses, references, bootstrap_samples=metrics.MIN_BOOTSTRAP_SAMPLES, seed=1
+    )
     for key, score in scores.items():
         assert 0 <= score.low <= score.high
         assert score.value >= 0
@@ -253,4 +257,4 @@ def test_an_empty_corpus_and_too_few_resamples_are_refused() -> None:
     with pytest.raises(UserError, match="nothing to score"):
         metrics.corpus_bleu([], [])
     with pytest.raises(UserError, match="bootstrap_samples is 10"):
-        metrics.score(["a"], ["a"], bootstrap_samples=10, seed=1)
+        metrics.score_corpus(["a"], ["a"], bootstrap_samples=10, seed=1)

@@ -95,7 +95,7 @@ def test_translations_score_the_same_against_the_published_file() -> None:
     file = moses.read_tokenized(path, references, "de")
     hypotheses = [" ".join(line.split()[:-1]) + "." for line in references]  # each without its last word
     ours, theirs = (
-        metrics.score(
+        metrics.score_corpus(
             hypotheses,
             references,
             bootstrap_samples=40,

@@ -10,7 +10,7 @@ from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
-from endeavour.export.parity import Parity, compare
+from endeavour.export.parity import Parity, measure_parity
 from endeavour.model.transformer import Transformer
 
 
@@ -43,7 +43,7 @@ def against(
     """Compares our search with what another is said to have found, by a model that is ours unless given."""
 
     def make(found: list[Hypothesis], *, limit: int = 1000, other: Transformer = model) -> Parity:
-        return compare(
+        return measure_parity(
             model,
             PyTorchEngine(model, decoding),
             Fixed(other, found),

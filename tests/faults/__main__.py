@@ -12,24 +12,24 @@ import time
 from pathlib import Path
 
 from faults import processes
+from faults.harness import Harness
 from faults.rows import ROWS
-from faults.world import World
 
 
 def main() -> None:
     started = time.monotonic()
     kept = True
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        world = World(Path(folder), quick="--quick" in sys.argv)
+        harness = Harness(Path(folder), quick="--quick" in sys.argv)
         print("| fault | times | outcome | kept |\n| --- | ---: | --- | --- |")
-        for function in ROWS if world.quick else [*ROWS, *processes.ROWS]:
-            row = function(world)
+        for function in ROWS if harness.quick else [*ROWS, *processes.ROWS]:
+            row = function(harness)
             kept = kept and row.kept
             print(
                 f"| {row.fault} | {row.times} | {row.outcome} | {'yes' if row.kept else 'NO'} |", flush=True
             )
         seconds = time.monotonic() - started
-        print(f"\n{world.lives} processes in {seconds:.0f} s")
+        print(f"\n{harness.lives} processes in {seconds:.0f} s")
     sys.exit(0 if kept else 1)
 
 

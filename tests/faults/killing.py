@@ -30,7 +30,7 @@ EVENTS = (
 
 
 def killed_at(step: int) -> Callable[[], None]:
-    """What `World.live` calls in the new process: from then on the `step`-th step of saving is its last."""
+    """What `Harness.live` calls in the new process: from then on the `step`-th step of saving is its last."""
     return _Steps(step, None).install
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from faults.harness import Harness, Row
 from faults.two_hosts import RUN, link_cut, why_not
-from faults.world import Row, World
 
 
 def rank_killed(folder: Path) -> dict[str, object]:
@@ -50,9 +50,9 @@ def rank_killed(folder: Path) -> dict[str, object]:
     }
 
 
-def one_of_two(world: World) -> Row:
+def one_of_two(harness: Harness) -> Row:
     """The row of the table for `rank_killed`."""
-    folder = world.folder / "processes"
+    folder = harness.folder / "processes"
     folder.mkdir()
     result = rank_killed(folder)
     weights = "weights bit-equal to the undisturbed run of two" if result["equal"] else "other weights"
@@ -64,13 +64,13 @@ def one_of_two(world: World) -> Row:
     )
 
 
-def two_hosts_part(world: World) -> Row:
+def two_hosts_part(harness: Harness) -> Row:
     """The row of the table for `two_hosts.link_cut`."""
     fault = "link cut between two hosts (network namespaces)"
     reason = why_not()
     if reason is not None:
         return Row(fault, 0, f"left out: {reason}", True)
-    folder = world.folder / "hosts"
+    folder = harness.folder / "hosts"
     folder.mkdir()
     result = link_cut(folder)
     weights = "weights bit-equal to the undisturbed run of two" if result["equal"] else "other weights"
@@ -83,8 +83,8 @@ def two_hosts_part(world: World) -> Row:
     )
 
 
-# Minutes long, so not in the quick half; tests/training/test_processes.py has that of processes.
-ROWS: list[Callable[[World], Row]] = [one_of_two, two_hosts_part]
+# Minutes long, so not in the quick half; tests/training/test_distributed.py has that of processes.
+ROWS: list[Callable[[Harness], Row]] = [one_of_two, two_hosts_part]
 
 
 def _start(folder: Path, name: str) -> "subprocess.Popen[bytes]":

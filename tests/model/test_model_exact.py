@@ -89,11 +89,22 @@ def test_a_cache_has_room_for_a_few_steps_at_a_time() -> None:
         slots = -(-steps // 8) * 8 * beam
         assert cache.visible.shape == (2, beam, slots)
         assert cache.visible.sum(dim=-1).eq(steps).all(), "each hypothesis sees one slot of each step"
-        for own in cache.own:
-            key, value = own.heads
+        for own in cache.layers:
+            key, value = own.stored
             assert key.shape == value.shape == (2, 4, slots, 4)
             assert own.used == steps * beam
             assert not key[:, :, own.used :].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_caches_mask_shows_each_hypothesis_its_own_slot(dtype: torch.dtype) -> None:
+    made = model()
+    cache = made.start(made.encode(SOURCE), beam_size=2)
+    mask = cache.advance(dtype)
+    assert mask.shape == (2, 1, 2, 16)
+    assert mask.dtype == dtype
+    assert (mask[1, 0, :, :3] == 0).tolist() == [[True, False, False], [False, True, False]]
+    assert set(mask.flatten().tolist()) == {0.0, masked_value(dtype)}
 
 
 @torch.no_grad()
@@ -293,6 +304,18 @@ def test_a_table_grows_to_twice_what_was_asked_for(kind: type[SinusoidalPosition
     assert {buffer.dtype for buffer in table.buffers()} == {torch.bfloat16}, "what grows stays of its type"
 
 
+def test_angles_are_rounded_once() -> None:
+    """Position × frequency in double precision, then float32: so they are the same on every machine."""
+    places = range(FIRST_TABLE)
+    angles = [[place / 10_000 ** (2 * pair / 6) for pair in range(3)] for place in places]
+    rounded = torch.tensor(angles, dtype=torch.float64).float()
+    sinusoidal, rotary = SinusoidalPositions(6)(0, FIRST_TABLE), RotaryPositions(6)(0, FIRST_TABLE)
+    for found in (sinusoidal[:, 0::2], rotary.sine):
+        torch.testing.assert_close(found, rounded.sin(), rtol=0, atol=1e-7)
+    for found in (sinusoidal[:, 1::2], rotary.cosine):
+        torch.testing.assert_close(found, rounded.cos(), rtol=0, atol=1e-7)
+
+
 def test_rotations_are_by_the_angles_of_the_paper() -> None:
     torch.manual_seed(0)
     heads = torch.randn(2, 3, 4, 6)
@@ -354,3 +377,22 @@ def test_each_dropout_of_the_config_acts_where_it_is_named() -> None:
         found = [module.probability for module in made.modules() if isinstance(module, Dropout)]
         assert sorted(found) == [0.0] * (len(found) - count) + [0.25] * count, key
     assert len(found) == sum(places.values())
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@torch.no_grad()
+def test_it_matters_where_a_token_stands(positions: str) -> None:
+    """One layer of attention without positions would see a bag of words: the same for those that changed places."""
+    made = model(positions=positions, encoder_layers=1, decoder_layers=1)
+    source, target = torch.tensor([[5, 6, 7, EOS]]), torch.tensor([[BOS, 5, 6, 7]])
+    swapped = [0, 2, 1, 3]
+    memory = made.encode(source)
+    other = made.encode(source[:, swapped])
+    assert not torch.isclose(other.states[:, 3], memory.states[:, 3], atol=1e-4).all()
+    before, after = (made.decode(ids, memory)[:, 3] for ids in (target, target[:, swapped]))
+    assert not torch.isclose(before, after, atol=1e-4).all()
+    last: list[Tensor] = []
+    for ids in (target, target[:, swapped]):
+        cache = made.start(memory, beam_size=1)
+        last.append([made.step(ids[:, [place]], cache) for place in range(4)][-1])
+    torch.testing.assert_close(torch.cat(last), torch.stack([before, after])[:, 0][:, None])

@@ -24,7 +24,9 @@ def evaluation(lines: dict[str, list[str]] | None = None, **more: Any) -> Evalua
     lines = lines or corpus(40)
     settings: dict[str, Any] = {
         "title": "tiny-textbook: test, beam",
-        "scores": metrics.score(lines["hypotheses"], lines["references"], bootstrap_samples=40, seed=1),
+        "scores": metrics.score_corpus(
+            lines["hypotheses"], lines["references"], bootstrap_samples=40, seed=1
+        ),
         "decoding": {"name": "beam", "beam_size": 4},
         "model": {"digest": "c0ffee", "config": {"width": 64}},
         "seed": 1,

@@ -25,7 +25,8 @@ from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.progress import progress_bar, say
 from endeavour.reports.comparison_report import show_comparison, write_comparison
-from endeavour.runs.evaluations import Evaluation, evaluate_command
+from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.evaluations import Evaluation
 from endeavour.runs.names import names_in
 from endeavour.runs.run import Run
 from endeavour.runs.selection import find_evaluations
@@ -42,7 +43,7 @@ class CompareRoot:
     runs: str | None
     systems: str | None
     split: str | None
-    decoding: str | None
+    decoding_name: str | None
     bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]
     randomization_trials: Annotated[int, Field(ge=1)]
     seed: Annotated[int, Field(ge=1)]
@@ -60,7 +61,7 @@ def compare(config: CompareRoot) -> Comparison:
     """
     files = names_in("systems", config.systems)
     evaluations = find_evaluations(
-        config.runs, config.split, config.decoding, Path(config.output_folder), alone=bool(files)
+        config.runs, config.split, config.decoding_name, Path(config.output_folder), alone=bool(files)
     )
     baseline, names = evaluations[0], _names(evaluations)
     sources, references = baseline.lines("sources"), baseline.lines("references")
@@ -103,12 +104,15 @@ def compare(config: CompareRoot) -> Comparison:
 def _names(evaluations: Sequence[Evaluation]) -> list[str]:
     """What each is called: its run; with its folder's name where that differs, or a run is named twice."""
     runs = [one.run for one in evaluations]
-    return [
+    names = [
         one.run.name
         if one.folder_name == evaluations[0].folder_name and runs.count(one.run) == 1
         else f"{one.run.name}/{one.folder_name}"
         for one in evaluations
     ]
+    if REFERENCES in names:
+        raise UserError(f"runs: the references are called {REFERENCES} here; rename that run")
+    return names
 
 
 def _title(names: Sequence[str]) -> str:

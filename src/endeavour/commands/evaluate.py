@@ -11,7 +11,6 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.pipeline.data import data_of
 from endeavour.pipeline.evaluator import Evaluator, Values, choose_evaluation_sets
-from endeavour.runs.evaluations import all_splits
 from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
@@ -50,7 +49,7 @@ def evaluate(config: EvaluateRoot) -> Values:
         settings=settings,
         device=choose_device(config.device),
     )
-    return evaluator.evaluate(choose_evaluation_sets(settings, trained.direction, data, all_splits(runs[0])))
+    return evaluator.evaluate(choose_evaluation_sets(settings, trained.direction, data, runs[0].splits))
 
 
 def _as_asked(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
+from endeavour.evaluation.metrics import METRICS
 from endeavour.progress import say
 from endeavour.runs.run import lock_folder
 from endeavour.sweeps.picture import draw_results
@@ -25,10 +26,7 @@ ONLY_IN_CSV = (
     "_digest",
     "checkpoints",
     ".perplexity",
-    ".bleu_lowercased",
-    ".chrf",
-    ".ter",
-    ".bleu_tokenized",
+    *(f".{key}" for key, metric in METRICS.items() if not metric.on_screen),
 )
 
 

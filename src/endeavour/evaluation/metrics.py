@@ -1,15 +1,17 @@
 """Scores of translations: BLEU, chrF and TER by sacreBLEU, of a corpus and of its parts.
 
 Knows lines of text only: nothing of models, tokenizers, files or reports. Hypotheses and references are
-whole, untokenized lines, one reference a sentence; but for `bleu_tokenized` sacreBLEU's own tokenization is the
+whole, untokenized lines, one reference a sentence; except for `bleu_tokenized` sacreBLEU's own tokenization is the
 only one applied, so that the scores can be compared with published ones of the same signature.
 """
 
 import json
+import math
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from sacrebleu.metrics.bleu import BLEU
@@ -25,17 +27,9 @@ LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 # Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
 MIN_BOOTSTRAP_SAMPLES = 40
 
-# sacreBLEU draws all resamples at once: so many bytes of memory they may take, and what each takes a sentence.
+# sacreBLEU draws all resamples at once: the bytes they may take together, and those of one for each sentence.
 RESAMPLING_MEMORY = 1_600_000_000
 BOOTSTRAP_BYTES = 80
-
-_LABELS = {
-    "bleu": "BLEU",
-    "bleu_lowercased": "BLEU, lowercased",
-    "chrf": "chrF2",
-    "ter": "TER",
-    "bleu_tokenized": "BLEU, tokenized",
-}
 
 
 @dataclass(frozen=True)
@@ -49,6 +43,58 @@ class Score:
     low: float
     high: float
     signature: str
+
+
+# sacreBLEU sums resamples in numpy, yet scores some of them by a plain 0.0 (no match at all, no reference
+# word), and then fails to average the mixture. Handing plain numbers to both metrics avoids it.
+class _Chrf(CHRF):
+    def _compute_score_from_stats(self, stats: list[Any]) -> CHRFScore:
+        return super()._compute_score_from_stats(_plain_numbers(stats))
+
+
+class _Ter(TER):
+    def _compute_score_from_stats(self, stats: list[Any]) -> TERScore:
+        return super()._compute_score_from_stats(_plain_numbers(stats))
+
+
+def _plain_numbers(stats: Sequence[Any]) -> list[Any]:
+    return [float(count) for count in stats]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A corpus metric of sacreBLEU's.
+
+    Attributes:
+        label: its name in reports.
+        make: builds sacreBLEU's.
+        less_is_better: whether lower scores are better.
+        ceiling: the highest possible score.
+        compared: builds the one for the significance tests of `compare`; None: it is not tested. Not always the same:
+            `_Chrf` computes in float64 what the tests' samples have in float32.
+        on_screen: whether a sweep shows it in the terminal; its CSV has all.
+        tokenized: of both sides tokenized by Moses' rules; only where this is asked for.
+    """
+
+    label: str
+    make: Callable[[], BLEU | CHRF | TER]
+    less_is_better: bool = False
+    ceiling: float = 100.0
+    compared: Callable[[], BLEU | CHRF] | None = None
+    on_screen: bool = False
+    tokenized: bool = False
+
+
+# BLEU: Papineni et al. 2002, with sacreBLEU's defaults (13a tokenization, cased; Post 2018). chrF2: Popović 2015.
+# TER: Snover et al. 2006, caseless as in tercom. `force` silences the warning of outputs that look tokenized:
+# once is enough.
+METRICS = {
+    "bleu": Metric("BLEU", BLEU, compared=partial(BLEU, force=True), on_screen=True),
+    "bleu_lowercased": Metric("BLEU, lowercased", partial(BLEU, lowercase=True, force=True)),
+    "chrf": Metric("chrF2", _Chrf, compared=CHRF),
+    "ter": Metric("TER", _Ter, less_is_better=True, ceiling=math.inf),
+    "bleu_tokenized": Metric("BLEU, tokenized", partial(BLEU, tokenize="none", force=True), tokenized=True),
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +113,7 @@ class LengthBucket:
         return f"{self.shortest}+" if self.longest is None else f"{self.shortest}–{self.longest}"
 
 
-def score(
+def score_corpus(
     hypotheses: Sequence[str],
     references: Sequence[str],
     *,
@@ -76,16 +122,14 @@ def score(
     tokenized_as: str | None = None,
     tokenized_references: Sequence[str] | None = None,
 ) -> dict[str, Score]:
-    """Score a corpus by `bleu`, `bleu_lowercased`, `chrf`, `ter` and perhaps `bleu_tokenized`, in this order.
+    """Score a corpus by all of METRICS, in their order; the tokenized ones only where `tokenized_as` is given.
 
-    BLEU: Papineni et al. 2002, with sacreBLEU's defaults (13a tokenization, cased; Post 2018). chrF2:
-    Popović 2015. TER: Snover et al. 2006, caseless as in tercom. Intervals: bootstrap resampling over
-    sentences, Koehn 2004, as sacreBLEU reports it: mean of the resamples ± half the width of their central
-    95%. Corpora of more than 20,000 sentences get fewer than 1,000 resamples, for want of memory; signatures
-    say how many.
+    Intervals: bootstrap resampling over sentences, Koehn 2004, as sacreBLEU reports it: mean of the resamples ± half
+    the width of their central 95%. To limit the memory, corpora of more than 20,000 sentences get fewer than 1,000
+    resamples; signatures say how many.
 
     `tokenized_as`, a language, asks for `bleu_tokenized`: of both sides lowercased, normalized and tokenized by
-    Moses' rules, and not tokenized again. `tokenized_references` are taken as they stand in place of ours.
+    Moses' rules, and not tokenized again. `tokenized_references` replace ours there, unchanged.
 
     Raises UserError where the line counts differ, there are no lines, or there are too few resamples.
     """
@@ -98,37 +142,30 @@ def score(
             f"{MIN_BOOTSTRAP_SAMPLES} (1000 is usual)"
         )
     bootstrap_samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
-    # Only the first metric warns of outputs that look tokenized (`force` silences the warning).
-    metrics = {
-        "bleu": BLEU(),
-        "bleu_lowercased": BLEU(lowercase=True, force=True),
-        "chrf": _Chrf(),
-        "ter": _Ter(),
-    }
+    # By `Metric.tokenized`: both sides, and what is appended to the signature.
+    texts = {False: (hypotheses, references, "")}
+    if tokenized_as is not None:
+        made = f"|{moses.signature()}"
+        if tokenized_references is None:
+            tokenized_references = moses.tokenize(references, tokenized_as)
+        else:
+            made += "|references:file"
+        texts[True] = (moses.tokenize(hypotheses, tokenized_as), tokenized_references, made)
     with sacrebleu_seed(seed):
-        scores = {
-            key: _with_interval(_LABELS[key], metric, hypotheses, references, bootstrap_samples)
-            for key, metric in metrics.items()
+        return {
+            key: _with_interval(metric, *texts[metric.tokenized], bootstrap_samples)
+            for key, metric in METRICS.items()
+            if metric.tokenized in texts
         }
-        if tokenized_as is not None:
-            outputs, made = moses.tokenize(hypotheses, tokenized_as), moses.signature()
-            if tokenized_references is None:
-                tokenized_references = moses.tokenize(references, tokenized_as)
-            else:
-                made += "|references:file"
-            metric, name = BLEU(tokenize="none", force=True), _LABELS["bleu_tokenized"]
-            one = _with_interval(name, metric, outputs, tokenized_references, bootstrap_samples)
-            scores["bleu_tokenized"] = replace(one, signature=f"{one.signature}|{made}")
-    return scores
 
 
 def affordable(samples: int, sentences: int, *, size: int) -> int:
-    """So many of `samples`, of `size` bytes a sentence, as memory is allowed for; at least what an interval needs."""
+    """As many of `samples`, of `size` bytes a sentence each, as RESAMPLING_MEMORY holds, but enough for an interval."""
     return min(samples, max(RESAMPLING_MEMORY // (size * sentences), MIN_BOOTSTRAP_SAMPLES))
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Cased BLEU (0–100), the same as `score(…)["bleu"].value`, without an interval: cheap enough for
+    """Cased BLEU (0–100), the same as `score_corpus(…)["bleu"].value`, without an interval: cheap enough for
     validation. Raises UserError where the line counts differ or there are no lines."""
     check_counts(hypotheses=hypotheses, references=references)
     return _bleu(BLEU(force=True), hypotheses, references)
@@ -189,36 +226,21 @@ def part_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return _bleu(BLEU(effective_order=True, force=True), hypotheses, references)
 
 
-# sacreBLEU sums resamples in numpy, yet scores some of them by a plain 0.0 (no match at all, no reference
-# word), and then fails to average the mixture. Handing plain numbers to both metrics avoids it.
-class _Chrf(CHRF):
-    def _compute_score_from_stats(self, stats: list[Any]) -> CHRFScore:
-        return super()._compute_score_from_stats(_plain_numbers(stats))
-
-
-class _Ter(TER):
-    def _compute_score_from_stats(self, stats: list[Any]) -> TERScore:
-        return super()._compute_score_from_stats(_plain_numbers(stats))
-
-
-def _plain_numbers(stats: Sequence[Any]) -> list[Any]:
-    return [float(count) for count in stats]
-
-
 def _with_interval(
-    name: str, metric: BLEU | CHRF | TER, hypotheses: Sequence[str], references: Sequence[str], samples: int
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], made: str, samples: int
 ) -> Score:
-    result = metric.corpus_score(hypotheses, [references], n_bootstrap=samples)
-    signature = str(metric.get_signature())
-    # sacreBLEU hands out the interval only in its JSON form, and not where every resample scored 0.
+    """`made` says what was done to the lines before, and is appended to the signature."""
+    scorer = metric.make()
+    result = scorer.corpus_score(hypotheses, [references], n_bootstrap=samples)
+    signature = str(scorer.get_signature())
+    # sacreBLEU returns the interval only in its JSON form, and not where every resample scored 0.
     described = cast(dict[str, Any], json.loads(result.format(width=10, is_json=True, signature=signature)))
     value = float(result.score)
     mean = float(described.get("confidence_mean", value))
     half_width = float(described.get("confidence_var", 0.0))
     # Mean ± half width can pass the ends of the scale where the resamples are skewed.
-    ceiling = float("inf") if isinstance(metric, TER) else 100.0
-    low, high = max(mean - half_width, 0.0), min(mean + half_width, ceiling)
-    return Score(name=name, value=value, low=low, high=high, signature=signature)
+    low, high = max(mean - half_width, 0.0), min(mean + half_width, metric.ceiling)
+    return Score(metric.label, value, low, high, signature + made)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class Example:
 class EvaluationResult:
     """The translations of one test set and their scores.
 
-    `scores` is what `metrics.score` returns, `decoding` and `model` hold settings to show (name, beam size, digest …),
+    `scores` is what `score_corpus` returns, `decoding` and `model` hold settings to show (name, beam size, digest …),
     and `seed` picks the random translations.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Whether systems differ by more than chance: sacreBLEU's paired tests of BLEU and chrF against a baseline.
+"""Whether systems differ by more than chance: sacreBLEU's paired tests, by some METRICS, against a baseline.
 
 Knows names and lines of text; not where they come from or how results are shown.
 """
@@ -9,11 +9,9 @@ from operator import ne
 from typing import cast
 
 from sacrebleu.metrics.base import Metric, Signature
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest, Result
 
-from endeavour.evaluation.metrics import BOOTSTRAP_BYTES, affordable, check_counts, sacrebleu_seed
+from endeavour.evaluation.metrics import BOOTSTRAP_BYTES, METRICS, affordable, check_counts, sacrebleu_seed
 
 TRIAL_BYTES = 10  # that sacreBLEU takes for a trial of randomisation, a sentence
 LEVEL = 0.05  # below it a p-value is called significant
@@ -61,7 +59,7 @@ def paired_tests(
     randomization_trials: int,
     seed: int,
 ) -> list[MetricTest]:
-    """BLEU and chrF2 of each (name, hypotheses), tested against the first.
+    """The `compared` METRICS (BLEU and chrF2) of each (name, hypotheses), tested against the first.
 
     Paired bootstrap resampling: Koehn 2004; approximate randomisation: Riezler & Maxwell 2005; both as
     sacreBLEU has them, which counts the samples that differ by *more* than the systems do. Where few outputs
@@ -69,7 +67,7 @@ def paired_tests(
     tell apart (spaces are nothing to it) get p = 1 here, and with k sentences that it does randomisation's p is
     at least 2^(1-k), the share of its assignments that equal the observed one or its mirror image.
 
-    Of more than some 20,000 sentences there are fewer samples and trials, for want of memory; the signatures say
+    To limit the memory, there are fewer samples and trials for more than some 20,000 sentences; the signatures say
     how many.
 
     Args:
@@ -104,8 +102,7 @@ def paired_tests(
 
 
 def _metrics() -> dict[str, Metric]:
-    # `force` silences a warning about tokenized text, which evaluation gave already.
-    return {"bleu": BLEU(force=True), "chrf": CHRF()}
+    return {key: metric.compared() for key, metric in METRICS.items() if metric.compared}
 
 
 def _differing(systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[str]) -> list[list[int]]:

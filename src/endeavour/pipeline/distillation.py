@@ -223,7 +223,7 @@ def _translate(
         # Smaller batches, where memory runs out, are asked for by this run's command.
         fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)
         decoding = replace(decoding, tokens_per_batch=fewer)
-    translator = open_translator(runs, loaded, decoding, "float32")
+    translator = open_translator(runs, loaded, decoding, "float32", WINDOW)
     unfinished = folder.with_name(f".{folder.name}.partial")
     unfinished.mkdir(exist_ok=True)
     source_file, target_file = (

@@ -21,7 +21,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.evaluation.metrics import Score, score
+from endeavour.evaluation.metrics import Score, score_corpus
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.progress import progress_bar, say
@@ -191,7 +191,7 @@ class Evaluator:
             progress.update(task, completed=len(hypotheses))
         task = progress.add_task(f"scoring {title}", total=None)
         config = self.runs[0].config
-        scores = score(
+        scores = score_corpus(
             hypotheses,
             test_set.references,
             bootstrap_samples=self.settings.bootstrap_samples,

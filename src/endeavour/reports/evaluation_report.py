@@ -8,13 +8,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from endeavour.evaluation.metrics import METRICS
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.reports.figures import AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown
 from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, settings_table
 from endeavour.storage import write_atomically
 
-SCORE_NOTE = "TER counts edits: lower is better. Intervals: bootstrap resampling over sentences."
+_FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
+SCORE_NOTE = f"{_FALLING}: lower is better. Intervals: bootstrap resampling over sentences."
 
 
 def write_evaluation(folder: Path, result: EvaluationResult, attention: Sequence[AttentionMap] = ()) -> None:

@@ -5,7 +5,6 @@
 
 import hashlib
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from endeavour.data.corpus import TRAIN, VALIDATION
+from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
+from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.run import Run
 from endeavour.storage import read_lines
 
@@ -65,8 +65,13 @@ class Evaluation:
 
     @property
     def command(self) -> str:
-        """The command that makes it anew, as far as its run and test set go."""
-        return evaluate_command(self.run)
+        """The command that makes it anew, as far as the folder's name tells: its record may be damaged."""
+        known = [VALIDATION]
+        if self.run.has_config:
+            known += [*self.run.test_splits, *self.run.config.evaluation.files]
+        begun = [name for name in known if self.folder_name.startswith(f"{name}-")]
+        test_set = max(begun, key=len) if begun else self.folder_name.partition("-")[0]
+        return evaluate_command(self.run, self.folder_name.removeprefix(f"{test_set}-"), test_set)
 
     def lines(self, column: str) -> list[str]:
         """Its `sources`, `references` or `hypotheses`. Raises `UserError` where the file is missing."""
@@ -74,24 +79,6 @@ class Evaluation:
             return read_lines(self.folder / f"{column}.txt")
         except UserError as error:
             raise UserError(f"{error}: run `{self.command}`") from error
-
-
-def evaluate_command(run: Run, label: str | None = None, test_set: str | None = None) -> str:
-    """What to type for an evaluation of `run`, decoded as `label` says, of `test_set`."""
-    words = ["endeavour", "evaluate", f"run={run.name}"]
-    if run.root != Path("outputs"):
-        words.append(f"output_folder={run.root}")
-    if label is not None and not (run.has_config and label == decoding_label(run.config.decoding)):
-        name, engine, quantization = label.partition("-ctranslate2-")
-        words.append(f"decoding={name}")
-        if engine:
-            words += ["decoding.engine=ctranslate2", f"quantization={quantization}"]
-    if test_set is not None:
-        known = test_set == VALIDATION or (run.has_config and test_set in own_test_splits(run))
-        words.append(
-            f"evaluation.splits=[{test_set}]" if known else f"+evaluation.files.{test_set}=[FILE,FILE]"
-        )
-    return shlex.join(words)
 
 
 def decoding_label(decoding: DecodingConfig, quantization: str = "int8", others: Sequence[Run] = ()) -> str:
@@ -124,14 +111,3 @@ def evaluations_of(run: Run) -> list[Evaluation]:
 def evaluated_runs(root: Path) -> list[str]:
     """The names of all runs below `root` that have evaluations."""
     return sorted(path.parent.relative_to(root).as_posix() for path in root.glob("**/evaluation"))
-
-
-def own_test_splits(run: Run) -> list[str]:
-    """The test splits of the run's corpus, as far as can be told without it."""
-    return [split for split in all_splits(run) if split not in (TRAIN, VALIDATION)]
-
-
-def all_splits(run: Run) -> list[str]:
-    """The splits of the run's corpus, as far as can be told without it."""
-    scored = [name for name in run.summary.get("test", {}) if name not in run.config.evaluation.files]
-    return list(dict.fromkeys([TRAIN, VALIDATION, *run.config.corpus.splits, *scored]))

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -101,6 +102,17 @@ class Run:
             raise UserError(
                 f"{path}: damaged ({error})\ndelete it, and the command that trained the run makes it again"
             ) from error
+
+    @property
+    def splits(self) -> list[str]:
+        """Those of its corpus, as far as can be told without it."""
+        scored = [name for name in self.summary.get("test", {}) if name not in self.config.evaluation.files]
+        return list(dict.fromkeys([TRAIN, VALIDATION, *self.config.corpus.splits, *scored]))
+
+    @property
+    def test_splits(self) -> list[str]:
+        """Those among its `splits` that are neither trained on nor validated on."""
+        return [split for split in self.splits if split not in (TRAIN, VALIDATION)]
 
     @property
     def data_digest(self) -> str | None:

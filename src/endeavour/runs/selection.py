@@ -5,14 +5,8 @@ from pathlib import Path
 
 from endeavour.data.corpus import VALIDATION
 from endeavour.errors import UserError
-from endeavour.runs.evaluations import (
-    Evaluation,
-    decoding_label,
-    evaluate_command,
-    evaluated_runs,
-    evaluations_of,
-    own_test_splits,
-)
+from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.evaluations import Evaluation, decoding_label, evaluated_runs, evaluations_of
 from endeavour.runs.run import Run, named_runs
 
 
@@ -47,12 +41,13 @@ def find_evaluations(
     if not runs:
         if test_set is not None or label is not None:
             raise UserError(
-                "split=… and decoding=… are for runs, and runs=… names evaluations: leave them out"
+                "split=… and decoding_name=… are for runs, and runs=… names evaluations: leave them out"
             )
         return [_by_folder(run) for run in named]
     label = label or decoding_label(runs[0].config.decoding)
     test_set = test_set or _first_test_set(runs, label)
-    return [_of_run(run, test_set, label) if run in runs else _by_folder(run) for run in named]
+    _require_evaluated(runs, label, test_set)
+    return [Evaluation(run, f"{test_set}-{label}") if run in runs else _by_folder(run) for run in named]
 
 
 def _by_folder(named: Run) -> Evaluation:
@@ -63,22 +58,21 @@ def _by_folder(named: Run) -> Evaluation:
     return evaluation
 
 
-def _of_run(run: Run, test_set: str, label: str) -> Evaluation:
-    """Raises `UserError`, with the command that makes it, where there is no such evaluation."""
-    evaluation = Evaluation(run, f"{test_set}-{label}")
-    if not evaluation.is_finished:
-        raise UserError(
-            f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)}): "
-            f"run `{evaluate_command(run, label, test_set)}`"
-        )
-    return evaluation
+def _require_evaluated(runs: Sequence[Run], label: str, test_set: str) -> None:
+    for run in runs:
+        evaluation = Evaluation(run, f"{test_set}-{label}")
+        if not evaluation.is_finished:
+            raise UserError(
+                f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)}): "
+                f"run `{_remedy(run, runs, label, test_set)}`"
+            )
 
 
 def _first_test_set(runs: Sequence[Run], label: str) -> str:
     """The first, by name, that all were evaluated on: a test split of the baseline's corpus before other files, and
     validation if there is no other."""
     evaluated = [{one.test_set for one in evaluations_of(run) if one.label == label} for run in runs]
-    own = own_test_splits(runs[0])
+    own = runs[0].test_splits
     common = sorted(
         set[str].intersection(*evaluated), key=lambda name: (name == VALIDATION, name not in own, name)
     )
@@ -87,12 +81,19 @@ def _first_test_set(runs: Sequence[Run], label: str) -> str:
     for run, there in zip(runs, evaluated, strict=True):
         if not there:
             raise UserError(
-                f"{run} has no evaluation by {label} ({_listed(run)}): run `{evaluate_command(run, label)}`"
+                f"{run} has no evaluation by {label} ({_listed(run)}): run `{_remedy(run, runs, label)}`"
             )
     listing = "; ".join(
         f"{run.name}: {', '.join(sorted(there))}" for run, there in zip(runs, evaluated, strict=True)
     )
     raise UserError(f"the runs were evaluated on no test set in common ({listing}): choose one with split=…")
+
+
+def _remedy(run: Run, runs: Sequence[Run], label: str, test_set: str | None = None) -> str:
+    """The command by which `run` is evaluated as another of `runs` was, if one has that label."""
+    same = (one for other in runs for one in evaluations_of(other) if one.label == label)
+    decoding = next((one.record["decoding"] for one in same), None)
+    return evaluate_command(run, label, test_set, decoding)
 
 
 def _listed(run: Run) -> str:

@@ -1,10 +1,8 @@
 """Translators from one run or several: their models, the engine that `decoding.engine` names, its precision."""
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
@@ -17,6 +15,7 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.runs.command_lines import export_command
 from endeavour.runs.run import Run
 from endeavour.storage import verify
 from endeavour.training.precision import choose_decoding_precision
@@ -93,13 +92,10 @@ def open_translator(
 
 def _open_export(run: Run, decoding: DecodingConfig, quantization: str, device: torch.device) -> Engine:
     folder = run.export_folder(decoding.engine, quantization)
-    words = ["endeavour", "export", f"run={run.name}", f"quantization={quantization}"]
-    if run.root != Path("outputs"):
-        words.append(f"output_folder={run.root}")
-    remedy = f"run `{shlex.join(words)}`"
+    remedy = f"run `{export_command(run, quantization)}`"
     if not folder.is_dir():
         raise UserError(f"decoding.engine=ctranslate2 needs {folder}: {remedy}")
-    verify(folder)
+    verify(folder, remedy)
     description = json.loads((folder / DESCRIPTION).read_text("utf-8"))
     if description["weights_sha256"] != run.weights_digest:
         raise UserError(f"{folder} was made from other weights than {run.model_folder} has: {remedy}")

@@ -16,13 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from endeavour.errors import UserError
+from endeavour.evaluation.metrics import METRICS
 from endeavour.nested import flatten
 from endeavour.storage import write_atomically
 
 # In the order of the table: a run that was pruned has been ended early, for it did worse than others.
 STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
 
-_LESS_IS_BETTER = {"loss", "ter", "perplexity", "minutes"}
+_LESS_IS_BETTER = {"loss", "perplexity", "minutes", *(key for key in METRICS if METRICS[key].less_is_better)}
 
 Row = dict[str, object]
 

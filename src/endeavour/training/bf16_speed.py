@@ -1,12 +1,13 @@
 """How much faster than fp32 this CPU computes in bf16: what costs a model of given sizes most, timed in both.
 
 The products of a layer, and the loss or the vocabulary projection, run in turn in the two precisions for a fraction of
-a second. Knows sizes; draws no random numbers, so that no training depends on it.
+a second: on one thread and by its own processor time, since two threads beside other work are slowed down at random.
+Knows sizes; draws no random numbers, so that no training depends on it.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,22 +23,12 @@ LEAST_ROWS = 64
 MOST_PIECES = 8192  # of the vocabulary
 LAYERS = 8  # of encoder and decoder together, half of them the decoder's: their weight against the loss
 
-# A second-best time is this much above the best where nothing else kept the processor busy.
-STEADY = 1.2
-
 # Computed in the precision it is given.
 Piece = Callable[[torch.dtype], object]
 
 
-class Speedup(NamedTuple):
-    """Seconds in fp32 ÷ seconds in bf16, and whether the best times came twice: else others kept the machine busy."""
-
-    ratio: float
-    steady: bool
-
-
-def training_speedup(*, width: int, feed_forward: int, vocabulary: int, tokens: int) -> Speedup:
-    """Of the products of one update, forward and backward, under autocast."""
+def training_speedup(*, width: int, feed_forward: int, vocabulary: int, tokens: int) -> float:
+    """Seconds in fp32 ÷ seconds in bf16, for the products of one update, forward and backward, under autocast."""
     weights = [weight.requires_grad_() for weight in _layer_weights(width, feed_forward)]
     rows = _rows(sum(weight.numel() for weight in weights), tokens)
     states = _numbers(rows, width).requires_grad_()
@@ -61,8 +52,8 @@ def training_speedup(*, width: int, feed_forward: int, vocabulary: int, tokens: 
 
 
 @torch.inference_mode()
-def decoding_speedup(*, width: int, feed_forward: int, vocabulary: int, rows: int) -> Speedup:
-    """Of the products of one step of a search, with weights held in each."""
+def decoding_speedup(*, width: int, feed_forward: int, vocabulary: int, rows: int) -> float:
+    """Seconds in fp32 ÷ seconds in bf16, for the products of one step of a search, with weights held in each."""
     precisions = (torch.float32, torch.bfloat16)
     weights = {
         each: [weight.to(each) for weight in _layer_weights(width, feed_forward)] for each in precisions
@@ -80,30 +71,33 @@ def decoding_speedup(*, width: int, feed_forward: int, vocabulary: int, rows: in
     return _speedup([(layer, LAYERS / 2), (probabilities, max(1.0, vocabulary / MOST_PIECES))])
 
 
-def _speedup(pieces: Sequence[tuple[Piece, float]]) -> Speedup:
-    """Of all `pieces` together, each taken as often as is said."""
-    best, second = {torch.float32: 0.0, torch.bfloat16: 0.0}, {torch.float32: 0.0, torch.bfloat16: 0.0}
-    for piece, times in pieces:
-        for precision, seconds in _seconds(piece).items():
-            first, next_to_it, *_ = sorted(seconds)
-            best[precision] += times * first
-            second[precision] += times * next_to_it
-    steady = all(second[precision] <= STEADY * best[precision] for precision in best)
-    return Speedup(best[torch.float32] / best[torch.bfloat16], steady)
+def _speedup(pieces: Sequence[tuple[Piece, float]]) -> float:
+    """Of all `pieces` together, each counted as often as its number says."""
+    totals = {torch.float32: 0.0, torch.bfloat16: 0.0}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for piece, times in pieces:
+            for precision, seconds in _seconds(piece).items():
+                totals[precision] += times * seconds
+    finally:
+        torch.set_num_threads(threads)
+    return totals[torch.float32] / totals[torch.bfloat16]
 
 
-def _seconds(piece: Piece) -> dict[torch.dtype, list[float]]:
+def _seconds(piece: Piece) -> dict[torch.dtype, float]:
     """What it takes in each precision, in turns. The least counts: other work on the machine can only add to it."""
-    seconds: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
-    for precision in seconds:
+    least = {torch.float32: math.inf, torch.bfloat16: math.inf}
+    for precision in least:
         piece(precision)
-    began = time.perf_counter()
-    while len(seconds[torch.bfloat16]) < LEAST_TURNS or time.perf_counter() - began < SECONDS:
-        for precision, measured in seconds.items():
-            started = time.perf_counter()
+    began, turns = time.perf_counter(), 0
+    while turns < LEAST_TURNS or time.perf_counter() - began < SECONDS:
+        turns += 1
+        for precision, seconds in least.items():
+            started = time.thread_time()
             piece(precision)
-            measured.append(time.perf_counter() - started)
-    return seconds
+            least[precision] = min(seconds, time.thread_time() - started)
+    return least
 
 
 def _layer(states: Tensor, weights: Sequence[Tensor]) -> Tensor:

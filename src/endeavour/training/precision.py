@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import torch
 
-from endeavour.training.bf16_speed import Speedup, decoding_speedup, training_speedup
+from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 
 PRECISIONS = ("auto", "fp32", "bf16")
 # bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
@@ -80,7 +80,7 @@ def choose_decoding_precision(
 
 
 def _choose(
-    name: str, device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], Speedup]
+    name: str, device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], float]
 ) -> Precision:
     if name != "auto":
         return Precision(dtype_of(name), f"{name}, as asked for")
@@ -98,14 +98,11 @@ def _choose(
     if not _has_bf16_instructions():
         return Precision(torch.float32, "fp32: this processor has no bf16 instructions")
     key = f"{_machine()}: {task}, " + ", ".join(f"{size} {number}" for size, number in sizes.items())
-    ratio, how = _remembered(key), "measured"
+    ratio = _remembered(key)
     if ratio is None:
-        ratio, steady = measure()
-        if steady:
-            _remember(key, ratio)
-        else:
-            how = "measured while other work kept the processor busy"
-    found = f"products are {ratio:.2f} times as fast in bf16 as in fp32 here, {how}"
+        ratio = measure()
+        _remember(key, ratio)
+    found = f"products are {ratio:.2f} times as fast in bf16 as in fp32 here, measured"
     if ratio >= WORTHWHILE[task]:
         return Precision(torch.bfloat16, f"bf16: {found}")
     return Precision(torch.float32, f"fp32: {found}; {task} gains from {WORTHWHILE[task]} on")
@@ -116,7 +113,7 @@ def _has_bf16_instructions() -> bool:
 
 
 def _machine() -> str:
-    """What a measurement holds for: processor, instructions that the system lets through, threads, build of torch."""
+    """What a measurement holds for: processor, instructions that the system lets through, build of torch."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -124,7 +121,7 @@ def _machine() -> str:
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
     units = "AMX" if torch.cpu._is_amx_tile_supported() else "AVX-512"  # pyright: ignore[reportPrivateUsage]
-    return f"{processor} with {units}, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    return f"{processor} with {units}, torch {torch.__version__}"
 
 
 def _cache() -> Path:

@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from endeavour.saved_config import save_config
-from endeavour.stages import teachers
-from endeavour.stages.prepare import prepare
 
 from commands import endeavour, write_splits
 from endeavour.__main__ import quote_literal
@@ -22,20 +19,18 @@ from endeavour.data.tables import read_tables
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.errors import UserError
-from endeavour.storage import atomic_folder, file_digest
+from endeavour.pipeline import distillation, training
+from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.run import Run
+from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import load_model, write_model
 from endeavour.training.signals import Interrupted
 
 TINY = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40", "decoding=greedy"]
 TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
 TINY += ["model.width=16", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
-TINY += [
-    "training.max_updates=2",
-    "training.validate_every=1",
-    "training.preflight=false",
-    "evaluation.num_pictures=0",
-]
+TINY += ["training.max_updates=2", "training.validate_every=1", "evaluation.num_pictures=0"]
+TINY += ["training.precision=fp32", "decoding.precision=fp32"]  # what is compared is the same to the bit
 TINY += ["cleaning.max_ratio=1000"]  # so that what such models say is not dropped
 
 
@@ -81,16 +76,22 @@ def text(data: PreparedData) -> list[tuple[str, str]]:
     return [pair for pairs in read_tables(data.folder / "text" / "train") for pair in pairs]
 
 
+def run_config(settings: list[str]) -> RunConfig:
+    return load_config("train", RunConfig, [quote_literal(override) for override in settings])
+
+
 def data_of(settings: list[str]) -> PreparedData:
-    return prepare(load_config(settings))
+    """What a run would be trained on whose teachers are trained."""
+    config = run_config(settings)
+    return training._data(Run.of(config), config, None, lambda *_: None)[0]
 
 
-def translations(run: str, sources: list[str], settings: list[str], folder: Path) -> list[str]:
+def translations(runs: str, sources: list[str], folder: Path) -> list[str]:
     """As `endeavour translate` makes them."""
     (folder / "in.txt").write_text("".join(f"{line}\n" for line in sources), "utf-8")
     files = [f"input={folder / 'in.txt'}", f"output={folder / 'out.txt'}"]
-    its_own = [override for override in settings if not override.startswith("decoding")]
-    assert endeavour("translate", *its_own, f"name={run}", *files) == 0
+    places = [f"output_folder={folder / 'copy' / 'outputs'}", "device=cpu"]
+    assert endeavour("translate", f"run={runs}", *places, *files) == 0
     return (folder / "out.txt").read_text("utf-8").splitlines()
 
 
@@ -98,16 +99,15 @@ def translations(run: str, sources: list[str], settings: list[str], folder: Path
 def test_the_data_are_the_text_and_after_it_what_each_teacher_makes_of_it(
     decoding: str, settings: list[str], outputs: Path, tmp_path: Path
 ) -> None:
-    for run in ("one", "two"):  # which translate as they do after their own training
-        config = load_config([*settings, f"decoding={decoding}", f"name={run}"])
-        config.seed = 1 + (run == "two")
+    for seed, run in ((1, "one"), (2, "two")):  # which translate as they do after their own training
+        config = run_config([*settings, f"decoding={decoding}", f"name={run}", f"seed={seed}"])
         save_config(config, outputs / run / "config.yaml")
     genuine, taught = data_of(settings), data_of([*settings, "teachers=one two"])
     pairs = text(genuine)
     expected = list(pairs)
     sources = [source for source, _ in pairs]
     for run in ("one", "two"):
-        made = translations(run, sources, settings, tmp_path)
+        made = translations(run, sources, tmp_path)
         expected += zip(sources, made, strict=True)
     # What cleaning drops of a corpus it drops here: empty lines, pairs that are there already.
     kept = [pair for pair in dict.fromkeys(expected) if all(pair)]
@@ -125,25 +125,25 @@ def test_runs_that_are_joined_translate_as_an_ensemble_that_decodes_like_the_fir
     settings: list[str], outputs: Path, tmp_path: Path
 ) -> None:
     shake(outputs / "two", seed=6)
-    first = load_config([*settings, "decoding=beam", "decoding.beam_size=3", "name=one"])
+    first = run_config([*settings, "decoding=beam", "decoding.beam_size=3", "name=one"])
     save_config(first, outputs / "one" / "config.yaml")
     pairs = text(data_of(settings))
     sources = [source for source, _ in pairs]
-    made = translations("one", sources, [*settings, "ensemble=two"], tmp_path)
-    assert made != translations("one", sources, settings, tmp_path)
+    made = translations("one two", sources, tmp_path)
+    assert made != translations("one", sources, tmp_path)
     expected = dict.fromkeys([*pairs, *zip(sources, made, strict=True)])
     assert text(data_of([*settings, "teachers=one+two"])) == [pair for pair in expected if all(pair)]
 
 
 def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_path: Path) -> None:
-    settings = [*parallel_files, *TINY, *places(tmp_path), "direction=de-en"]
+    settings = [*parallel_files, *TINY, *places(tmp_path / "copy"), "direction=de-en"]
     assert endeavour("train", *settings, "name=teacher") == 0
-    shake(tmp_path / "outputs" / "teacher")
+    shake(tmp_path / "copy" / "outputs" / "teacher")
     settings += ["name=new"]
     genuine, taught = data_of(settings), data_of([*settings, "teachers=teacher"])
     sources = [source for source, _ in text(genuine)]
     assert "der" in " ".join(sources)
-    made = translations("teacher", sources, settings, tmp_path)
+    made = translations("teacher", sources, tmp_path)
     added = set(text(taught)) - set(text(genuine))
     assert len(added) > 100
     assert added <= set(zip(sources, made, strict=True))
@@ -151,7 +151,7 @@ def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_pa
 
 def test_a_translation_that_is_held_out_is_not_trained_on(settings: list[str], tmp_path: Path) -> None:
     pairs = text(data_of(settings))
-    made = translations("one", [source for source, _ in pairs], settings, tmp_path)
+    made = translations("one", [source for source, _ in pairs], tmp_path)
     held = next(line for line in made[1:] if line)
     for line, there in (("never said by anyone", True), (held, False)):
         splits = {"train": pairs[1:], "validation": [("never seen elsewhere", line)], "test": pairs[:1]}
@@ -162,7 +162,7 @@ def test_a_translation_that_is_held_out_is_not_trained_on(settings: list[str], t
 def test_a_translation_that_was_interrupted_goes_on_where_it_stood(
     settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teachers, "WINDOW", 16)
+    monkeypatch.setattr(distillation, "WINDOW", 16)
     met: list[int] = []
     search = PyTorchEngine.search
 
@@ -176,7 +176,7 @@ def test_a_translation_that_was_interrupted_goes_on_where_it_stood(
     stop = True
     with pytest.raises(KeyboardInterrupt):
         data_of([*settings, "teachers=one"])
-    folder = tmp_path / "copy" / "data" / "taught"
+    folder = tmp_path / "copy" / "data" / "teacher_data"
     [unfinished] = folder.glob(".one-*.partial")
     # As a killed process leaves it: a window that is not whole, and half a line.
     with (unfinished / "de.txt").open("a", encoding="utf-8") as file:
@@ -211,10 +211,8 @@ def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_r
     by_name = data_of([*settings, "teachers=two one+two"])
     assert endeavour("train", *command) == 0
     # The run with seed 2 is the one that `two` is.
-    weights = [outputs / name / "model" / "weights.safetensors" for name in ("new-teacher-2", "two")]
-    assert file_digest(weights[0]) == file_digest(weights[1])
-    summary = json.loads((outputs / "new" / "summary.json").read_text())
-    assert summary["data_digest"] == by_name.content_digest
+    assert Run(outputs, "new-teacher-2").weights_digest == Run(outputs, "two").weights_digest
+    assert Run(outputs, "new").data_digest == by_name.content_digest
     bleu = json.loads((outputs / "new" / "evaluation" / "test-greedy" / "scores.json").read_text())
 
     # Even in another place.
@@ -226,20 +224,20 @@ def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_r
     shutil.rmtree(outputs / "new" / "evaluation")
     capsys.readouterr()
     assert endeavour("train", *command) == 0
-    assert "finished: nothing to do" in capsys.readouterr().err
-    assert endeavour("eval", *command) == 0
+    assert "nothing to do" in capsys.readouterr().err
+    assert endeavour("evaluate", "run=new", *command[-2:], "device=cpu") == 0
     again = json.loads((outputs / "new" / "evaluation" / "test-greedy" / "scores.json").read_text())
     assert again["scores"] == bleu["scores"]
     assert not (outputs / "new-teacher-2").exists()
 
     # Nor is a run that was stopped in need of them.
-    final = file_digest(outputs / "new" / "model" / "weights.safetensors")
+    final = Run(outputs, "new").weights_digest
     (outputs / "new" / "summary.json").unlink()
     shutil.rmtree(outputs / "new" / "model")
     shutil.rmtree(sorted((outputs / "new" / "checkpoints").iterdir())[-1])
     assert endeavour("train", *command) == 0
     assert not (outputs / "new-teacher-2").exists()
-    assert file_digest(outputs / "new" / "model" / "weights.safetensors") == final
+    assert Run(outputs, "new").weights_digest == final
 
 
 def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run_away(
@@ -252,7 +250,7 @@ def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run
         raise Interrupted(15, "outputs/new-teacher-2")
 
     with monkeypatch.context() as patch:
-        patch.setattr("endeavour.stages.train.train_model", stopped)
+        patch.setattr(training._Training, "train", stopped)
         assert endeavour("train", *command) == 143
     assert not (outputs / "new").exists()
     assert endeavour("train", *command[:-1]) == 0
@@ -274,30 +272,24 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
     for name in ("new-teacher-4", "new"):
         assert (outputs / name / "summary.json").is_file()
         assert len(json.loads((outputs / name / "run.json").read_text())) == 1
-    assert len(list((outputs / "new" / "taught").glob("*.de.txt"))) == 1
+    assert len(list((outputs / "new" / "teacher_data").glob("*.de.txt"))) == 1
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["teachers=2 absent"], "outputs/absent holds no trained model (finished runs: new, one, two)"),
-        (["teachers=2 new"], "new is the run itself, or in it; name others"),
-        (["teachers=2 new/inner"], "new/inner is the run itself, or in it; name others"),
+        (["teachers=2 absent"], "finished runs: new, one, two"),
+        (["teachers=2+absent"], "absent holds no trained model"),
+        (["teachers=2 new"], "new is the run itself"),
+        (["teachers=2 new/inner"], "new/inner is the run itself, or in it"),
         (["teachers=one,one"], "names a teacher twice"),
         (["teachers=2 new-teacher-2"], "names a teacher twice"),
-        (["teachers=one+2+one"], "names a run twice in one ensemble"),
         (["teachers=one+two two+one"], "names a teacher twice"),
-        (["teachers=two+two+2"], "names a run twice in one ensemble"),
-        (["teachers=2+absent"], "outputs/absent holds no trained model"),
-        (["teachers=2 2+one", "tokenizer.vocabulary_size=305"], "one has another source vocabulary than"),
-        (["teachers=2 + 1"], "an ensemble is written NAME+NAME, without spaces"),
-        (["teachers=2+"], "an ensemble is written NAME+NAME, without spaces"),
-        (["teachers=one two/.."], "teachers='two/..' must name a folder below output_folder"),
-        (['teachers="one'], "a quote that is not closed"),
-        (["teachers="], "teachers names no run"),
-        (["teachers=./2024"], "2024 would be a seed; rename the run ./2024"),
-        (["teachers=2 one", "direction=de-en"], "translates en-de: it cannot teach direction=de-en"),
-        (["teachers=2", "bench=smoke"], "bench trains nothing to its end: leave out teachers=…"),
+        (["teachers=one+2+one"], "names a run twice in one ensemble"),
+        (["teachers=3 two+one"], "two+one means an ensemble"),
+        (["teachers=2 2+one", "tokenizer.vocabulary_size=305"], "another source vocabulary"),
+        (["teachers=2 one", "direction=de-en"], "cannot teach direction=de-en"),
+        (["teachers=3 damaged"], "damaged/model/weights.safetensors"),
     ],
 )
 def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
@@ -309,73 +301,49 @@ def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
 ) -> None:
     (outputs / "one").rename(outputs / "new")
     shutil.copytree(outputs / "new", outputs / "one")
+    if "means an ensemble" in message:
+        shutil.copytree(outputs / "two", outputs / "two+one")
+    if "damaged" in message:
+        shutil.copytree(outputs / "two", outputs / "damaged")
+        weights = outputs / "damaged" / "model" / "weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     before = {path: path.stat().st_mtime_ns for path in outputs.rglob("*")}
-    stage = "bench" if "bench=smoke" in overrides else "train"
-    restart = [] if stage == "bench" else ["training.restart=true"]
-    capsys.readouterr()
-    assert endeavour(stage, *settings, *overrides, *restart) == 2
+    assert endeavour("train", *settings, *overrides, "training.restart=true") == 2
     assert message in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
 
 
-def test_a_run_knows_when_what_it_was_taught_is_gone_or_altered(
-    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+def test_a_run_needs_the_translations_it_keeps_only_where_its_data_is_gone_and_names_what_is_altered(
+    settings: list[str], tmp_path: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [*settings, "teachers=one"]
-    assert endeavour("train", *command) == 0
-    [taught] = (outputs / "new" / "taught").glob("*.de.txt")
-    taught.write_text(taught.read_text() + "x")
-    altered = f"{taught}: missing or altered since it was written"
-    assert endeavour("eval", *command) == 0
-    assert f"note: {altered}" in capsys.readouterr().err  # the data that were made of it are whole
-    config = load_config(command)
-    shutil.rmtree(Path(config.data_folder) / "prepared")
-    assert endeavour("eval", *command) == 2
-    assert altered in capsys.readouterr().err
-    shutil.rmtree(taught.parent)
-    assert endeavour("eval", *command) == 2
-    assert f"{taught.parent} is missing, and the data of this run are made of it" in capsys.readouterr().err
-
-
-def test_the_data_of_other_teachers_are_not_those_of_a_run_that_has_begun(settings: list[str]) -> None:
-    before = data_of([*settings, "teachers=two"])
     assert endeavour("train", *settings, "teachers=one") == 0
-    assert data_of([*settings, "teachers=two"]).content_digest == before.content_digest
+    evaluate = ["evaluate", "run=new", *places(tmp_path / "copy"), "device=cpu"]
+    [translated] = (outputs / "new" / "teacher_data").glob("*.de.txt")
+    translated.write_text(translated.read_text() + "x")
+    assert endeavour(*evaluate) == 0
+    shutil.rmtree(tmp_path / "copy" / "data" / "prepared")
+    assert endeavour(*evaluate) == 2
+    assert str(translated) in capsys.readouterr().err
+    shutil.rmtree(translated.parent)
+    assert endeavour(*evaluate) == 2
+    assert f"{translated.parent} is missing" in capsys.readouterr().err
 
 
 def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
     settings: list[str], tmp_path: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = load_config([*settings, "name=new-teacher-2", "seed=2"])
-    shutil.move(outputs / "two", config.run_folder)
+    named = [*settings, "name=new-teacher-2", "seed=2"]
+    teacher = Run.of(run_config(named))
+    shutil.move(outputs / "two", teacher.folder)
     data_of([*settings, "teachers=2"])
     pairs = text(data_of(settings))
-    splits = {"train": pairs[1:], "validation": pairs[:1], "test": pairs[:1]}
-    changed = write_splits(tmp_path, splits)
-    save_config(
-        load_config([*settings, *changed, "name=new-teacher-2", "seed=2"]), config.run_folder / "config.yaml"
-    )
-    message = "new-teacher-2, a teacher of this run, was trained on other data: the corpus has changed since"
-    with pytest.raises(UserError, match=message):
-        data_of([*settings, *changed, "teachers=2"])
-    shutil.copytree(outputs / "one", config.run_folder.with_name("new"))
+    changed = write_splits(tmp_path, {"train": pairs[1:], "validation": pairs[:1], "test": pairs[:1]})
+    save_config(run_config([*named, *changed]), teacher.folder / "config.yaml")
+    shutil.copytree(outputs / "one", outputs / "new", dirs_exist_ok=True)
     before = {path: path.stat().st_mtime_ns for path in outputs.rglob("*")}
     assert endeavour("train", *settings, *changed, "teachers=3 2", "training.restart=true") == 2
-    assert message in capsys.readouterr().err
+    assert f"{teacher}, a teacher of this run, was trained on other data" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
-
-
-def test_a_damaged_teacher_and_a_name_that_reads_as_an_ensemble_are_refused_before_others_are_trained(
-    settings: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(outputs / "two", outputs / "one+two")
-    assert endeavour("train", *settings, "teachers=3 one+two") == 2
-    assert "one+two means an ensemble; rename the run of that name" in capsys.readouterr().err
-    weights = outputs / "two" / "model" / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    assert endeavour("train", *settings, "teachers=3 two") == 2
-    assert f"{weights}: missing or altered" in capsys.readouterr().err
-    assert not (outputs / "new-teacher-3").exists()
 
 
 def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
@@ -388,35 +356,23 @@ def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
             budgets.append(decoding.tokens_per_batch)
             super().__init__(model, decoding)
 
-    monkeypatch.setattr(teachers, "PyTorchEngine", Noted)
+    monkeypatch.setattr("endeavour.runs.translators.PyTorchEngine", Noted)
     whole = text(data_of([*settings, "teachers=one"]))
-    fewer = [*settings, f"data_folder={load_config(settings).data_folder}-2", "decoding.tokens_per_batch=100"]
+    fewer = [*settings, f"data_folder={run_config(settings).data_folder}-2", "decoding.tokens_per_batch=100"]
     assert text(data_of([*fewer, "teachers=one"])) == whole
     assert budgets == [budgets[0], 100]
     assert budgets[0] > 100
 
 
 def test_in_a_sweep_commas_separate_values(settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    taught: list[tuple[str | None, list[str]]] = []
-    monkeypatch.setattr(
-        "endeavour.stages.trial.train", lambda config, _: taught.append((config.teachers, sys.argv))
-    )
+    trained: list[tuple[str | None, Sequence[str]]] = []
+
+    def noted(config: RunConfig, command: Sequence[str], **_: object) -> None:
+        trained.append((config.teachers, command))
+
+    monkeypatch.setattr("endeavour.sweeps.trial.train_run", noted)
     unnamed = [override for override in settings if not override.startswith("name=")]
     endeavour("sweep", *unnamed, "teachers=one,one two")
-    assert [names for names, _ in taught] == ['"one"', '"one" "two"']
-    for names, argv in taught:  # as run.json has it, for the trial by itself
-        again = [quote_literal(override) for override in argv[2:]]
-        assert load_config(again).teachers == names
-
-
-def test_the_same_teachers_can_be_written_in_several_ways(settings: list[str], tmp_path: Path) -> None:
-    written = ("one 2", "one,2", "[one, 02]", f"{tmp_path / 'copy' / 'outputs' / 'one'} 2", "'one' 2")
-    read = [load_config([*settings, quote_literal(f"teachers={way}")]).teachers for way in written]
-    assert read == ['"one" 2'] * len(written)
-
-
-def test_a_damaged_teacher_is_named(settings: list[str], outputs: Path) -> None:
-    weights = outputs / "one" / "model" / "weights.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(UserError, match=r"one/model/weights\.safetensors: missing or altered"):
-        data_of([*settings, "teachers=one"])
+    assert [names for names, _ in trained] == ['"one"', '"one" "two"']
+    for names, command in trained:  # as run.json has it, for the trial by itself
+        assert run_config(list(command[2:])).teachers == names

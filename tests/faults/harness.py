@@ -21,7 +21,7 @@ import torch._dynamo  # noqa: F401
 
 from commands import write_splits
 from endeavour.__main__ import main
-from endeavour.stages import train, translate  # noqa: F401  (imported here once, for all lives)
+from endeavour.commands import train, translate  # noqa: F401  (imported here once, for all lives)
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.log import MetricLog
 from faults.killing import killed_at
@@ -40,7 +40,7 @@ class Row:
     kept: bool
 
 
-class World:
+class Harness:
     """A corpus, its prepared data, and the undisturbed run that all others are compared with.
 
     Args:
@@ -58,6 +58,7 @@ class World:
             *_corpus(folder, self.draw),
             *["tokenizer=bpe2k", "tokenizer.vocabulary_size=290", "model.width=16", "model.feed_forward=32"],
             *["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "device=cpu"],
+            *["training.precision=fp32", "validation_decoding.precision=fp32", "decoding.precision=fp32"],
             *["tracking=none", "training=smoke", "training.tokens_per_batch=256", "training.keep_last=3"],
             *["training.validate_every=5", "training.validation_sentences=2", "training.average=last"],
             *["validation_decoding.max_length_ratio=0", "validation_decoding.max_length_offset=3"],

@@ -1,33 +1,47 @@
-"""Validation: what it shows of a model besides its scores."""
+"""Validation: its numbers, and what it shows of a model besides."""
 
 import math
 from pathlib import Path
 
 import pytest
 import torch
-from endeavour.stages import validation
-from endeavour.stages.prepare import prepare
-from endeavour.stages.validation import WATCHED, Validator
 from torch.nn import functional
 
 from commands import write_splits
 from endeavour.config import load_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.prepared import PreparedData
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.model.transformer import Transformer
+from endeavour.pipeline import validation
+from endeavour.pipeline.data import prepare
+from endeavour.pipeline.validation import WATCHED, Validator
+from endeavour.runs.config import RunConfig
+
+VOCABULARY = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
+
+
+def prepared(*settings: str) -> tuple[RunConfig, PreparedData, Validator]:
+    config = load_config("train", RunConfig, [*settings, "validation_decoding.precision=fp32"])
+    data = prepare(
+        config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(config.data_folder)
+    )
+    return config, data, Validator(data, data.load_tokenizers(), config, torch.float32)
+
+
+def model(seed: int, config: RunConfig, data: PreparedData) -> Transformer:
+    torch.manual_seed(seed)
+    source, target = (tokenizer.vocabulary_size for tokenizer in data.load_tokenizers())
+    return Transformer(config.model, source_vocabulary=source, target_vocabulary=target).eval()
 
 
 def test_the_attention_of_one_pair_is_watched_with_its_reference_whatever_the_model(
     parallel_files: list[str], folders: list[str]
 ) -> None:
-    config = load_config([*parallel_files, *folders])
-    data = prepare(config)
-    tokenizers = data.load_tokenizers()
-    validator = Validator(data, tokenizers, config, torch.float32)
-    found = [validator(model(config.seed + more, tokenizers)).attention for more in range(2)]
+    config, data, validator = prepared(*parallel_files, *folders)
+    found = [validator(model(seed, config, data)).attention for seed in (1, 2)]
     assert found[0] is not None
     assert found[1] is not None
     assert found[0][:2] == found[1][:2]
@@ -36,9 +50,8 @@ def test_the_attention_of_one_pair_is_watched_with_its_reference_whatever_the_mo
     assert len(source) in WATCHED
     assert len(target) in WATCHED
     assert (source[-1], target[-1]) == ("</s>", "</s>")
-    texts = [("".join(pieces[:-1]).replace("\u2581", " ").strip()) for pieces in (source, target)]
-    assert texts[0] in data.lines("validation", "source")
-    assert data.lines("validation", "target")[data.lines("validation", "source").index(texts[0])] == texts[1]
+    texts = tuple("".join(pieces[:-1]).replace("\u2581", " ").strip() for pieces in (source, target))
+    assert texts in zip(data.lines("validation", "source"), data.lines("validation", "target"), strict=True)
     assert [len(row) for row in weights] == [len(source)] * len(target)
     assert all(abs(sum(row) - 1) < 0.01 for row in weights)
 
@@ -53,14 +66,10 @@ def test_its_numbers_are_those_of_each_sentence_alone(
         return 12.5  # of an untrained model it is 0, which a defect could give too
 
     monkeypatch.setattr(validation, "corpus_bleu", bleu)
-    settings = [
-        f"training.{key}" for key in ("validation_sentences=8", "label_smoothing=0.2", "precision=fp32")
-    ]
-    config = load_config([*parallel_files, *folders, *settings])
-    data = prepare(config)
-    tokenizers = data.load_tokenizers()
-    one = model(1, tokenizers)
-    found = Validator(data, tokenizers, config, torch.float32)(one)
+    settings = ["training.validation_sentences=8", "training.label_smoothing=0.2"]
+    config, data, validator = prepared(*parallel_files, *folders, *settings)
+    one = model(1, config, data)
+    found = validator(one)
     pairs = ParallelDataset.open(data.folder, "validation")
     sums, tokens = torch.zeros(2), 0
     for row in range(len(pairs.source)):
@@ -75,40 +84,22 @@ def test_its_numbers_are_those_of_each_sentence_alone(
     assert found.bleu == 12.5
     ((hypotheses, references),) = scored
     assert references == data.lines("validation", "target")[:8]
-    translator = Translator(PyTorchEngine(one, config.validation_decoding), tokenizers)
+    translator = Translator(PyTorchEngine(one, config.validation_decoding), data.load_tokenizers())
     assert hypotheses == list(translator.translate(data.lines("validation", "source")[:8]))
 
 
 def test_where_every_sentence_is_short_none_is_watched(tmp_path: Path, folders: list[str]) -> None:
     splits = {"train": [(f"a dog {n}", f"ein Hund {n}") for n in range(200)], "validation": [("dog", "Hund")]}
-    vocabulary = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
-    config = load_config([*write_splits(tmp_path, splits), *vocabulary, *folders])
-    data = prepare(config)
-    tokenizers = data.load_tokenizers()
-    assert Validator(data, tokenizers, config, torch.float32)(model(1, tokenizers)).attention is None
+    config, data, validator = prepared(*write_splits(tmp_path, splits), *VOCABULARY, *folders)
+    assert validator(model(1, config, data)).attention is None
 
 
 def test_a_long_source_of_a_short_target_makes_no_batch_larger(tmp_path: Path, folders: list[str]) -> None:
     pairs = [(f"a dog {n}", f"ein Hund {n}") for n in range(200)]
     others = [(f"the man {n}", f"der Mann {n}") for n in range(200)]
     splits = {"train": pairs, "validation": [*others, ("a dog " * 400, "Hund")]}
-    vocabulary = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
-    config = load_config([*write_splits(tmp_path, splits), *vocabulary, *folders])
-    data = prepare(config)
+    config, data, validator = prepared(*write_splits(tmp_path, splits), *VOCABULARY, *folders)
     longest = int(ParallelDataset.open(data.folder, "validation").source.lengths.max())
-    budget = max(config.training.tokens_per_batch, longest)
-    validator = Validator(data, data.load_tokenizers(), config, torch.float32)
     cells = [max(batch.source.numel(), batch.target_in.numel()) for batch in validator._batches]
     assert sum(batch.source.shape[0] for batch in validator._batches) == 201
-    assert longest <= max(cells) <= budget
-
-
-def model(seed: int, tokenizers: Tokenizers) -> Transformer:
-    torch.manual_seed(seed)
-    config = load_config(
-        ["model.width=16", "model.num_heads=2", "model.encoder_layers=1", "model.decoder_layers=1"]
-    )
-    size = tokenizers[0].vocabulary_size
-    return Transformer(
-        config.model, source_vocabulary=size, target_vocabulary=tokenizers[1].vocabulary_size
-    ).eval()
+    assert longest <= max(cells) <= max(config.training.tokens_per_batch, longest)

@@ -1,15 +1,14 @@
-"""Sweeps whose trials train in processes of their own: Hydra's joblib launcher, and submitit's local executor."""
+"""Sweeps that really train: one run after the other, by Hydra's joblib launcher, and by submitit's local executor."""
 
 import csv
 import json
 import pickle
 import signal
-import sys
 from pathlib import Path
 
 import pytest
-from endeavour.stages.sweep import sweep
 
+from commands import endeavour
 from endeavour.training.signals import Interrupted
 
 SHORT = ["training.max_updates=2", "training.validate_every=2", "evaluation.splits=[validation]"]
@@ -22,12 +21,26 @@ def rows_of(tmp_path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def test_a_grid_with_joblib(
-    parallel_files: list[str], folders: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_grid_one_after_the_other_in_which_one_point_cannot_be_trained(
+    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["endeavour"])
+    settings = [*parallel_files, *folders, *SHORT, "seed=1,2"]
+    assert endeavour("sweep", *settings, "training.learning_rate=1e-3,2e-3") == 0
+    bleu = [float(row["validation.bleu"]) for row in rows_of(tmp_path)]
+    assert len(bleu) == 4
+    assert bleu == sorted(bleu, reverse=True)
+    capsys.readouterr()
+    assert endeavour("sweep", *settings, "training.learning_rate=1e-3,-1") == 2
+    said = capsys.readouterr().err
+    assert "learning_rate=-1" in said
+    assert said.count("is finished") == 2  # and is not trained again
+    assert sorted(row["status"] for row in rows_of(tmp_path)) == ["failed"] * 2 + ["finished"] * 2
+
+
+def test_a_grid_with_joblib(parallel_files: list[str], folders: list[str], tmp_path: Path) -> None:
     launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-    sweep([*parallel_files, *folders, *SHORT, *launcher, "training.learning_rate=1e-3,2e-3"])
+    grid = [*parallel_files, *folders, *SHORT, "training.learning_rate=1e-3,2e-3"]
+    assert endeavour("sweep", *grid, *launcher) == 0
     rows = rows_of(tmp_path)
     assert sorted(row["training.learning_rate"] for row in rows) == ["0.001", "0.002"]
     assert [row["status"] for row in rows] == ["finished"] * 2
@@ -41,20 +54,15 @@ def test_a_grid_with_joblib(
 
 
 def test_a_search_with_submitit(
-    parallel_files: list[str],
-    folders: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["endeavour"])
     settings = [*parallel_files, *folders, *SHORT, "training.learning_rate=interval(1e-3,2e-3)"]
     search = ["hydra/sweeper=optuna", "hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=2"]
-    sweep([*settings, *search, "hydra/launcher=submitit_local"])
+    assert endeavour("sweep", *settings, *search, "hydra/launcher=submitit_local") == 0
     rows = rows_of(tmp_path)
     assert [row["status"] for row in rows] == ["finished"] * 2
     capsys.readouterr()
-    sweep([*settings, *search])  # elsewhere, and nothing is left to train
+    assert endeavour("sweep", *settings, *search) == 0  # elsewhere, and nothing is left to train
     assert rows_of(tmp_path) == rows
     assert "trial" not in capsys.readouterr().err
 

@@ -1,0 +1,76 @@
+"""What to type for something that a run lacks: commands that work as they stand, pasted where this one was typed.
+
+Knows names and settings; not whether anything is there.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from endeavour.data.corpus import VALIDATION
+from endeavour.runs.names import quoted
+from endeavour.runs.run import Run
+from endeavour.settings import config_folder
+
+
+def export_command(run: Run, quantization: str) -> str:
+    """Exports `run` for decoding.engine=ctranslate2."""
+    # An export is compared by a search, whatever the run itself decodes by.
+    search = ["decoding=beam"] if run.config.decoding.sampling else []
+    return _command("export", run, [f"quantization={quantization}", *search])
+
+
+def evaluate_command(
+    run: Run, label: str | None = None, test_set: str | None = None, decoding: Mapping[str, Any] | None = None
+) -> str:
+    """Evaluates `run`.
+
+    Args:
+        label: how it is to be decoded, see `evaluations.decoding_label`; None is as after its training.
+        test_set: None takes those of its own evaluation.
+        decoding: the settings that have this label elsewhere; None takes those of the group of that name.
+    """
+    ensemble: list[str] = []
+    words: list[str] = []
+    if label is not None:
+        label, _, others = label.partition("-with-")
+        ensemble = [unquote(name) for name in others.split("+") if name]
+        words += _decoding_words(run, label, decoding)
+    if test_set is not None:
+        words.append(_test_set_word(run, test_set))
+    return _command("evaluate", run, words, ensemble)
+
+
+def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> list[str]:
+    own = asdict(run.config.decoding) if run.has_config else {}
+    name, engine, quantization = label.partition("-ctranslate2-")
+    exported = ["decoding.engine=ctranslate2", f"quantization={quantization}"] if engine else []
+    if name == own.get("name"):
+        return exported
+    if wanted is not None:
+        differing = [key for key, value in wanted.items() if key != "engine" and value != own.get(key)]
+        return [f"decoding.{key}={_typed(wanted[key])}" for key in differing] + exported
+    is_group = (config_folder() / "decoding" / f"{name}.yaml").is_file()
+    return [f"decoding={name}" if is_group else f"decoding.name={name}", *exported]
+
+
+def _test_set_word(run: Run, test_set: str) -> str:
+    if test_set == VALIDATION or (run.has_config and test_set in run.test_splits):
+        return f"evaluation.splits=[{test_set}]"
+    files = run.config.evaluation.files if run.has_config else {}
+    return f"+evaluation.files.{test_set}=[{','.join(files.get(test_set, ['FILE', 'FILE']))}]"
+
+
+def _command(name: str, run: Run, words: list[str], ensemble: list[str] | None = None) -> str:
+    runs = " ".join(quoted(one) for one in (run.name, *(ensemble or [])))
+    folders = [] if run.root == Path("outputs") else [f"output_folder={run.root}"]
+    if run.has_config and run.config.data_folder != "data":
+        folders.append(f"data_folder={run.config.data_folder}")
+    return shlex.join(["endeavour", name, f"run={runs}", *folders, *words])
+
+
+def _typed(value: object) -> str:
+    return "null" if value is None else str(value)

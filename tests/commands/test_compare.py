@@ -1,0 +1,306 @@
+"""Comparing evaluation folders made by hand: what is refused, printed and written."""
+
+import gzip
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import endeavour
+from endeavour.config import load_config
+from endeavour.data.tables import read_tables
+from endeavour.evaluation.comparison import CompareConfig, System, compare_systems
+from endeavour.evaluation.metrics import score_corpus
+from endeavour.evaluation.result import EvaluationResult
+from endeavour.evaluation.words import TrainingText
+from endeavour.pipeline.data import prepare
+from endeavour.reports.evaluation_report import write_evaluation
+from endeavour.runs.config import RunConfig, save_config
+from endeavour.storage import write_json
+
+SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
+REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]
+BAD = [line.replace("Hund", "hund").replace("sieht", "findet") for line in REFERENCES]
+
+
+def evaluated(
+    outputs: Path,
+    run: str,
+    hypotheses: list[str],
+    *,
+    name: str = "test-beam",
+    sources: list[str] = SOURCES,
+    references: list[str] = REFERENCES,
+) -> Path:
+    """An evaluation's folder in that of a run, which is given a config if it has none."""
+    folder = outputs / run / "evaluation" / name
+    test_set, _, label = name.partition("-")
+    result = EvaluationResult(
+        title=name,
+        sources=sources,
+        hypotheses=hypotheses,
+        references=references,
+        scores=score_corpus(hypotheses, references, bootstrap_samples=40, seed=1),
+        decoding={"name": label},
+        model={"run": run, "test_set": test_set},
+        seed=1,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_evaluation(folder, result, [])
+    if not (outputs / run / "config.yaml").is_file():
+        save_config(load_config("train", RunConfig, [f"name={run}"]), outputs / run / "config.yaml")
+    return folder
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    """Two runs, evaluated on `test` with beam search, the second one better."""
+    folder = tmp_path / "outputs"
+    evaluated(folder, "a", BAD)
+    evaluated(folder, "b", REFERENCES)
+    return folder
+
+
+def run(outputs: Path, *arguments: str) -> int:
+    folders = [f"output_folder={outputs}", f"data_folder={outputs.parent / 'data'}"]
+    return endeavour("compare", *folders, "bootstrap_samples=40", "randomization_trials=50", *arguments)
+
+
+def record(outputs: Path, systems: str, evaluation: str = "test-beam") -> dict[str, Any]:
+    folder = outputs / "comparisons" / systems / evaluation
+    return json.loads((folder / "comparison.json").read_text("utf-8"))
+
+
+def lines(file: Path, texts: list[str]) -> Path:
+    file.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    return file
+
+
+# What is written
+
+
+def test_the_comparison_is_printed_and_written_whole(
+    outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(outputs, "runs=a b") == 0
+    folder = outputs / "comparisons" / "a-vs-b" / "test-beam"
+    assert sorted(path.name for path in folder.iterdir()) == ["comparison.json", "report.html", "report.md"]
+    written = json.loads((folder / "comparison.json").read_text("utf-8"))
+    assert set(written) == {
+        "title",
+        "systems",
+        "sentences",
+        "tests",
+        "bleu_by_source_length",
+        "bleu_by_rarest_source_word",
+        "word_f1_by_frequency",
+        "pairwise",
+        "rates",
+        "anomalies",
+        "settings",
+        "notes",
+    }
+    assert written["systems"] == ["a", "b"]
+    assert set(written["rates"]) == {"a", "b", "references"}
+    bleu = written["tests"][0]["systems"][1]
+    assert bleu["difference"] > 0
+    assert bleu["p_bootstrap"] < 0.05
+    assert "seed:12345" in written["tests"][0]["bootstrap_signature"]
+    printed = capsys.readouterr().out
+    for part in ("BLEU", "chrF2", "p bootstrap", "report.html", "Anomalies", "not at hand"):
+        assert part in printed
+    first = (folder / "comparison.json").read_bytes()
+    assert run(outputs, "runs=[a,b]") == 0
+    assert (folder / "comparison.json").read_bytes() == first
+
+
+def test_evaluations_are_called_by_what_tells_them_apart(outputs: Path) -> None:
+    evaluated(outputs, "a", REFERENCES, name="test-greedy")
+    for runs, names in (
+        ("a a/evaluation/test-greedy", ["a/test-beam", "a/test-greedy"]),
+        ("a/evaluation/test-greedy b", ["a", "b/test-beam"]),
+    ):
+        assert run(outputs, f"runs={runs}", "split=test") == 0
+        folder = "-vs-".join(name.replace("/", "%2F") for name in names)
+        first = "test-greedy" if names[0] == "a" else "test-beam"
+        written = record(outputs, folder, first)
+        assert written["systems"] == names
+        assert written["title"] == f"{' vs. '.join(names)}: {first}"
+
+
+def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
+    for name in ("validation-greedy", "news-greedy"):
+        for one in ("a", "b"):
+            evaluated(outputs, one, REFERENCES, name=name)
+    assert run(outputs, "runs=a b", "decoding_name=greedy") == 0
+    assert run(outputs, "runs=a b", "decoding_name=greedy", "split=validation") == 0
+    written = sorted(path.name for path in (outputs / "comparisons" / "a-vs-b").iterdir())
+    assert written == ["news-greedy", "validation-greedy"]
+
+
+def test_no_two_comparisons_share_a_folder(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in ("x/y", "x_y"):
+        evaluated(outputs, one, REFERENCES)
+        assert run(outputs, f"runs=a {one}") == 0
+    file = outputs.parent / "b"  # called as a run is, and later with other content
+    for translations in (BAD, REFERENCES):
+        assert run(outputs, "runs=a", f"systems={lines(file, translations)}") == 0
+    monkeypatch.chdir(outputs.parent)
+    assert run(outputs, "runs=a b") == run(outputs, "runs=a", "systems=b") == 0
+    assert len(list((outputs / "comparisons").iterdir())) == 6
+
+
+def test_many_long_names_get_a_folder_all_the_same(outputs: Path) -> None:
+    names = [f"{'x' * 60}{number}" for number in range(4)]
+    for name in names:
+        evaluated(outputs, name, BAD)
+    assert run(outputs, f"runs={' '.join(names)}") == 0
+    (folder,) = (outputs / "comparisons").iterdir()
+    assert folder.name.startswith("4-systems-")
+
+
+# Translations made elsewhere
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_translations_made_elsewhere_are_compared_as_those_of_a_run_are(outputs: Path, packed: bool) -> None:
+    file = lines(outputs.parent / "fairseq.de", REFERENCES)
+    if packed:
+        file = file.with_suffix(".de.gz")
+        file.write_bytes(gzip.compress(file.with_suffix("").read_bytes()))
+    assert run(outputs, "runs=a b") == run(outputs, "runs=a", f"systems={file}") == 0
+    (folder,) = (outputs / "comparisons").glob("a-vs-*@*")
+    ours, theirs = record(outputs, "a-vs-b"), record(outputs, folder.name)
+    assert theirs["systems"] == ["a", str(file)]
+    # All figures are the same: only names and settings differ.
+    for written in (ours, theirs):
+        del written["title"], written["settings"], written["notes"]
+    assert json.dumps(ours) == json.dumps(theirs).replace(json.dumps(str(file)), '"b"')
+
+
+def test_translations_made_elsewhere_stand_beside_several_runs(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(outputs.parent)
+    # As other programs write lines: with CR, without the last line's end, with a separator that is no line end.
+    Path("x.de").write_bytes("\r\n".join(BAD).encode())
+    Path("by hand.de").write_text("\n".join(["", "Hund\u2028Mann", *REFERENCES[2:]]) + "\n", "utf-8")
+    assert run(outputs, "runs=a b", "systems=x.de 'by hand.de'") == 0
+    (path,) = outputs.glob("comparisons/*/test-beam/comparison.json")
+    written = json.loads(path.read_text("utf-8"))
+    assert written["systems"] == ["a", "b", "x.de", "by hand.de"]
+    bleu = {score["system"]: score["value"] for score in written["tests"][0]["systems"]}
+    assert bleu["x.de"] == bleu["a"] < bleu["by hand.de"] < bleu["b"]
+    assert written["settings"]["a"]
+    assert not written["settings"]["x.de"]
+    assert f"x.de: SHA-256 {sha256(Path('x.de').read_bytes()).hexdigest()}" in written["notes"]
+
+
+# The training text
+
+
+def test_text_is_set_against_the_training_text_in_its_normal_form() -> None:
+    training = TrainingText()
+    training.add([("Houses", "Häuser")] * 9)
+    decomposed = unicodedata.normalize("NFD", "Häuser")
+    system = System("one", [decomposed], {})
+    comparison = compare_systems(
+        [system, system],
+        title="",
+        sources=["Houses\u00ad"],
+        references=[decomposed],
+        training=training,
+        config=CompareConfig(bootstrap_samples=40, randomization_trials=50, seed=1, sentences=1),
+    )
+    assert comparison.bleu_by_rarest_source_word is not None
+    assert [part.label for part in comparison.bleu_by_rarest_source_word] == ["5–99"]
+    assert comparison.rates["one"].unseen_characters == 0
+    assert comparison.word_f1_by_frequency is not None
+    assert [(part.count, part.values) for part in comparison.word_f1_by_frequency] == [(1, [100, 100])]
+
+
+def test_words_are_counted_in_the_training_text_where_it_is(
+    parallel_files: list[str], folders: list[str], outputs: Path
+) -> None:
+    config = load_config("train", RunConfig, [*parallel_files, *folders])
+    data = prepare(
+        config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(config.data_folder)
+    )
+    write_json(outputs / "a" / "summary.json", {"data_digest": "of other data"})
+    assert run(outputs, "runs=a b") == 0
+    written = record(outputs, "a-vs-b")
+    assert written["word_f1_by_frequency"] is None
+    assert any("endeavour evaluate run=a" in note for note in written["notes"])
+
+    write_json(outputs / "a" / "summary.json", {"data_digest": data.content_digest})
+    pairs = [pair for batch in read_tables(data.folder / "text" / "train") for pair in batch]
+    assert len(pairs) == data.splits["train"]["pairs"]
+    assert run(outputs, "runs=a b") == 0
+    written = record(outputs, "a-vs-b")
+    assert {part["label"] for part in written["bleu_by_rarest_source_word"]} == {"0"}  # the numbers
+    assert sum(part["count"] for part in written["word_f1_by_frequency"]) == 8 * 30
+    assert written["rates"]["b"]["unseen_characters"] == 1  # the numbers again
+
+
+# What is refused
+
+
+@pytest.fixture
+def refused(outputs: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """A function of overrides to the message by which they are refused."""
+
+    def message(*arguments: str) -> str:
+        capsys.readouterr()
+        assert run(outputs, *arguments) == 2
+        assert not (outputs / "comparisons").exists()
+        return capsys.readouterr().err
+
+    return message
+
+
+def test_evaluations_of_other_text(outputs: Path, refused: Callable[..., str]) -> None:
+    changed = [*REFERENCES[:4], "anders", *REFERENCES[5:]]
+    evaluated(outputs, "c", REFERENCES, references=changed)
+    assert "different references (line 5 differs)" in refused("runs=a c")
+    evaluated(outputs, "c", REFERENCES[:9], sources=SOURCES[:9], references=REFERENCES[:9])
+    assert "different sources (30 and 9 lines)" in refused("runs=a c")
+
+
+def test_an_evaluation_that_is_not_whole_is_named_with_what_makes_it_anew(
+    outputs: Path, refused: Callable[..., str]
+) -> None:
+    folder = outputs / "b" / "evaluation" / "test-beam"
+    command = re.compile(r"run `endeavour evaluate run=b .*`")
+    lines(folder / "hypotheses.txt", REFERENCES[:-1])
+    message = refused("runs=a b")
+    assert f"{folder / 'hypotheses.txt'} has 29 lines for 30" in message
+    assert command.search(message)
+    (folder / "sources.txt").unlink()
+    message = refused("runs=a b")
+    assert f"{folder / 'sources.txt'} is missing" in message
+    assert command.search(message)
+
+
+def test_files_of_translations_that_cannot_be_compared(
+    outputs: Path, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(outputs.parent)
+    for name in ("few.de", "b", "references"):
+        lines(Path(name), REFERENCES[:-1])
+    assert "few.de has 29 lines for 30" in refused("runs=a", "systems=few.de")
+    assert "none.de: no such file" in refused("runs=a", "systems=none.de")
+    for clash in ("b", "references"):
+        assert f"called {clash} here" in refused("runs=a b", f"systems={clash}")
+    assert "./few.de is named twice" in refused("runs=a", "systems=few.de ./few.de")
+    for arguments in (["systems=few.de"], ["runs=a", "systems=[]"], ["runs=a", "systems= "]):
+        assert "two runs or more" in refused(*arguments)
+
+
+def test_a_run_that_is_called_as_the_references_are(outputs: Path, refused: Callable[..., str]) -> None:
+    evaluated(outputs, "references", BAD)
+    assert "rename that run" in refused("runs=a references")

@@ -1,0 +1,89 @@
+"""How a trained run is decoded and scored: as its own config says, except for what is typed."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from endeavour.commands.evaluate import EvaluateRoot, _as_asked
+from endeavour.config import load_config
+from endeavour.errors import UserError
+from endeavour.evaluation.config import EvaluationConfig
+from endeavour.runs.config import RunConfig
+from endeavour.runs.run import Run
+
+
+def trained(root: Path, *settings: str) -> RunConfig:
+    """What a command looks at before it decodes, of a finished run called `run`."""
+    config = load_config("train", RunConfig, ["name=run", f"output_folder={root}", *settings])
+    run = Run.of(config)
+    run.model_folder.mkdir(parents=True)
+    run.begin(config, torch.device("cpu"), ["endeavour", "train"])
+    return config
+
+
+def asked(root: Path, *typed: str) -> EvaluateRoot:
+    return load_config("evaluate", EvaluateRoot, ["run=run", f"output_folder={root}", *typed])
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ([], ("beam", 7, 1.3, True)),
+        (["decoding.beam_size=9"], ("beam", 9, 1.3, True)),
+        (["evaluation.tokenized_bleu=false"], ("beam", 7, 1.3, False)),
+        (["decoding=greedy"], ("greedy", 1, 0.0, True)),
+    ],
+)
+def test_a_key_or_a_group_that_is_typed_wins_over_the_runs_own(
+    typed: list[str], expected: tuple[str, int, float, bool], tmp_path: Path
+) -> None:
+    own = trained(
+        tmp_path, "decoding.beam_size=7", "decoding.length_penalty=1.3", "evaluation.tokenized_bleu=true"
+    )
+    found = asked(tmp_path, *typed)
+    decoding = found.decoding
+    assert (
+        decoding.name,
+        decoding.beam_size,
+        decoding.length_penalty,
+        found.evaluation.tokenized_bleu,
+    ) == expected
+    if not typed:
+        assert decoding == own.decoding
+
+
+def test_a_key_and_the_runs_own_have_to_fit(tmp_path: Path) -> None:
+    trained(tmp_path, "decoding=mbr")
+    with pytest.raises(UserError, match=r"decoding\.num_hypotheses=12.*beam_size=3"):
+        asked(tmp_path, "decoding.beam_size=3")
+
+
+@pytest.mark.parametrize(
+    ("after_training", "typed", "splits", "kept"),
+    [
+        ("null", [], None, True),
+        ("null", ["evaluation.splits=[validation]"], ["validation"], False),
+        ("null", ["evaluation.splits=[test]"], ["test"], True),
+        ("[test]", [], ["test"], True),
+        ("[test]", ["evaluation.splits=[test]"], ["test"], True),
+        ("[test]", ["evaluation.splits=[other]"], ["other"], False),
+        ("[test]", ["+evaluation.files.news=[a.en,a.de]"], [], False),
+        (
+            "[test]",
+            ["evaluation.splits=[other]", "evaluation.tokenized_references=new"],
+            ["other"],
+            True,
+        ),
+    ],
+)
+def test_the_runs_own_splits_are_scored_and_its_tokenized_references_serve_for_these_alone(
+    after_training: str, typed: list[str], splits: list[str] | None, kept: bool, tmp_path: Path
+) -> None:
+    tokenized = ["evaluation.tokenized_bleu=true", "evaluation.tokenized_references=own"]
+    own = trained(tmp_path, f"evaluation.splits={after_training}", *tokenized).evaluation
+    found: EvaluationConfig = _as_asked(asked(tmp_path, *typed).evaluation, own)
+    assert found.splits == splits
+    assert found.tokenized_bleu
+    names = ("own", "new") if kept else (None,)
+    assert found.tokenized_references in names

@@ -1,0 +1,183 @@
+"""A run as an object: found by name, the newest one, thrown away only when asked for, once, and as a whole."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands import endeavour
+from endeavour.config import load_config
+from endeavour.errors import UserError
+from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.run import Run, joined, named_runs, newest_run, select_runs, trained_runs
+
+
+def finished(root: Path, name: str, age: int = 0) -> Run:
+    """What the search for runs looks at: of one that was finished `age` seconds ago."""
+    run = Run(root, name)
+    (run.model_folder).mkdir(parents=True)
+    (run.model_folder / "model.json").write_text("{}")
+    run.finish({"name": name})
+    moment = 2_000_000_000 - age
+    os.utime(run.folder / "summary.json", (moment, moment))
+    return run
+
+
+def begun(tmp_path: Path) -> tuple[Run, RunConfig, RunConfig]:
+    """A run with something in it, the config that continues it, and the one that throws it away."""
+    typed = [f"output_folder={tmp_path / 'outputs'}", "name=run"]
+    config, restart = (
+        load_config("train", RunConfig, [*typed, *more]) for more in ([], ["training.restart=true"])
+    )
+    run = Run.of(config)
+    run.checkpoint_folder.mkdir(parents=True)
+    save_config(config, run.folder / "config.yaml")
+    return run, config, restart
+
+
+def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"{tmp_path}.*output_folder="):
+        newest_run(tmp_path)
+    runs = [finished(tmp_path, name, age) for name, age in (("a", 30), ("group/b", 10), ("c", 20))]
+    unfinished = finished(tmp_path, "d")
+    (unfinished.folder / "summary.json").unlink()
+    finished(tmp_path, ".thrown-away")  # as a restart that was killed leaves it
+    assert newest_run(tmp_path) == runs[1]
+    assert select_runs(None, tmp_path) == [runs[1]]
+    assert trained_runs(tmp_path) == [runs[0], runs[2], unfinished, runs[1]]
+
+
+def test_runs_are_selected_by_name(tmp_path: Path) -> None:
+    a, inner, spaced = (finished(tmp_path, name) for name in ("a", "group/b", "c d"))
+    assert select_runs("a", tmp_path) == [a]
+    for text in (
+        "group/b a 'c d'",
+        "group/b,a,'c d'",
+        "[group/b, a, 'c d']",
+        f'{tmp_path}/group/b ./a "c d"',
+    ):
+        assert select_runs(text, tmp_path) == [inner, a, spaced]
+    assert select_runs(joined([spaced, a]), tmp_path) == [spaced, a]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "run="),
+        ("a nowhere", "nowhere .*finished runs: a"),
+        ("../a", "output_folder"),
+        ("/tmp", "output_folder"),
+        (".", "output_folder"),
+        ("a ./a", "a is named twice"),
+        ("'a", "quote"),
+    ],
+)
+def test_a_name_of_no_run_is_refused(text: str, named: str, tmp_path: Path) -> None:
+    finished(tmp_path / "outputs", "a")
+    with pytest.raises(UserError, match=rf"(?s)^.*{named}"):
+        select_runs(text, tmp_path / "outputs")
+
+
+def test_runs_may_be_named_before_they_are_trained(tmp_path: Path) -> None:
+    assert named_runs("runs", "x y", tmp_path) == [Run(tmp_path, "x"), Run(tmp_path, "y")]
+    assert named_runs("runs", None, tmp_path) == []
+
+
+def test_a_restart_throws_the_run_away_and_a_usual_start_does_not(tmp_path: Path) -> None:
+    run, config, restart = begun(tmp_path)
+    assert run.goes_on(config)
+    assert not run.goes_on(restart)
+    run.discard()
+    assert list(run.root.iterdir()) == []
+    assert not run.goes_on(config)
+
+
+@pytest.mark.parametrize("count", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
+def test_a_command_that_a_scheduler_repeats_throws_nothing_away(
+    count: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _, restart = begun(tmp_path)
+    monkeypatch.setenv(count, "1")
+    assert run.goes_on(restart)
+
+
+def test_a_folder_in_which_nothing_was_trained_is_no_run(tmp_path: Path) -> None:
+    run, config, _ = begun(tmp_path)
+    run.checkpoint_folder.rmdir()
+    (run.folder / "mine.txt").write_text("")
+    assert not run.goes_on(config)
+    run.discard()
+    assert (run.folder / "mine.txt").is_file()
+
+
+def test_discarding_empties_a_run_folder_that_is_a_link(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "large disk" / "run"
+    elsewhere.parent.mkdir()
+    for _ in range(2):
+        run, _, _ = begun(tmp_path)
+        run.folder.rename(elsewhere)
+        run.folder.symlink_to(elsewhere)
+        run.discard()
+        assert list(run.root.iterdir()) == [run.folder]
+        assert list(elsewhere.parent.iterdir()) == [elsewhere]
+        assert list(run.folder.iterdir()) == []
+        run.folder.unlink()
+        elsewhere.rmdir()
+
+
+def test_a_restart_that_was_killed_leaves_nothing_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, config, _ = begun(tmp_path)
+
+    def killed(path: Path, **_: object) -> None:
+        if path.is_dir():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run.discard()
+    assert not run.folder.exists()
+    assert not run.goes_on(config)
+    run.discard()
+    assert list(run.root.iterdir()) == []
+
+
+def test_what_cannot_begin_or_be_evaluated_is_refused_before_a_restart_loses_anything(
+    tmp_path: Path, folders: list[str], parallel_files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _, _ = begun(tmp_path)
+    for wrong in (
+        "corpus.splits.train=[typo.en,typo.de]",
+        "evaluation.splits=[typo]",
+        "+evaluation.files.news=[typo.en,typo.de]",
+        "evaluation.tokenized_references=typo",
+    ):
+        overrides = [*parallel_files, *folders, "name=run", "evaluation.tokenized_bleu=true", wrong]
+        assert endeavour("train", *overrides, "training.restart=true") == 2
+        assert "typo" in capsys.readouterr().err
+        assert run.checkpoint_folder.is_dir()
+
+
+def test_a_damaged_summary_is_named_with_what_to_do(tmp_path: Path) -> None:
+    run = Run(tmp_path, "run")
+    assert run.summary == {}
+    run.folder.mkdir()
+    (run.folder / "summary.json").write_text("")
+    with pytest.raises(UserError, match=r"summary\.json: damaged .*\ndelete it"):
+        _ = run.summary
+
+
+def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path) -> None:
+    _, config, _ = begun(tmp_path)
+    run = Run.of(config)
+    for word in ("one", "two"):
+        run.begin(config, torch.device("cpu"), ["endeavour", "train", word])
+    starts = json.loads((run.folder / "run.json").read_text())
+    assert [start["command"][-1] for start in starts] == ["one", "two"]
+    assert starts[0]["packages"]["torch"] == torch.__version__
+    assert starts[0]["device"]["type"] == "cpu"
+    assert run.config == config

@@ -1,0 +1,129 @@
+"""The config of a run: saved and read back, set against another, and checked as a whole."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from endeavour.__main__ import quote_literal
+from endeavour.config import load_config
+from endeavour.errors import UserError
+from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
+
+
+def run_config(*typed: str) -> RunConfig:
+    return load_config("train", RunConfig, [quote_literal(override) for override in typed])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        [],
+        ["experiment=multi30k_best"],
+        ["name=1", "corpus=wmt14", "training=long", "decoding=mbr", "tokenizer=unigram8k"],
+        ["name='Größe'", 'teachers=2 "a b+3"', "direction=de-en", "model.tie=decoder"],
+        ["+evaluation.files.news=[no,1]", "evaluation.splits=[]", "training.learning_rate=1e-30"],
+    ],
+    ids=lambda typed: typed[0] if typed else "default",
+)
+def test_a_saved_config_reads_back_the_same(typed: list[str], tmp_path: Path) -> None:
+    config = run_config(*typed)
+    save_config(config, tmp_path / "config.yaml")
+    assert read_config(tmp_path / "config.yaml") == config
+
+
+def _without_model(text: str) -> str:
+    values = yaml.safe_load(text)
+    del values["model"]
+    return yaml.safe_dump(values)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: "name: [\n",
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace("seed: 1\n", "seed: -1\n"),
+        lambda text: text + "unknown: 1\n",
+        _without_model,
+    ],
+)
+def test_a_config_that_is_damaged_is_named(damage: Callable[[str], str], tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    save_config(run_config(), path)
+    path.write_text(damage(path.read_text("utf-8")), "utf-8")
+    with pytest.raises(UserError, match=str(path)):
+        read_config(path)
+
+
+def test_what_is_chosen_after_training_or_shown_of_it_makes_no_other_run() -> None:
+    saved = run_config("corpus=wmt14")
+    same = ["name=other", "device=cpu", "data_folder=x", "output_folder=y", "corpus.path=z", "tracking=none"]
+    same += ["decoding=greedy", "evaluation.bootstrap_samples=50", "training.restart=true"]
+    same += ["training.log_every=7", "training.preflight=false", "training.communication_timeout=5"]
+    same += ["training.max_skipped_updates=3"]
+    assert differing_keys(run_config("corpus=wmt14", *same), saved) == []
+    other = run_config("corpus=wmt14", "seed=2", "model.width=64", "validation_decoding.beam_size=2")
+    found = differing_keys(other, saved)
+    assert [line.partition(":")[0] for line in found] == [
+        "model.width",
+        "seed",
+        "validation_decoding.beam_size",
+    ]
+    assert "seed: 1 → 2" in found
+
+
+@pytest.mark.parametrize(
+    ("average", "differing"), [("last", {"keep_last"}), ("best", {"keep_best"}), ("none", set())]
+)
+def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged(
+    average: str, differing: set[str]
+) -> None:
+    saved = run_config(f"training.average={average}")
+    ours = replace(saved, training=replace(saved.training, keep_last=9, keep_best=9))
+    found = {line.partition(":")[0].removeprefix("training.") for line in differing_keys(ours, saved)}
+    assert found == differing
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        (["validation_decoding=mbr"], r"validation_decoding\.utility"),
+        (["validation_decoding=sample"], r"validation_decoding\.sampling"),
+        (["validation_decoding.engine=ctranslate2"], r"validation_decoding\.engine"),
+        (["decoding.engine=ctranslate2"], r"decoding\.engine"),
+        (["tokenizer.joint=false", "model.tie=all"], r"model\.tie"),
+        (["name=../x"], "name="),
+        (["pretrained=../x"], "pretrained="),
+        (["seed=-1"], "seed=-1"),
+    ],
+)
+def test_values_that_do_not_fit_together_are_refused_by_name(typed: list[str], key: str) -> None:
+    typed = [item.replace("validation_decoding=", "decoding@validation_decoding=") for item in typed]
+    with pytest.raises(UserError, match=key):
+        run_config(*typed)
+
+
+def test_a_config_that_is_changed_in_python_is_checked_too() -> None:
+    with pytest.raises(ValidationError, match="teachers"):
+        replace(run_config(), teachers="one two/..")
+
+
+def test_a_name_is_one_however_it_is_written(tmp_path: Path) -> None:
+    root = [f"output_folder={tmp_path}"]
+    for name in ("my runs/a", f"{tmp_path}/my runs/a", "./my runs//a"):
+        config = run_config(*root, f"name={name}", f"pretrained={name}")
+        assert (config.name, config.pretrained) == ("my runs/a", "my runs/a")
+    for text in ("one 2", "one,2", "[one, 02]", f"{tmp_path}/one 2", "'one' 2"):
+        assert run_config(*root, f"teachers={text}").teachers == '"one" 2'
+    assert run_config(*root, "teachers=a+02 3").teachers == '"a+2" 3'
+
+
+@pytest.mark.parametrize("text", ["", "2 + 1", "2+", "one two/..", '"one', "./2024"])
+def test_teachers_that_are_badly_written_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="teachers"):
+        run_config(f"teachers={text}")

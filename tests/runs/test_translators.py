@@ -1,0 +1,132 @@
+"""Runs that are named, alone and as ensembles: which are taken, how they translate together, and what is refused."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from endeavour.config import load_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translator
+from endeavour.errors import UserError
+from endeavour.runs.config import RunConfig
+from endeavour.runs.run import Run, joined, named_runs, select_runs
+from endeavour.runs.translators import load_runs, open_translator
+from untrained import untrained_run
+
+CPU = torch.device("cpu")
+TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32", "tokenizer.vocabulary_size=300"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1"]
+QUICK = ["decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+TEXT = ["the dog sees a tree", "often the old man finds the dog today", "der Hund sieht heute den alten Baum"]
+TOKENIZER = Tokenizer.train(
+    [f"{line} {i}" for i in range(99) for line in TEXT], load_config("train", RunConfig, TINY).tokenizer
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The output folder of the finished runs a, b and c of one vocabulary; b was finished last."""
+    for seed, name in enumerate("abc"):
+        config = load_config("train", RunConfig, [*TINY, f"name={name}", f"output_folder={tmp_path}"])
+        untrained_run(config, (TOKENIZER, TOKENIZER), seed=seed)
+        os.utime(tmp_path / name / "summary.json", (10 * (name == "b"),) * 2)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "text", ["a b/c", "a,b/c", "a, b/c", "[a,b/c]", "[a, b/c]", " a  b/c ", "'a' \"b/c\"", "out/a out/b/c/"]
+)
+def test_runs_may_be_written_as_one_likes(text: str) -> None:
+    runs = named_runs("runs", text, Path("out"))
+    assert [run.folder for run in runs] == [Path("out/a"), Path("out/b/c")]
+
+
+def test_a_name_with_a_space_stands_in_quotes() -> None:
+    runs = named_runs("runs", "'my run' \"a,b\" c:\\d", Path("out"))
+    assert [run.name for run in runs] == ["my run", "a,b", "c:\\d"]
+    assert named_runs("runs", joined(runs), Path("out")) == runs
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a nowhere", r"nowhere holds no trained model \(finished runs: a, b, c\)"),
+        ("a a", "run=a a: a is named twice"),
+        ("a ../a", r"run='\.\./a'"),
+        ("a /etc", "run='/etc'"),
+        ("a 'b", "run=a 'b"),
+        ("[]", "run names no run"),
+        (" ", "run names no run"),
+    ],
+)
+def test_names_that_name_nothing(text: str, message: str, root: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        select_runs(text, root)
+
+
+def test_without_a_name_the_newest_finished_run_is_taken(root: Path) -> None:
+    assert select_runs(None, root) == [Run(root, "b")]
+    (root / "b" / "summary.json").unlink()  # still in training
+    assert select_runs(None, root) != [Run(root, "b")]
+    with pytest.raises(UserError, match="no finished run"):
+        select_runs(None, root / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "decoding", [["decoding.beam_size=3"], ["decoding=mbr", "decoding.num_hypotheses=6"]]
+)
+def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_order(
+    decoding: list[str], root: Path
+) -> None:
+    config = load_config("train", RunConfig, [*TINY, *QUICK, *decoding]).decoding
+    models = [Run(root, name).load_model(CPU)[0] for name in "cab"]
+    direct = Translator(
+        PyTorchEngine(Ensemble(models), config), (TOKENIZER, TOKENIZER), decoding=config
+    ).translate([*TEXT, ""])
+    runs = select_runs("a b c", root)
+    together = open_translator(runs, load_runs(runs, CPU), config, "int8")
+    assert list(together.translate([*TEXT, ""])) == list(direct)
+
+
+def other_direction(run: Run) -> None:
+    path = run.folder / "config.yaml"
+    path.write_text(path.read_text().replace("direction: en-de", "direction: de-en"))
+
+
+def other_vocabulary(run: Run) -> None:
+    shutil.rmtree(run.folder)
+    text = [f"ganz anderer Text von anderswo {i}" for i in range(99)]
+    tokenizer = Tokenizer.train(text, load_config("train", RunConfig, TINY).tokenizer)
+    config = load_config("train", RunConfig, [*TINY, f"name={run.name}", f"output_folder={run.root}"])
+    untrained_run(config, (TOKENIZER, tokenizer))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda run: (run.model_folder / "target.model").unlink(),
+            r"c/model/target\.model: missing or altered",
+        ),
+        (other_vocabulary, "c has another target vocabulary than .*/a"),
+        (other_direction, "c translates de-en and .*/a en-de"),
+    ],
+)
+def test_models_that_do_not_decode_together(change: Callable[[Run], None], message: str, root: Path) -> None:
+    change(Run(root, "c"))
+    with pytest.raises(UserError, match=message):
+        load_runs(select_runs("a b c", root), CPU)
+
+
+def test_an_export_decodes_alone(root: Path) -> None:
+    decoding = load_config("train", RunConfig, TINY).decoding
+    decoding.engine = "ctranslate2"
+    runs = select_runs("a b", root)
+    with pytest.raises(UserError, match=r"decoding\.engine=ctranslate2: an export holds one model"):
+        open_translator(runs, load_runs(runs, CPU), decoding, "int8")

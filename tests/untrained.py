@@ -1,0 +1,34 @@
+"""Runs that are there with untrained models, for tests that need no good translations."""
+
+import torch
+
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.model.transformer import Transformer
+from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.run import Run
+from endeavour.storage import atomic_folder, write_json
+from endeavour.training.checkpoint import write_model
+
+
+def untrained_model(config: RunConfig, tokenizers: Tokenizers, seed: int = 0) -> Transformer:
+    """A model in evaluation mode, random enough that two seeds translate differently."""
+    torch.manual_seed(seed)
+    source, target = (tokenizer.vocabulary_size for tokenizer in tokenizers)
+    model = Transformer(config.model, source_vocabulary=source, target_vocabulary=target)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    return model.eval()
+
+
+def untrained_run(
+    config: RunConfig, tokenizers: Tokenizers, *, seed: int = 0, data_digest: str | None = None
+) -> Run:
+    """A finished run of this config."""
+    run = Run.of(config)
+    run.folder.mkdir(parents=True)
+    save_config(config, run.folder / "config.yaml")
+    with atomic_folder(run.model_folder) as partial:
+        write_model(partial, untrained_model(config, tokenizers, seed), tokenizers)
+    write_json(run.folder / "summary.json", {"data_digest": data_digest, "test": {}})
+    return run

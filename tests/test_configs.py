@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -11,7 +10,6 @@ import pytest
 import yaml
 
 from commands import endeavour
-from endeavour.__main__ import LONG_NAMES, ROOTS
 from endeavour.config import load_config
 from endeavour.decoding.config import DecodingConfig
 from endeavour.evaluation.config import EvaluationConfig
@@ -19,23 +17,10 @@ from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
 from endeavour.settings import config_folder
+from roots import KINDS
 
 CONF = config_folder()
 FILES = ["corpus.splits.train=[a.tsv]", "corpus.splits.validation=[b.tsv]"]
-
-
-def root_dataclasses() -> dict[str, type[Any]]:
-    """Root in conf/ → the dataclass that its command takes."""
-    kinds: dict[str, type[Any]] = {}
-    for command, root in ROOTS.items():
-        if command != "sweep":
-            name = LONG_NAMES.get(command, command)
-            function = getattr(import_module(f"endeavour.commands.{name}"), name)
-            kinds[root] = get_type_hints(function)["config"]
-    return kinds
-
-
-KINDS = root_dataclasses()
 
 
 def groups_of(root: str) -> list[str]:

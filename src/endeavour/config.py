@@ -4,10 +4,10 @@ Types stand beside the code they configure, values in `conf/` alone. What a key 
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -42,7 +42,9 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         names, trained = joined(runs), flatten(asdict(runs[0].config))
         if composed.run is None:
             print(f"run: {runs[0].name} (the newest finished run)", file=sys.stderr)
-    OmegaConf.register_new_resolver("trained", partial(_of_trained, trained), replace=True)
+    elif "${trained:" in OmegaConf.to_yaml(composed):
+        raise UserError("…=as_trained is for commands that begin with a trained run")
+    OmegaConf.register_new_resolver("trained", trained.__getitem__, replace=True)
     try:
         values = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
     except OmegaConfBaseException as error:
@@ -53,12 +55,6 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
     return validated(kind, values if names is None else values | {"run": names})
-
-
-def _of_trained(trained: Mapping[str, Any], key: str) -> Any:
-    if not trained:
-        raise UserError(f"{key.partition('.')[0]}=as_trained is for commands that begin with a trained run")
-    return trained[key]
 
 
 def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
@@ -121,12 +117,11 @@ def one_line(error: Exception) -> str:
     )
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
     kept = [line for line in kept if not any(line in other and line != other for other in kept)]
-    if "not in struct" in str(error) + str(cause):
-        named = key and key.startswith(NAMED_BY_USERS)
-        kept = [
-            f"a new name needs a + before it: +{key}=[…]"
-            if named
-            else f"{key} is not a key of this command: --cfg job shows them all"
-        ]
+    typed = re.search(r"Could not override '(.+?)'", str(error))
+    if typed and "not in struct" in str(error) + str(cause):
+        key = typed[1]
+        if key.startswith(NAMED_BY_USERS):
+            return f"a new name needs a + before it: +{key}=[…]"
+        return f"{key} is not a key of this command: --cfg job shows them all"
     text = "; ".join(dict.fromkeys(kept))
     return text if not key or key in text else f"{key}: {text}"

@@ -43,8 +43,10 @@ def _line(error: ValidationError, section: str) -> str:
             return f"{key} has no value: give it one, {key}=…"
         case "unexpected_keyword_argument" | "extra_forbidden":
             return f"{key} is not a key of this command: --cfg job shows them all"
-        case "value_error":  # raised by a section's own validator, which names its keys itself
+        case "value_error" if isinstance(first["input"], Mapping):  # a section's own validator names its keys
             return _with_section(key, message.removeprefix("Value error, "))
+        case "value_error":
+            return f"{key}={first['input']}: {message.removeprefix('Value error, ')}"
         case _:
             return f"{key}={first['input']}: {message[:1].lower()}{message[1:]}"
 

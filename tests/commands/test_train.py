@@ -1,9 +1,9 @@
-"""The stages together, through the command line, on a corpus of a few hundred sentences."""
+"""`endeavour train`: what it leaves behind, what it continues and refuses, and what its run is then good for."""
 
-import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from filelock import FileLock
 from safetensors.torch import load_file
 
 from commands import endeavour
+from endeavour.pipeline import training, validation
+from endeavour.runs.run import Run
 from endeavour.training.checkpoint import average_weights
+from endeavour.training.precision import Precision
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_train_evaluate_translate(
     ]
     assert all((run_folder / name).exists() for name in expected)
     start = json.loads((run_folder / "run.json").read_text())[0]
-    assert start["command"][1:] == settings
+    assert start["command"] == ["endeavour", "train", *settings]
     assert start["packages"]["torch"] == torch.__version__
     assert start["device"]["type"] == "cpu"
     scores = json.loads((run_folder / "evaluation" / "test-beam" / "scores.json").read_text())
@@ -54,40 +56,36 @@ def test_train_evaluate_translate(
     assert len((run_folder / "evaluation" / "test-beam" / "hypotheses.txt").read_text().splitlines()) == 30
     lines = [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
     assert {line["kind"] for line in lines} == {"train", "validation", "attention"}
-    said = re.search(
-        r"6 updates at the latest: some (\d+\.\d) epochs of (\d+) pairs", capsys.readouterr().err
-    )
+    said = re.search(r"about (\d+\.\d) epochs of (\d+) pairs", capsys.readouterr().err)
     assert said
     epochs = [line["epoch"] for line in lines if line["kind"] == "train"]
     assert epochs[-1] - 1 <= float(said[1]) <= epochs[-1] + 1
     assert float(said[1]) > 0.1
 
-    # Far more tokens than the text has are still an epoch an update, and a warmup beyond the end is not silent.
-    few = [
-        "name=few",
-        "training.max_updates=3",
-        "training.tokens_per_batch=100000",
-        "training.warmup_updates=3",
-    ]
-    assert endeavour("train", *settings, *few) == 0
-    noted = capsys.readouterr().err
-    assert "some 3.0 epochs" in noted
-    assert "training.warmup_updates=3 is not less than training.max_updates=3" in noted
-
-    # Again: nothing to do. With another setting: refused, by name. Evaluated by the same settings.
+    # Again: nothing to do. With another setting: refused, by name.
+    written = (run_folder / "run.json").read_text()
     assert endeavour("train", *settings) == 0
-    assert "finished" in capsys.readouterr().err
+    assert "nothing to do" in capsys.readouterr().err
+    assert (run_folder / "run.json").read_text() == written
     assert endeavour("train", *settings, "training.learning_rate=0.5") == 2
     refusal = capsys.readouterr().err
     assert all(word in refusal for word in ("training.learning_rate", "name=", "training.restart=true"))
-    assert endeavour("eval", *settings, "decoding=greedy", "evaluation.splits=[validation]") == 0
-    printed = capsys.readouterr().out
-    assert "BLEU" in printed
-    assert "BLEU, tokenized" not in printed
+
+    # The newest run is the one that is evaluated and translates where none is named.
+    places = [*folders[:2], "device=cpu"]
+    assert endeavour("evaluate", *places, "decoding=greedy", "evaluation.splits=[validation]") == 0
+    printed = capsys.readouterr()
+    assert "files-tiny-1" in printed.err
+    assert "BLEU" in printed.out
+    assert "BLEU, tokenized" not in printed.out
+    assert endeavour("translate", *places[1:], "text=the dog, (sees) it's", "decoding.num_hypotheses=3") == 0
+    scored = [float(line.split("\t")[1]) for line in capsys.readouterr().out.splitlines()]
+    assert len(scored) == 3
+    assert scored == sorted(scored, reverse=True)
 
     # The papers' score, against references of ours and against a file of the same.
-    asked = ["decoding=greedy", "evaluation.tokenized_bleu=true"]
-    assert endeavour("eval", *settings, *asked) == 0
+    asked = [*places, "run=files-tiny-1", "decoding=greedy", "evaluation.tokenized_bleu=true"]
+    assert endeavour("evaluate", *asked) == 0
     greedy = run_folder / "evaluation" / "test-greedy"
     ours = json.loads((greedy / "scores.json").read_text("utf-8"))["scores"]["bleu_tokenized"]
     printed = capsys.readouterr().out
@@ -97,41 +95,60 @@ def test_train_evaluate_translate(
         assert ours["signature"] in text.replace("\\", "")
     lowercased = (greedy / "references.txt").read_text("utf-8").lower()
     (tmp_path / "tokenized").write_text(lowercased, "utf-8")  # words alone
-    file = f"evaluation.tokenized_references={tmp_path / 'tokenized'}"
-    assert endeavour("eval", *settings, *asked, file) == 0
+    assert endeavour("evaluate", *asked, f"evaluation.tokenized_references={tmp_path / 'tokenized'}") == 0
     theirs = json.loads((greedy / "scores.json").read_text("utf-8"))["scores"]["bleu_tokenized"]
     assert theirs == ours | {"signature": ours["signature"] + "|references:file"}
     assert theirs["signature"] in capsys.readouterr().out
 
-    # One line out for each line in, whatever it holds; a file and standard output agree.
-    strange = [
-        "the dog sees a tree",
-        "",
-        "  ",
-        "\x00 \u202e",
-        "ä" * 500,
-        "a\rb\x0bc\u2028d",
-        "(x, 'y') ${z} 😀",
-    ]
-    (tmp_path / "in.txt").write_bytes("\n".join(strange).encode() + b"\n\xff\xfe\n")
-    assert endeavour("translate", *folders, "name=files-tiny-1", f"input={tmp_path / 'in.txt'}") == 0
-    printed = capsys.readouterr().out
-    assert printed.count("\n") == len(strange) + 1
-    files = [f"input={tmp_path / 'in.txt'}", f"output={tmp_path / 'out.txt'}"]
-    assert endeavour("translate", *folders, "name=files-tiny-1", *files) == 0
-    assert (tmp_path / "out.txt").read_text("utf-8") == printed
-    n_best = ["text=the dog, (sees) it's", "decoding.num_hypotheses=3"]
-    assert endeavour("translate", *folders, "name=files-tiny-1", *n_best) == 0
-    scored = [float(line.split("\t")[1]) for line in capsys.readouterr().out.splitlines()]
-    assert len(scored) == 3
-    assert scored == sorted(scored, reverse=True)
+
+def test_far_more_tokens_than_the_text_has_are_an_epoch_an_update_and_a_long_warmup_is_noted(
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["training.max_updates=3", "training.tokens_per_batch=100000", "training.warmup_updates=3"]
+    assert endeavour("train", *parallel_files, *folders, *few) == 0
+    noted = capsys.readouterr().err
+    assert "about 3.0 epochs" in noted
+    assert "training.warmup_updates=3" in noted
 
 
-def test_evaluating_a_run_that_is_not_there_names_those_that_are(
+def test_a_run_keeps_the_precision_that_it_chose_on_whatever_machine_it_goes_on(
+    parallel_files: list[str], folders: list[str], run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = [*parallel_files, *folders, "training.precision=auto"]
+    measured: list[torch.dtype] = []
+
+    def machine(precision: torch.dtype) -> None:
+        def choose(*_: object, **__: object) -> Precision:
+            measured.append(precision)
+            return Precision(precision, "as this machine measured")
+
+        monkeypatch.setattr(training, "choose_training_precision", choose)
+
+    machine(torch.bfloat16)
+    assert endeavour("train", *settings) == 0
+    whole = Run(run_folder.parent, run_folder.name).weights_digest
+    # As if it had been stopped half-way, and goes on where bf16 is slow.
+    machine(torch.float32)
+    (run_folder / "summary.json").unlink()
+    shutil.rmtree(run_folder / "model")
+    shutil.rmtree(run_folder / "checkpoints" / "update-00000006")
+    assert endeavour("train", *settings) == 0
+    run = Run(run_folder.parent, run_folder.name)
+    assert measured == [torch.bfloat16]
+    assert run.summary["precision"] == "bf16"
+    assert run.weights_digest == whole
+    # Thrown away, it chooses anew.
+    assert endeavour("train", *settings, "training.restart=true") == 0
+    assert run.summary["precision"] == "fp32"
+    assert run.weights_digest != whole
+
+
+def test_a_key_that_the_command_does_not_have_is_refused(
     folders: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert endeavour("eval", *folders, "name=nowhere") == 2
-    assert "no finished run yet" in capsys.readouterr().err
+    for command, typed in (("train", "ensemble=a"), ("evaluate", "seed=2"), ("train", "+training.rate=1")):
+        assert endeavour(command, folders[1], typed) == 2
+        assert typed.partition("=")[0].lstrip("+") in capsys.readouterr().err
 
 
 def test_a_corrected_command_may_reuse_the_folder_of_one_that_never_trained(
@@ -141,41 +158,11 @@ def test_a_corrected_command_may_reuse_the_folder_of_one_that_never_trained(
     assert not run_folder.exists()
 
 
-def test_a_sweep_trains_every_combination_and_survives_a_failing_trial(
-    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=2"]
-    grid = ["seed=1,2", "training.learning_rate=0.01,0.02"]
-    assert endeavour("sweep", *settings, *grid) == 0
-    (table,) = (tmp_path / "outputs" / "sweeps").glob("files-seed-learning_rate-*/results.csv")
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert len(rows) == 4
-    assert {(row["seed"], row["training.learning_rate"]) for row in rows} == {
-        (seed, rate) for seed in "12" for rate in ("0.01", "0.02")
-    }
-    bleu = [float(row["validation.bleu"]) for row in rows]
-    assert bleu == sorted(bleu, reverse=True)
-    assert all((tmp_path / "outputs" / row["name"] / "summary.json").is_file() for row in rows)
-    # What decides nothing is not on the screen.
-    assert {row["checkpoints"] for row in rows} == {"update-00000002"}
-    assert "checkpoints" not in capsys.readouterr().out
-
-    # A budget below the longest pair fails that trial; the finished ones are not trained again.
-    capsys.readouterr()
-    grid[1] = "training.learning_rate=0.01,-1"
-    assert endeavour("sweep", *settings, *grid) == 2
-    captured = capsys.readouterr()
-    assert "learning_rate=-1" in captured.err
-    assert captured.err.count("is finished") == 2
-    rows = list(csv.DictReader(table.read_text().splitlines()))
-    assert sorted(row["status"] for row in rows) == ["failed", "failed", "finished", "finished"]
-
-
 def test_hydras_multirun_flag_sweeps_too_and_each_run_ends_in_the_average_that_it_names(
     parallel_files: list[str], folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = cycle([9.0, 1.0, 1.0])  # of updates 3 and 6, and of the final model
-    monkeypatch.setattr("endeavour.stages.validation.corpus_bleu", lambda *_: next(scores))
+    monkeypatch.setattr(validation, "corpus_bleu", lambda *_: next(scores))
     # So slowly that the mean of both checkpoints is no worse than the later one: it would not be taken.
     settings = [*parallel_files, *folders, "training.keep_last=2", "training.learning_rate=1e-5"]
     assert endeavour("train", "--multirun", *settings, "training.average=best,none,last") == 0
@@ -219,10 +206,9 @@ def test_a_run_is_not_resumed_on_other_data(
 
 
 def test_two_processes_do_not_train_one_run(
-    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], run_folder: Path
 ) -> None:
-    (tmp_path / "outputs").mkdir()
-    with FileLock(tmp_path / "outputs" / ".files-tiny-1.lock"):
+    with Run(run_folder.parent, run_folder.name).lock():
         assert endeavour("train", *parallel_files, *folders) == 2
     assert "another process" in capsys.readouterr().err
 
@@ -233,29 +219,6 @@ def test_a_corpus_without_a_test_split_is_trained_all_the_same(
     settings = [item for item in parallel_files if "splits.test" not in item]
     assert endeavour("train", *settings, *folders) == 0
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [["splits=[tset]"], ["tokenized_bleu=true", "tokenized_references=tset"]],
-    ids=lambda keys: keys[-1],
-)
-def test_what_could_not_be_evaluated_is_refused_before_training(
-    wrong: list[str],
-    parallel_files: list[str],
-    folders: list[str],
-    capsys: pytest.CaptureFixture[str],
-    run_folder: Path,
-) -> None:
-    keys = [f"evaluation.{key}" for key in wrong]
-    assert endeavour("train", *parallel_files, *folders, *keys) == 2
-    assert "tset" in capsys.readouterr().err
-    assert not (run_folder / "checkpoints").exists()
-
-
-def test_a_sweep_of_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert endeavour("sweep", "seed=1") == 2
-    assert "model=tiny,small" in capsys.readouterr().err
 
 
 def test_a_run_that_was_killed_goes_on_by_the_same_command_and_stays_one_tracked_run(

@@ -14,7 +14,7 @@ from reference import (
     simple_search,
 )
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.decoding import beam_search as search_module
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -149,7 +149,7 @@ def test_in_bf16_scores_are_those_of_fp32_but_for_rounding(
 ) -> None:
     model = random_model(12, **changes)
     source = random_sources(12, [5, 0, 9, 3])
-    decoding = load_config(["decoding.precision=bf16", f"decoding.beam_size={beam_size}"]).decoding
+    decoding = run_config(["decoding.precision=bf16", f"decoding.beam_size={beam_size}"]).decoding
     sources = [[int(number) for number in row if number != PAD] for row in source]
     engine = PyTorchEngine(model, decoding)
     assert {parameter.dtype for parameter in engine.model.parameters()} == {torch.bfloat16}

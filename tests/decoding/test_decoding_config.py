@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from endeavour.config import load_config
+from configs import run_config
 
-SEARCH = load_config([]).decoding
-SAMPLING = load_config(["decoding=sample"]).decoding
+SEARCH = run_config([]).decoding
+SAMPLING = run_config(["decoding=sample"]).decoding
 NOT_OF_A_SEARCH: list[dict[str, Any]] = [
     {"name": "../beam"},
     {"utility": "comet"},

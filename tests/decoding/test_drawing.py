@@ -16,7 +16,7 @@ from transformers.generation.logits_process import (
     TopKLogitsWarper,
 )
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.model import Model
@@ -146,7 +146,7 @@ def test_limits_hold_and_what_is_drawn_is_a_matter_of_the_seed() -> None:
 
 
 def test_what_an_engine_drew_before_does_not_matter() -> None:
-    decoding = load_config(["decoding=sample", "decoding.num_hypotheses=4"]).decoding
+    decoding = run_config(["decoding=sample", "decoding.num_hypotheses=4"]).decoding
     sources = [[5, 6, 7, EOS], [8, EOS]]
     engine, other = (PyTorchEngine(random_model(12), decoding) for _ in range(2))
     other.search([[9, 9, EOS]])

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from endeavour.evaluation.minimum_bayes_risk import most_useful, pairwise
 from reference import random_model, random_sources, search
 from sacrebleu.metrics.bleu import BLEU
 from scripted import OTHER, REST, WORD, Scripted, sources
@@ -13,6 +12,7 @@ from torch import Tensor
 from endeavour.decoding import scoring
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.special import BOS, EOS, PAD

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from endeavour.evaluation.translate import PyTorchEngine, Translation, Translator, attention_picture
 from omegaconf import OmegaConf
 from reference import CONF, random_model, random_sources, search
 from torch import Tensor
 
+from endeavour.decoding import translator as module
+from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
-from endeavour.evaluation import translate as module
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.translator import Translation, Translator
 from endeavour.special import BOS, EOS, PAD
 
 WORD_START = "\u2581"
@@ -176,7 +178,7 @@ def test_with_a_utility_the_window_is_no_larger_than_that_of_candidates(
 ) -> None:
     monkeypatch.setattr(module, "CANDIDATES_WINDOW", 3)
     for utility, window, expected in ((None, 9, 9), ("chrf", 9, 3), ("chrf", 2, 2)):
-        decoding = replace(BEAM, utility=utility)
+        decoding = replace(BEAM, utility=utility, num_hypotheses=3)
         assert (
             read_ahead(translator(Echo(), window=window, decoding=decoding), itertools.repeat("a"))
             == expected
@@ -194,7 +196,9 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
         return [(texts[-1], 7.0), (texts[0], 5.0)]
 
     monkeypatch.setattr(module, "most_useful", chosen)
-    decoding = replace(BEAM, utility="bleu", sampling=sampling)
+    decoding = replace(
+        BEAM, utility="bleu", num_hypotheses=3, sampling=sampling, beam_size=1 if sampling else 5
+    )
     (found,) = translator(Echo(3), decoding=decoding).translate_n_best(["aa"])
     ((texts, weights, utility),) = asked
     assert (texts, utility) == (["aa"] * 3, "bleu")
@@ -208,7 +212,7 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
 class Recording(PyTorchEngine):
     """Notes the shape of each batch, and gives back the length of each source."""
 
-    def _found(self, source: Tensor) -> list[list[Hypothesis]]:
+    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
         self.shapes = [*getattr(self, "shapes", []), tuple(source.shape)]
         assert not self.model.training
         return [[Hypothesis([int((row != PAD).sum())], 0.0, 0.0)] for row in source]

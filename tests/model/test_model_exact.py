@@ -89,8 +89,8 @@ def test_a_cache_has_room_for_a_few_steps_at_a_time() -> None:
         slots = -(-steps // 8) * 8 * beam
         assert cache.visible.shape == (2, beam, slots)
         assert cache.visible.sum(dim=-1).eq(steps).all(), "each hypothesis sees one slot of each step"
-        for own in cache.own:
-            key, value = own.heads
+        for own in cache.layers:
+            key, value = own.stored
             assert key.shape == value.shape == (2, 4, slots, 4)
             assert own.used == steps * beam
             assert not key[:, :, own.used :].any()

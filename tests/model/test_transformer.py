@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.layers import FeedForward
@@ -20,7 +20,7 @@ VARIANTS = list(product(["pre", "post"], ["sinusoidal", "learned", "rotary"]))
 
 
 def _config(name: str) -> ModelConfig:
-    return load_config([f"model={name}"]).model
+    return run_config([f"model={name}"]).model
 
 
 def _model(**changes: object) -> Transformer:

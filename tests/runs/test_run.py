@@ -11,7 +11,7 @@ from commands import endeavour
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, save_config
-from endeavour.runs.run import Run, joined, lock_folder, named_runs, newest_run, select_runs, trained_runs
+from endeavour.runs.run import Run, joined, named_runs, newest_run, select_runs, trained_runs
 
 
 def finished(root: Path, name: str, age: int = 0) -> Run:
@@ -146,27 +146,20 @@ def test_a_restart_that_was_killed_leaves_nothing_to_resume(
     assert list(run.root.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ("corpus.splits.train=[typo.en,typo.de]", "typo.en"),
-        ("evaluation.splits=[tset]", "tset"),
-        ("+evaluation.files.news=[typo.en,typo.de]", "typo.en"),
-    ],
-)
-def test_a_restart_that_cannot_begin_loses_nothing(
-    wrong: str,
-    named: str,
-    tmp_path: Path,
-    folders: list[str],
-    parallel_files: list[str],
-    capsys: pytest.CaptureFixture[str],
+def test_what_cannot_begin_or_be_evaluated_is_refused_before_a_restart_loses_anything(
+    tmp_path: Path, folders: list[str], parallel_files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, _, _ = begun(tmp_path)
-    overrides = [*parallel_files, *folders, "name=run", "training.restart=true", wrong]
-    assert endeavour("train", *overrides) == 2
-    assert named in capsys.readouterr().err
-    assert run.checkpoint_folder.is_dir()
+    for wrong in (
+        "corpus.splits.train=[typo.en,typo.de]",
+        "evaluation.splits=[typo]",
+        "+evaluation.files.news=[typo.en,typo.de]",
+        "evaluation.tokenized_references=typo",
+    ):
+        overrides = [*parallel_files, *folders, "name=run", "evaluation.tokenized_bleu=true", wrong]
+        assert endeavour("train", *overrides, "training.restart=true") == 2
+        assert "typo" in capsys.readouterr().err
+        assert run.checkpoint_folder.is_dir()
 
 
 def test_a_damaged_summary_is_named_with_what_to_do(tmp_path: Path) -> None:
@@ -188,10 +181,3 @@ def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path) -> None:
     assert starts[0]["packages"]["torch"] == torch.__version__
     assert starts[0]["device"]["type"] == "cpu"
     assert run.config == config
-
-
-def test_a_folder_is_locked_by_one_at_a_time(tmp_path: Path) -> None:
-    run = Run(tmp_path, "run")
-    with run.lock(), pytest.raises(UserError, match="another process"):
-        lock_folder(run.folder, "swept")
-    run.lock().release()

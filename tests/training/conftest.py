@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.arrays import RaggedWriter
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
@@ -14,7 +14,7 @@ VOCABULARY = 300
 
 @pytest.fixture(scope="package")
 def tokenizer() -> Tokenizer:
-    config = load_config([f"tokenizer.vocabulary_size={VOCABULARY}"]).tokenizer
+    config = run_config([f"tokenizer.vocabulary_size={VOCABULARY}"]).tokenizer
     return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from endeavour.training.skipping import Skipping
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
@@ -17,15 +16,12 @@ from torch.nn import functional
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
-from endeavour.training.checkpoint import (
-    atomic_folder,
-    average_weights,
-    optimizer_tensors,
-    restore_optimizer,
-)
+from endeavour.storage import atomic_folder
+from endeavour.training.checkpoint import average_weights, optimizer_tensors, restore_optimizer
 from endeavour.training.log import MetricWindow
+from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.state import TrainState
-from endeavour.training.step import LossModel, accumulate_gradients, choose_compile
+from endeavour.training.step import LossModel, StepResult, accumulate_gradients, choose_compile
 from endeavour.training.updates import Update
 
 CPU = torch.device("cpu")
@@ -99,7 +95,7 @@ def test_gradients_are_those_of_one_large_batch_however_it_is_divided(
             target_tokens=TOKENS,
             device=CPU,
             precision=torch.float32,
-            **({} if processes == 1 else {"processes": processes}),
+            **({} if processes == 1 else {"world_size": processes}),
         )
         assert (loss.item(), nll.item()) == pytest.approx((expected_loss, expected_nll), rel=1e-5)
         assert not loss.requires_grad
@@ -144,7 +140,7 @@ def test_gradients_are_exchanged_once_an_update() -> None:
             target_tokens=TOKENS,
             device=CPU,
             precision=torch.float32,
-            processes=2,
+            world_size=2,
         )
     assert model.exchanges == [False, False, False, True]
 
@@ -222,15 +218,15 @@ def test_a_step_is_made_only_where_the_norm_is_finite_and_the_others_are_counted
     weight = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.AdamW([weight], lr=0.1, fused=fused)
     with torch.device("meta"):  # whatever the default is
-        skipping = Skipping(2, CPU)
-    assert skipping.in_a_row() == (2, 2)
+        skipping = NonFiniteGuard(2, CPU)
+    assert skipping.skipped_in_a_row() == (2, 2)
     counts: list[tuple[int, int]] = []
     for norm in (math.inf, 1.0, math.nan, math.nan, -math.inf, math.nan, 0.5, math.inf):
         before = weight.detach().clone()
         weight.grad = torch.ones(2)
         finite = skipping.step(optimizer, torch.tensor(norm))
         assert bool(finite) == math.isfinite(norm) == (not torch.equal(weight, before))
-        counts.append(skipping.in_a_row())
+        counts.append(skipping.skipped_in_a_row())
     assert counts == [(3, 3), (0, 3), (1, 3), (2, 3), (3, 3), (4, 4), (0, 4), (1, 4)]
 
 
@@ -249,7 +245,7 @@ def update(*batches: Batch, tokens: int) -> Update:
 
 
 def add(window: MetricWindow, loss: float, nll: float, norm: float, finite: bool, one: Update) -> None:
-    window.add(*(torch.tensor(value) for value in (loss, nll, norm)), torch.tensor(finite), one)
+    window.add(one, StepResult(*map(torch.tensor, (loss, nll, norm, finite))))
 
 
 @pytest.mark.parametrize("resumed", [False, True])

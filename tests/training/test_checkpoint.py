@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
@@ -24,14 +24,14 @@ from endeavour.training.state import Checkpoints, TrainState
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    config = load_config(["tokenizer.vocabulary_size=300"]).tokenizer
+    config = run_config(["tokenizer.vocabulary_size=300"]).tokenizer
     return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
 
 
 def make_model(seed: int, *overrides: str) -> Transformer:
     torch.manual_seed(seed)
     small = ["model.width=16", "model.encoder_layers=1", "model.decoder_layers=1", "model.feed_forward=32"]
-    config = load_config(["model=tiny", *small, *overrides]).model
+    config = run_config(["model=tiny", *small, *overrides]).model
     return Transformer(config, source_vocabulary=300, target_vocabulary=300)
 
 
@@ -88,7 +88,7 @@ def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(
     checkpoints = Checkpoints(tmp_path / "checkpoints", (tokenizer, tokenizer), keep_last=1, keep_best=1)
     model = make_model(1)
     with pytest.raises(RunError, match=r"No space left.*MB are free\nthe last checkpoint is none"):
-        checkpoints.save(model, make_optimizer(model, load_config([]).training), TrainState(), [])
+        checkpoints.save(model, make_optimizer(model, run_config([]).training), TrainState(), [])
 
 
 def test_random_state_comes_back() -> None:

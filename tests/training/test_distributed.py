@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from silent import SilentMonitor
 from torch.distributed import HashStore
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.arrays import RaggedWriter
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
@@ -98,8 +98,8 @@ def run(
 ) -> list[str]:
     """One start of a run, as the train stage makes it. Returns the notes of the restart."""
     small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
-    config = load_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
-    layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
+    config = run_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
+    layout = run_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
     layout.encoder_layers = layout.decoder_layers = 1
     layout.dropout = layout.embedding_dropout = dropout
     torch.manual_seed(1)
@@ -162,9 +162,9 @@ def test_each_process_of_a_fresh_run_draws_its_own_random_numbers(
     draws: list[float] = []
     for rank, count in ((0, 1), (0, 2), (1, 2)):
         torch.manual_seed(1)
-        layout = load_config(["model=tiny", "model.width=16", "model.feed_forward=32"]).model
+        layout = run_config(["model=tiny", "model.width=16", "model.feed_forward=32"]).model
         model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-        config = load_config(["training=smoke"]).training
+        config = run_config(["training=smoke"]).training
         checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=1, keep_best=1)
         checkpoints.restore_newest(model, make_optimizer(model, config), rank=rank, count=count)
         draws.append(float(torch.rand(())))

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from endeavour.saved_config import save_config
 
-from endeavour.config import load_config
+from configs import run_config
+from endeavour.runs.config import save_config
 from endeavour.training.log import MetricLog
 
 
@@ -33,7 +33,7 @@ def test_a_kill_while_the_log_is_cut_or_the_config_saved_leaves_the_old_one(
     for update in range(1, 6):
         log.write("train", update, {"loss": 0.5})
     (tmp_path / "config.yaml").write_text("name: old")
-    config = load_config([])
+    config = run_config([])
     monkeypatch.setattr("os.fsync", killed)
     with pytest.raises(KeyboardInterrupt):
         log.cut_after(3)

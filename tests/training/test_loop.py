@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from silent import SilentMonitor
 from torch.nn import functional
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.arrays import RaggedWriter
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
@@ -42,12 +42,12 @@ VOCABULARY = 300
 
 def training_config(*overrides: str) -> TrainingConfig:
     small = ["training.tokens_per_batch=128", "training.log_every=2", "training.validate_every=4"]
-    return load_config(["training=smoke", *small, "training.max_updates=24", *overrides]).training
+    return run_config(["training=smoke", *small, "training.max_updates=24", *overrides]).training
 
 
 def make_model(*overrides: str) -> Transformer:
     torch.manual_seed(1)
-    config = load_config(
+    config = run_config(
         ["model=tiny", "model.width=16", "model.feed_forward=32", "model.attention_dropout=0.1", *overrides]
     )
     config.model.encoder_layers = config.model.decoder_layers = 1

@@ -62,6 +62,20 @@ def test_another_device_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         assert projected_loss(states, weight, target, label_smoothing=0.1)[0].device.type == "meta"
 
 
+def test_everything_is_made_on_the_states_device_whatever_the_default_is() -> None:
+    found: list[list[Tensor | None]] = []
+    for default in ("cpu", "meta"):
+        states, weight, target = inputs(padded=True)
+        with torch.device(default):
+            loss, nll = projected_loss(states, weight, target, label_smoothing=0.1)
+            loss.backward()
+        found.append([loss, nll, states.grad, weight.grad])
+    for one, other in zip(*found, strict=True):
+        assert one is not None
+        assert other is not None
+        assert torch.equal(one, other)
+
+
 def test_without_padding_states_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Tensor] = []
 

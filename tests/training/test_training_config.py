@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from endeavour.config import load_config
+from configs import run_config
 
-CONFIG = load_config([]).training
+CONFIG = run_config([]).training
 NO_TRAINING: list[dict[str, Any]] = [
     {"precision": "fp16"},
     {"schedule": "linear"},

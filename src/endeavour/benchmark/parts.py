@@ -15,7 +15,7 @@ from endeavour.benchmark.contenders import TrainingTask, sized, training_contend
 from endeavour.benchmark.decoders import DecodingTask, decoding_contenders
 from endeavour.benchmark.decoding import measure_decoding
 from endeavour.benchmark.growth import measure_growth, widened
-from endeavour.benchmark.progress import Rows, Steps
+from endeavour.benchmark.steps import Rows, Steps
 from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.training import check_budget, draw_rows, measure_training
 from endeavour.decoding.config import DecodingConfig

@@ -1,6 +1,5 @@
 """How long a command takes before it does anything: Python, imports, the composition of the config."""
 
-import pkgutil
 import statistics
 import subprocess
 import sys
@@ -8,17 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import endeavour.commands
 from endeavour.errors import UserError
 
 
-def commands() -> list[str]:
-    """All of `endeavour`, by the modules that hold them."""
-    return [module.name for module in pkgutil.iter_modules(endeavour.commands.__path__)]
-
-
 def startup_lines(names: Sequence[str]) -> list[tuple[str, str, list[str]]]:
-    """(command, what, arguments of Python) to be timed; the first is Python alone."""
+    """(command, what, arguments of Python) to be timed for each command in `names`; the first is Python alone."""
     lines = [("", "python", ["-c", "pass"])]
     for name in names:
         lines.append((name, "import", ["-c", f"import endeavour.commands.{name}"]))

@@ -5,6 +5,7 @@
                              growth.png, profile-<size>.txt, trace-<size>.json
 """
 
+import pkgutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -18,11 +19,11 @@ from rich.console import Console
 from endeavour.benchmark.config import BenchConfig
 from endeavour.benchmark.parts import Subject
 from endeavour.benchmark.preparation import measure_preparation
-from endeavour.benchmark.progress import Rows, Steps, with_bar
 from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.results import result_folder, write_results
 from endeavour.benchmark.scale import measure_scale
-from endeavour.benchmark.startup import commands, measure_startup, startup_lines
+from endeavour.benchmark.startup import measure_startup, startup_lines
+from endeavour.benchmark.steps import Rows, Steps, with_bar
 from endeavour.benchmark.tables import screen_table
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
@@ -140,7 +141,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         return [row]
 
     def startup(steps: Steps) -> Rows:
-        timed = commands()
+        timed = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
         done = steps(settings.repeats * len(startup_lines(timed)))
         return measure_startup(timed, repeats=settings.repeats, done=done)
 

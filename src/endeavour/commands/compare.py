@@ -43,7 +43,7 @@ class CompareRoot:
     runs: str | None
     systems: str | None
     split: str | None
-    decoding: str | None
+    decoding_name: str | None
     bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]
     randomization_trials: Annotated[int, Field(ge=1)]
     seed: Annotated[int, Field(ge=1)]
@@ -61,7 +61,7 @@ def compare(config: CompareRoot) -> Comparison:
     """
     files = names_in("systems", config.systems)
     evaluations = find_evaluations(
-        config.runs, config.split, config.decoding, Path(config.output_folder), alone=bool(files)
+        config.runs, config.split, config.decoding_name, Path(config.output_folder), alone=bool(files)
     )
     baseline, names = evaluations[0], _names(evaluations)
     sources, references = baseline.lines("sources"), baseline.lines("references")

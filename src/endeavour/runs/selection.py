@@ -41,7 +41,7 @@ def find_evaluations(
     if not runs:
         if test_set is not None or label is not None:
             raise UserError(
-                "split=… and decoding=… are for runs, and runs=… names evaluations: leave them out"
+                "split=… and decoding_name=… are for runs, and runs=… names evaluations: leave them out"
             )
         return [_by_folder(run) for run in named]
     label = label or decoding_label(runs[0].config.decoding)

@@ -12,11 +12,10 @@ from endeavour.textbook.adverbials import (
 )
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german_phrases import person_of
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE
 from endeavour.textbook.phrases import noun_phrase, possessive_of, some_person, some_subject
 from endeavour.textbook.tenses import set_tense
-from endeavour.textbook.trees import Clause, NounPhrase, Prepositional, Pronoun, Slot
+from endeavour.textbook.trees import Clause, NounPhrase, Prepositional, Pronoun, Slot, person_of
 
 FRAMES = {  # how often each comes
     "acc": 44, "acc?": 5, "dat": 8, "dat acc": 9, "oblique": 17, "dir": 8, "loc": 5, "loc?": 10, "-": 7,

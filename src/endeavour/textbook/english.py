@@ -15,24 +15,11 @@ from endeavour.textbook.trees import (
     Sentence,
     Slot,
     Subordinate,
+    gender_of,
+    person_of,
 )
 
 EARLY_ASPECTS = frozenset({"already", "just", "never", "ever"})  # "yet" stands last
-
-
-def plural(phrase: Slot) -> bool:
-    if isinstance(phrase, NounPhrase):
-        return phrase.plural or phrase.count > 1 or phrase.noun.gender == "p"
-    return isinstance(phrase, Pair) or (isinstance(phrase, Relative) and phrase.gender == "p")
-
-
-def person_of(phrase: Slot | None) -> int:
-    """0-5 for I, you, he, we, you, they."""
-    if isinstance(phrase, Pronoun):
-        return forms.PERSONS.get(phrase.key, 2)
-    if isinstance(phrase, Pair) and isinstance(phrase.second, Pronoun):
-        return 3
-    return 5 if phrase is not None and plural(phrase) else 2
 
 
 def phrase(slot: Slot, subject: bool = False) -> str:
@@ -67,7 +54,7 @@ def full(slot: Slot, subject: bool = False) -> str:
 
 
 def _noun_phrase(slot: NounPhrase) -> str:
-    many = plural(slot)
+    many = gender_of(slot) == "p"
     words = [forms.compared(adjective, slot.degree) for adjective in slot.adjectives]
     words.append(slot.noun.english_plural if many else slot.noun.english)
     if slot.count:
@@ -79,7 +66,7 @@ def _noun_phrase(slot: NounPhrase) -> str:
     elif isinstance(owner, Name):
         name = forms.genitive(phrase(owner), False)
     elif isinstance(owner, NounPhrase) and "person" in owner.noun.classes:
-        name = forms.genitive(phrase(owner), plural(owner))
+        name = forms.genitive(phrase(owner), gender_of(owner) == "p")
     elif owner is not None:
         after = f" of {phrase(owner)}"
     if name == "a":

@@ -10,9 +10,10 @@ from functools import lru_cache
 from endeavour.errors import UserError
 from endeavour.textbook import english, german
 from endeavour.textbook.draw import Draw
+from endeavour.textbook.entries import Adjective, Noun, Verb
 from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.sentences import draw_sentence
-from endeavour.textbook.trees import Words, words_of
+from endeavour.textbook.trees import Sentence, words_of
 
 EVALUATION_PAIRS = 1000
 HELD_OUT_SHARE = 16  # one combination of noun, verb and adjective in so many never reaches the training pairs
@@ -25,9 +26,13 @@ def held_out(noun: str, verb: str, adjective: str) -> bool:
     return zlib.crc32(f"{noun} {verb} {adjective}".encode()) % HELD_OUT_SHARE == 0
 
 
-def holds_unseen(words: Words) -> bool:
-    """Whether a noun, a verb and an adjective among the words are held out together."""
-    return any(held_out(n, v, a) for a in words.adjectives for v in words.verbs for n in words.nouns)
+def holds_unseen(tree: Sentence) -> bool:
+    """Whether a noun, a verb and an adjective of the sentence are held out together."""
+    words = list(words_of(tree))
+    nouns, verbs, adjectives = (
+        {w.german for w in words if type(w) is kind} for kind in (Noun, Verb, Adjective)
+    )
+    return any(held_out(n, v, a) for a in adjectives for v in verbs for n in nouns)
 
 
 def textbook_splits(seed: int, train_pairs: int) -> dict[str, Iterator[tuple[str, str]]]:
@@ -58,8 +63,7 @@ def _distinct(
     failures = 0
     while count:
         tree = draw_sentence(draw)
-        combined = holds_unseen(words_of(tree))
-        if combined == unseen:
+        if holds_unseen(tree) == unseen:
             source = english.sentence(tree)
             key = _key("en", source)
             if key not in taken and key not in forbidden:

@@ -7,10 +7,11 @@ the closing bracket.
 
 from endeavour.textbook import morphology_german as forms
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german_phrases import person_of, phrase
+from endeavour.textbook.german_phrases import phrase
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, NOMINATIVE
 from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.trees import (
+    PERSONS,
     Clause,
     Name,
     NounPhrase,
@@ -20,6 +21,7 @@ from endeavour.textbook.trees import (
     Sentence,
     Slot,
     Subordinate,
+    person_of,
 )
 
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
@@ -203,7 +205,7 @@ def sentence(tree: Sentence) -> str:
     """The whole sentence with its punctuation."""
     part = tree.subordinate
     if tree.kind == "imperative":
-        order = f"imperative{forms.PERSONS[tree.addressee]}"
+        order = f"imperative{PERSONS[tree.addressee]}"
     elif tree.kind == "question":
         order = "second" if tree.main.front else "first"
     else:
@@ -218,7 +220,4 @@ def sentence(tree: Sentence) -> str:
     if tree.vocative is not None:
         text = f"{phrase(tree.vocative, NOMINATIVE)}, {text}"
     mark = {"statement": ".", "question": "?", "imperative": "!"}[tree.kind]
-    text = text.rstrip(",") + mark
-    while ",," in text or ", ," in text:
-        text = text.replace(",,", ",").replace(", ,", ",")
-    return text[0].upper() + text[1:]
+    return text[0].upper() + text[1:].rstrip(",") + mark

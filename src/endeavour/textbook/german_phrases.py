@@ -13,25 +13,8 @@ from endeavour.textbook.trees import (
     Property,
     Relative,
     Slot,
+    gender_of,
 )
-
-
-def gender_of(phrase: Slot) -> str:
-    """m, f, n, or p for a plural."""
-    if isinstance(phrase, NounPhrase):
-        return "p" if phrase.plural or phrase.count > 1 else "f" if phrase.feminine else phrase.noun.gender
-    if isinstance(phrase, Name):
-        return phrase.gender
-    return "p" if isinstance(phrase, Pair) else phrase.gender if isinstance(phrase, Relative) else "n"
-
-
-def person_of(phrase: Slot | None) -> int:
-    """0-5 for ich, du, er, wir, ihr, sie."""
-    if isinstance(phrase, Pronoun):
-        return forms.PERSONS.get(phrase.key, 2)
-    if isinstance(phrase, Pair):
-        return 3 if isinstance(phrase.second, Pronoun) else 5
-    return 5 if phrase is not None and gender_of(phrase) == "p" else 2
 
 
 def phrase(slot: Slot, case: int, negated: bool = False) -> str:

@@ -5,7 +5,6 @@ from endeavour.textbook.clauses import draw_clause, human_verb, voluntary_verb
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german_phrases import gender_of
 from endeavour.textbook.phrases import some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
 from endeavour.textbook.tenses import keep_kein_clear
@@ -20,6 +19,7 @@ from endeavour.textbook.trees import (
     Sentence,
     Slot,
     Subordinate,
+    gender_of,
 )
 
 MAIN_MOODS = ("past", "now", "modal", "future", "bare")

@@ -17,7 +17,6 @@ SUBJECTS = {
     "somebody": "somebody", "nobody": "nobody", "something": "something", "nothing": "nothing",
 }  # fmt: skip
 OBJECTS = SUBJECTS | {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
-PERSONS = {"I": 0, "you": 1, "we": 3, "you_all": 4, "they": 5, "you_formal": 1}  # all others are person 2
 DETERMINERS = {"your_all": "your", "your_formal": "your"}  # all others are named by their English word
 
 BE_PRESENT = ("am", "are", "is", "are", "are", "are")

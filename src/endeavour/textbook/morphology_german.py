@@ -96,7 +96,6 @@ PRONOUNS = {
     "something": ("etwas", "etwas", "etwas"),
     "nothing": ("nichts", "nichts", "nichts"),
 }
-PERSONS = {"I": 0, "you": 1, "we": 3, "you_all": 4, "they": 5, "you_formal": 5}  # all others are person 2
 REFLEXIVE = {
     "accusative": ("mich", "dich", "sich", "uns", "euch", "sich"),
     "dative": ("mir", "dir", "sich", "uns", "euch", "sich"),
@@ -185,8 +184,6 @@ def past(verb: Verb, person: int) -> str | None:
 @cache
 def imperative(verb: Verb, person: int) -> str:
     """The imperative for du (1), ihr (4) or Sie (5, without the pronoun); without the separable prefix."""
-    if verb.german == "sein":
-        return ("sei", "seid", "seien")[(1, 4, 5).index(person)]
     if person == 4:
         return present(verb, 4)
     if person == 5:

@@ -4,10 +4,17 @@ from endeavour.textbook.clauses import draw_clause
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
-from endeavour.textbook.german_phrases import gender_of
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import some_subject
-from endeavour.textbook.trees import Clause, NounPhrase, Prepositional, Property, Relative, Sentence
+from endeavour.textbook.trees import (
+    Clause,
+    NounPhrase,
+    Prepositional,
+    Property,
+    Relative,
+    Sentence,
+    gender_of,
+)
 
 ROLE_FRAMES = frozenset({"acc", "dat acc", "oblique", "dir", "loc", "loc?", "-", "dat"})
 ROLE_SLOTS = {"acc": "direct", "dat": "indirect"}

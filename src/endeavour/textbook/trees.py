@@ -3,7 +3,8 @@
 Phrases fill the slots of a Clause, and a Sentence joins clauses. Trees are plain records: they check nothing.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from endeavour.textbook.entries import Adjective, Modal, Noun, Verb
 
@@ -68,9 +69,7 @@ class Fixed:
 
     german: str
     english: str
-    deniable: bool = (
-        False  # a time that goes well with a negation: not today, but hardly not at three o'clock
-    )
+    deniable: bool = False  # a time that goes well with a negation: not today, but not "not at three o'clock"
 
 
 @dataclass(slots=True)
@@ -159,51 +158,35 @@ class Sentence:
     inverted: bool = False  # the conjunction takes the first place in German: deshalb bleiben wir
 
 
-@dataclass(slots=True)
-class Words:
-    """The lexicon words of a tree, by their German dictionary forms."""
-
-    nouns: set[str] = field(default_factory=set[str])
-    verbs: set[str] = field(default_factory=set[str])
-    adjectives: set[str] = field(default_factory=set[str])
-
-    def add_slot(self, slot: Slot | None) -> None:
-        """Collects from a phrase and all that is in it."""
-        if isinstance(slot, NounPhrase):
-            self.nouns.add(slot.noun.german)
-            self.adjectives.update(word.german for word in slot.adjectives)
-            self.add_slot(slot.owner)
-            self.add_slot(slot.attribute)
-            if slot.relative is not None:
-                self.add_clause(slot.relative)
-        elif isinstance(slot, Prepositional):
-            self.add_slot(slot.phrase)
-        elif isinstance(slot, Property):
-            self.adjectives.add(slot.adjective.german)
-            self.add_slot(slot.standard)
-        elif isinstance(slot, Pair):
-            self.add_slot(slot.first)
-            self.add_slot(slot.second)
-
-    def add_clause(self, clause: Clause) -> None:
-        """Collects the verb and all slots of a clause."""
-        self.verbs.add(clause.verb.german)
-        for name in SLOTS:
-            self.add_slot(getattr(clause, name))
+PERSONS = {"I": 0, "you": 1, "we": 3, "you_all": 4, "they": 5, "you_formal": 5}  # all others are person 2
 
 
-SLOTS = (
-    "subject", "direct", "indirect", "oblique", "predicate", "direction", "place", "companion", "time", "reason",
-)  # fmt: skip
+def gender_of(phrase: Slot) -> str:
+    """m, f, n, or p for a plural."""
+    if isinstance(phrase, NounPhrase):
+        return "p" if phrase.plural or phrase.count > 1 else "f" if phrase.feminine else phrase.noun.gender
+    if isinstance(phrase, Name | Relative):
+        return phrase.gender
+    return "p" if isinstance(phrase, Pair) else "n"
 
 
-def words_of(tree: Sentence) -> Words:
-    """The nouns, verbs and adjectives of a sentence."""
-    words = Words()
-    words.add_slot(tree.vocative)
-    words.add_clause(tree.main)
-    if tree.subordinate is not None:
-        words.add_clause(tree.subordinate.clause)
-    if tree.joined is not None:
-        words.add_clause(tree.joined)
-    return words
+def person_of(phrase: Slot | None) -> int:
+    """0-5 for I, you, he, we, you, they; the polite Sie is 5, and English has the forms of "you" there, too."""
+    if isinstance(phrase, Pronoun):
+        return PERSONS.get(phrase.key, 2)
+    if isinstance(phrase, Pair) and isinstance(phrase.second, Pronoun):
+        return 3
+    return 5 if phrase is not None and gender_of(phrase) == "p" else 2
+
+
+def words_of(part: object) -> Iterator[Noun | Verb | Adjective]:
+    """The nouns, verbs and adjectives of a sentence or of any part of it."""
+    if isinstance(part, Noun | Verb | Adjective):
+        yield part
+        return
+    if isinstance(part, NounPhrase):
+        yield from part.adjectives
+    for name in getattr(part, "__slots__", ()):
+        inner = getattr(part, name)
+        if inner is not None and not isinstance(inner, str):
+            yield from words_of(inner)

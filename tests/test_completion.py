@@ -1,0 +1,71 @@
+"""What a shell completes: commands, keys and options of the command's root, names of runs."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commands import endeavour
+from endeavour.__main__ import ROOTS
+from endeavour.completion import SCRIPTS, complete
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("endeavour tra", ["train ", "translate "]),
+        ("endeavour train model=t", ["model=tiny"]),
+        ("endeavour train model=tiny seed=2 training.max_u", ["training.max_updates="]),
+        ("endeavour evaluate decoding=as", ["decoding=as_trained"]),
+        ("endeavour eval quantiz", ["quantization="]),
+        ("endeavour compare randomization", ["randomization_trials="]),
+        ("endeavour compare training.max_u", []),  # a key of another root
+        ("endeavour fly a", []),
+    ],
+)
+def test_the_last_word_becomes_what_the_command_knows(line: str, expected: list[str]) -> None:
+    assert complete(line, ROOTS) == expected
+
+
+def test_after_the_program_come_all_commands_and_after_a_command_all_keys() -> None:
+    assert complete("endeavour ", ROOTS) == [f"{command} " for command in ROOTS]
+    assert {"run=", "text="} <= set(complete("endeavour translate ", ROOTS))
+
+
+def test_runs_are_completed_by_name_wherever_they_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("outputs/night/one", "outputs/nine", "outputs/other", "elsewhere/new"):
+        (tmp_path / name / "model").mkdir(parents=True)
+        (tmp_path / name / "model" / "model.json").touch()
+    assert complete("endeavour evaluate run=ni", ROOTS) == ["run=night/one", "run=nine"]
+    assert complete("endeavour compare runs=o", ROOTS) == ["runs=other"]
+    assert complete("endeavour train pretrained=", ROOTS)[-1] == "pretrained=other"
+    assert complete("endeavour translate output_folder=elsewhere run=n", ROOTS) == ["run=new"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_lines(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("--install-completion", shell) == 0
+    assert capsys.readouterr().out.strip() == SCRIPTS[shell].strip()
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, check=True)
+
+
+def test_without_a_shell_it_says_how_to_install_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("--install-completion") == 0
+    said = capsys.readouterr().out
+    assert all(f"--install-completion {shell}" in said for shell in SCRIPTS)
+
+
+def test_bash_asks_for_the_line_up_to_the_cursor() -> None:
+    asked = f"""
+        endeavour() {{ {sys.executable} -m endeavour "$@"; }}
+        {SCRIPTS["bash"]}
+        COMP_LINE='endeavour train model=ti seed=2'; COMP_POINT=24; _endeavour; echo "${{COMPREPLY[@]}}"
+    """
+    result = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert result.stdout == "model=tiny\n"

@@ -126,7 +126,7 @@ def test_the_real_command_line() -> None:
     assert "Traceback" in traced.stderr
 
 
-def test_hydras_own_flags_work(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hydras_own_flags_work() -> None:
     help_text = run("train", "--help")
     assert help_text.returncode == 0
     assert "corpus: " in help_text.stdout

@@ -37,7 +37,9 @@ LEFT_OUT = {"_unwritable", "extra_repr"}
 KEPT_DECORATORS = {"staticmethod", "classmethod"}  # mutmut knows what to do with these
 KILLED = {"killed", "timeout", "caught by type check", "segfault"}
 FOLDER = Path("mutants")
-LEAST = 0.95  # of the mutants are to be killed: the others change nothing that could be seen, see docs/mutants.md
+LEAST = (
+    0.95  # of the mutants are to be killed: the others change nothing that could be seen, see docs/mutants.md
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

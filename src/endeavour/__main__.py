@@ -131,7 +131,9 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
 def quote_literal(override: str) -> str:
     """Text and file names as Hydra takes them literally: its grammar gives commas, brackets and quotes a meaning."""
     key, equals, value = override.partition("=")
-    plain_word = value.replace("_", "").replace("-", "").isalnum() and not value.isascii()  # its grammar has no umlauts
+    plain_word = (
+        value.replace("_", "").replace("-", "").isalnum() and not value.isascii()
+    )  # its grammar has no umlauts
     if not equals or value == "null" or (key not in LITERAL_KEYS and not plain_word):
         return override
     # OmegaConf would resolve ${…}: a backslash before it escapes it, and those that stood there are doubled.

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -43,23 +42,19 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         names, trained = joined(runs), flatten(asdict(runs[0].config))
         if composed.run is None:
             print(f"run: {runs[0].name} (the newest finished run)", file=sys.stderr)
-    OmegaConf.register_new_resolver("trained", partial(_of_trained, trained), replace=True)
+    elif "${trained:" in OmegaConf.to_yaml(composed):
+        raise UserError("…=as_trained is for commands that begin with a trained run")
+    OmegaConf.register_new_resolver("trained", trained.__getitem__, replace=True)
     try:
         values = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
     except OmegaConfBaseException as error:
-        raise UserError(str(error.__cause__) if isinstance(error.__cause__, UserError) else one_line(error)) from error
+        raise UserError(one_line(error)) from error
     finally:
         OmegaConf.clear_resolver("trained")
     for key, value in flatten(values).items():
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
     return validated(kind, values if names is None else values | {"run": names})
-
-
-def _of_trained(trained: Mapping[str, Any], key: str) -> Any:
-    if not trained:
-        raise UserError(f"{key.partition('.')[0]}=as_trained is for commands that begin with a trained run")
-    return trained[key]
 
 
 def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:

@@ -31,7 +31,7 @@ def test_a_never_ending_model_decodes_to_the_limit(norm: str, tie: str) -> None:
             model,
             source,
             beam_size=beam,
-            length_penalty=0.0,
+            alpha=0.0,
             max_length_ratio=0.0,
             max_length_offset=12,
             num_hypotheses=1,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from endeavour.data.cleaning import (
     CleaningConfig,
     HeldOut,
-    LengthFilter,
+    LengthCleaner,
     SeenPairs,
     TextCleaner,
     restore_steps,
@@ -51,7 +51,7 @@ def test_every_step_has_a_name_a_count_and_its_first_three_pairs() -> None:
 
 
 def test_lengths_are_named_by_their_limits() -> None:
-    lengths = LengthFilter(config(min_tokens=3, max_tokens=40))
+    lengths = LengthCleaner(config(min_tokens=3, max_tokens=40))
     assert [step.name for step in lengths.steps] == [
         "fewer than 3 tokens",
         "more than 40 tokens",

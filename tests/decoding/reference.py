@@ -47,7 +47,7 @@ def random_sources(vocabulary: int, lengths: list[int]) -> Tensor:
 
 def search(model: Model, source: Tensor, **changes: float) -> list[list[Hypothesis]]:
     settings: dict[str, float] = {
-        **{"beam_size": 4, "length_penalty": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2},
+        **{"beam_size": 4, "alpha": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2},
         **{"num_hypotheses": 1},
         **changes,
     }

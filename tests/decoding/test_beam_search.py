@@ -34,7 +34,7 @@ def test_a_wide_beam_equals_exhaustive_search(alpha: float, seed: int) -> None:
         everything.append(Hypothesis(ids, score_of(log_probability, ids, alpha), log_probability))
     everything.sort(key=lambda hypothesis: -hypothesis.score)
     (found,) = search(
-        model, source, beam_size=121, num_hypotheses=121, length_penalty=alpha, max_length_ratio=0.0,
+        model, source, beam_size=121, num_hypotheses=121, alpha=alpha, max_length_ratio=0.0,
         max_length_offset=limit,
     )  # fmt: skip
     assert_same(found, everything)
@@ -46,7 +46,7 @@ def test_a_wide_beam_equals_exhaustive_search(alpha: float, seed: int) -> None:
 def test_equals_the_simple_search_sentence_by_sentence(alpha: float, beam: int, positions: str) -> None:
     model = random_model(12, seed=beam, positions=positions)
     source = random_sources(12, [5, 1, 8, 0, 3, 8, 2])
-    found = search(model, source, beam_size=beam, num_hypotheses=beam, length_penalty=alpha)
+    found = search(model, source, beam_size=beam, num_hypotheses=beam, alpha=alpha)
     for row, hypotheses in zip(source, found, strict=True):
         length = int((row > EOS).sum())
         alone = row[None, : length + 1]
@@ -67,7 +67,7 @@ def test_greedy_is_beam_one(alpha: float) -> None:
         if token == EOS:
             break
         ids.append(token)
-    ((found,),) = search(model, source, beam_size=1, length_penalty=alpha)
+    ((found,),) = search(model, source, beam_size=1, alpha=alpha)
     assert found.ids == ids
 
 
@@ -101,10 +101,10 @@ def test_scores_are_those_of_the_whole_sentence() -> None:
 def test_stopping_early_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_model(30, seed=2)
     source = random_sources(30, [5, 8, 2, 11])
-    early = search(model, source, num_hypotheses=2, length_penalty=1.0)
+    early = search(model, source, num_hypotheses=2, alpha=1.0)
     state = search_module._State  # type: ignore[attr-defined]
     monkeypatch.setattr(state, "done", lambda self: self.generated > self.limits)
-    late = search(model, source, num_hypotheses=2, length_penalty=1.0)
+    late = search(model, source, num_hypotheses=2, alpha=1.0)
     for ours, theirs in zip(early, late, strict=True):
         assert_same(ours, theirs)
 

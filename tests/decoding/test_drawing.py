@@ -31,7 +31,7 @@ PLAIN: dict[str, Any] = {"temperature": 1.0, "top_k": None, "epsilon": 0.0}
 def draw(
     model: Model, source: torch.Tensor, count: int, *, seed: int = 1, **changes: float
 ) -> list[list[Hypothesis]]:
-    settings = {**PLAIN, "length_penalty": 0.0, "max_length_ratio": 1.5, "max_length_offset": 2, **changes}
+    settings = {**PLAIN, "alpha": 0.0, "max_length_ratio": 1.5, "max_length_offset": 2, **changes}
     generator = torch.Generator().manual_seed(seed)
     return sample(model, source, num_hypotheses=count, generator=generator, **settings)
 
@@ -82,7 +82,7 @@ def test_scores_are_the_models_own_whatever_is_drawn_from() -> None:
     model = random_model(12)
     source = random_sources(12, [5, 3])
     narrow = {"temperature": 0.7, "top_k": 4, "epsilon": 0.05}
-    for row, found in zip(source, draw(model, source, 6, seed=3, **narrow, length_penalty=0.6), strict=True):
+    for row, found in zip(source, draw(model, source, 6, seed=3, **narrow, alpha=0.6), strict=True):
         alone = row[None, : int((row > EOS).sum()) + 1]
         for one in found:
             assert one.log_probability == pytest.approx(log_probability_of(model, alone, one.ids), abs=1e-4)
@@ -104,7 +104,7 @@ def test_scores_are_the_models_own_whatever_is_drawn_from() -> None:
 def test_the_most_probable_token_alone_is_greedy_decoding(narrow: dict[str, float]) -> None:
     model = random_model(12)
     source = random_sources(12, [6, 2, 0, 9])
-    greedy = search(model, source, beam_size=1, length_penalty=0.0)
+    greedy = search(model, source, beam_size=1, alpha=0.0)
     sampled = draw(model, source, 3, **narrow)
     assert [[one.ids for one in row] for row in sampled] == [[row[0].ids] * 3 for row in greedy]
 

@@ -22,7 +22,7 @@ CERTAIN = 1.0 - 1e-9
 
 def draw(model: object, source: Tensor, count: int = 1, **changes: object) -> list[list[Hypothesis]]:
     settings: dict[str, object] = {
-        **{"temperature": 1.0, "top_k": None, "epsilon": 0.0, "length_penalty": 0.0},
+        **{"temperature": 1.0, "top_k": None, "epsilon": 0.0, "alpha": 0.0},
         **{"max_length_ratio": 0.0, "max_length_offset": 5},
         **changes,
     }

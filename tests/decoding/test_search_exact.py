@@ -33,7 +33,7 @@ def test_a_search_ends_when_the_longest_sentence_could_not_win_and_not_before(
     reachable = -1.0 / penalty(limit + 1)  # by what lives on: `limit` tokens and EOS
     model = rivals(limit, reachable + margin)
     ((best,),) = search(
-        model, sources(1), beam_size=2, length_penalty=1.0, max_length_ratio=0.0, max_length_offset=limit
+        model, sources(1), beam_size=2, alpha=1.0, max_length_ratio=0.0, max_length_offset=limit
     )
     if margin > 0:
         assert best.ids == []
@@ -49,7 +49,7 @@ def test_of_two_that_are_asked_for_the_second_decides_when_the_search_ends() -> 
     found = {}
     for count in (1, 2):
         model = Scripted([script])
-        (found[count],) = search(model, sources(1), beam_size=2, num_hypotheses=count, length_penalty=0.0)
+        (found[count],) = search(model, sources(1), beam_size=2, num_hypotheses=count, alpha=0.0)
         assert len(model.seen) == count
     assert [one.ids for one in found[2]] == [[], [WORD]]
     assert found[1] == found[2][:1]
@@ -59,7 +59,7 @@ def test_of_two_that_are_asked_for_the_second_decides_when_the_search_ends() -> 
 def test_an_equal_score_ends_a_search_too() -> None:
     """What could at best be as good does not come first any more."""
     model = Scripted([[{EOS: 0.5, WORD: 0.5}, {EOS: CERTAIN}]])
-    ((best,),) = search(model, sources(1), beam_size=2, length_penalty=0.0)
+    ((best,),) = search(model, sources(1), beam_size=2, alpha=0.0)
     assert best.ids == []
     assert len(model.seen) == 1
 
@@ -74,9 +74,7 @@ def test_sentences_that_are_done_leave_the_batch_together(beam: int) -> None:
     """One of eight waits, two of eight are a quarter and go; each has its own translation."""
     lengths = [1, 4, 2, 4, 5, 4, 4, 4]
     model = Scripted([long(length) for length in lengths])
-    found = search(
-        model, sources(8), beam_size=beam, length_penalty=0.0, max_length_ratio=0.0, max_length_offset=5
-    )
+    found = search(model, sources(8), beam_size=beam, alpha=0.0, max_length_ratio=0.0, max_length_offset=5)
     assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
     assert module.DONE_SHARE == 0.25
     assert [batch for batch, _ in model.seen] == [8, 8, 8, 6, 6, 1]
@@ -85,7 +83,7 @@ def test_sentences_that_are_done_leave_the_batch_together(beam: int) -> None:
 
 def test_only_eos_follows_the_last_token_that_a_limit_allows_at_the_models_price() -> None:
     script = [{WORD: 0.7, OTHER: 0.2}, {WORD: 0.9, EOS: 0.06}]
-    limited = {"length_penalty": 0.0, "max_length_ratio": 0.0, "max_length_offset": 1, "num_hypotheses": 3}
+    limited = {"alpha": 0.0, "max_length_ratio": 0.0, "max_length_offset": 1, "num_hypotheses": 3}
     (found,) = search(Scripted([script]), sources(1), beam_size=3, **limited)
     assert [one.ids for one in found] == [[WORD], [OTHER], [REST]]
     assert [math.exp(one.log_probability) for one in found] == pytest.approx(
@@ -96,7 +94,7 @@ def test_only_eos_follows_the_last_token_that_a_limit_allows_at_the_models_price
 def test_each_sentence_of_a_batch_ends_at_its_own_limit() -> None:
     source = torch.tensor([[WORD, EOS, PAD, PAD], [WORD, WORD, WORD, EOS], [EOS, PAD, PAD, PAD]])
     model = Scripted([[{WORD: 0.9, EOS: 0.01}]] * 3)
-    found = search(model, source, beam_size=2, length_penalty=0.0, max_length_ratio=1.0, max_length_offset=0)
+    found = search(model, source, beam_size=2, alpha=0.0, max_length_ratio=1.0, max_length_offset=0)
     assert [len(one.ids) for (one,) in found] == [1, 3, 0]
     for (one,) in found:
         expected = 0.01 * 0.9 ** len(one.ids)
@@ -144,9 +142,7 @@ def test_beams_that_are_wider_than_the_vocabulary_find_all_there_is() -> None:
 def test_a_sentence_ends_by_its_own_hypotheses_alone() -> None:
     script, certain = rivals(3, -0.4).scripts[0], long(3)
     model = Scripted([script, certain])
-    found = search(
-        model, sources(2), beam_size=2, length_penalty=1.0, max_length_ratio=0.0, max_length_offset=3
-    )
+    found = search(model, sources(2), beam_size=2, alpha=1.0, max_length_ratio=0.0, max_length_offset=3)
     assert [one.ids for (one,) in found] == [[], [WORD] * 3]
     assert [batch for batch, _ in model.seen] == [2, 1, 1, 1]
 

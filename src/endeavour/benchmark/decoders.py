@@ -82,7 +82,7 @@ class Ours:
             self._model,
             ids,
             beam_size=beam_size,
-            length_penalty=0.0,
+            alpha=0.0,
             max_length_ratio=0.0,
             max_length_offset=tokens - 1,
             num_hypotheses=1,

@@ -7,9 +7,8 @@ most probable extensions are kept; those that end in EOS are finished, the other
 decoding, whatever the length penalty. PAD and BOS are never generated. A hypothesis as long as its limit can
 only end, with the probability of EOS there: each score belongs to a whole sentence.
 
-Finished hypotheses are ranked by log-probability / length penalty, with lp = ((5 + |Y|) / 6)^α (Wu et al.
-2016, "Google's Neural Machine Translation System", equation 14) and |Y| counting EOS. A sentence is done as
-soon as no live hypothesis could enter its n best even if all its further tokens were certain: nothing is lost.
+Finished hypotheses are ranked by log-probability / length penalty. A sentence is done as soon as no live hypothesis
+could enter its n best even if all its further tokens were certain: nothing is lost.
 
 Shapes: batch = unfinished sentences; beam = live hypotheses per sentence; best = finished ones kept per sentence.
 """
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
 
@@ -46,7 +46,7 @@ def beam_search(
     source: Tensor,
     *,
     beam_size: int,
-    length_penalty: float,
+    alpha: float,
     max_length_ratio: float,
     max_length_offset: int,
     num_hypotheses: int,
@@ -57,25 +57,19 @@ def beam_search(
         model: in evaluation mode.
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
         beam_size: hypotheses alive at a time; 1 is greedy decoding.
-        length_penalty: α ≥ 0; 0 ranks by log-probability, more favours longer translations.
+        alpha: α ≥ 0 of the length penalty; 0 ranks by log-probability, more favours longer translations.
         max_length_ratio, max_length_offset: a translation has at most int(ratio × source tokens + offset)
             tokens, neither side counting EOS.
         num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
     """
     assert 1 <= num_hypotheses <= beam_size
-    assert min(length_penalty, max_length_ratio, max_length_offset) >= 0
+    assert min(alpha, max_length_ratio, max_length_offset) >= 0
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
         return results
     limits = length_limits(model, source, max_length_ratio, max_length_offset)
-    state = _State(
-        limits,
-        beam_size=beam_size,
-        best=num_hypotheses,
-        length_penalty=length_penalty,
-        device=source.device,
-    )
+    state = _State(limits, beam_size=beam_size, best=num_hypotheses, alpha=alpha, device=source.device)
     cache = model.start(model.encode(source), beam_size=beam_size)
     while len(state.rows):
         hidden = model.step(state.sequences[:, :, -1], cache)
@@ -94,11 +88,9 @@ def beam_search(
 class _State:
     """The live and the finished hypotheses of all unfinished sentences."""
 
-    def __init__(
-        self, limits: list[int], *, beam_size: int, best: int, length_penalty: float, device: torch.device
-    ):
+    def __init__(self, limits: list[int], *, beam_size: int, best: int, alpha: float, device: torch.device):
         batch = len(limits)
-        self.length_penalty = length_penalty
+        self.alpha = alpha
         self.rows = torch.arange(batch, device=device)
         """The row of each sentence in the source, (batch)."""
         self.limits = torch.tensor(limits, device=device)
@@ -150,7 +142,7 @@ class _State:
         if not ended.any():
             return
         log_probabilities = log_probabilities.masked_fill(~ended, -torch.inf)
-        scores = log_probabilities / self._penalty(self.generated)
+        scores = log_probabilities / length_penalty(self.generated, self.alpha)
         missing = self.sequences.shape[2] - self.best_sequences.shape[2]
         candidates = torch.cat(
             [functional.pad(self.best_sequences, (0, missing), value=PAD), self.sequences], dim=1
@@ -167,7 +159,7 @@ class _State:
         Log-probabilities only fall and the penalty only grows, so none ends above its present log-probability divided
         by the penalty of the longest sentence allowed.
         """
-        reachable = self.live.amax(dim=1) / self._penalty(self.limits + 1)
+        reachable = self.live.amax(dim=1) / length_penalty(self.limits + 1, self.alpha)
         return (self.best_scores[:, -1] >= reachable) | (self.generated > self.limits)
 
     def read_out(self, done: Tensor, results: list[list[Hypothesis]]) -> None:
@@ -193,10 +185,6 @@ class _State:
             "best_log_probabilities",
         ):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
-
-    def _penalty(self, length: int | Tensor) -> float | Tensor:
-        """((5 + length) / 6)^α, length counting EOS."""
-        return ((5.0 + length) / 6.0) ** self.length_penalty
 
 
 def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

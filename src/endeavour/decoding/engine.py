@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.length_penalty import length_penalty
 
 
 class Engine(Protocol):
@@ -36,11 +37,6 @@ def batches_of_one_length(sources: Sequence[Sequence[int]], tokens_per_batch: in
         size = max(1, tokens_per_batch // length)
         batches += [rows[start : start + size] for start in range(0, len(rows), size)]
     return batches
-
-
-def length_penalty(tokens: int, alpha: float) -> float:
-    """((5 + tokens) / 6)^α, tokens counting EOS: Wu et al. 2016, equation 14, as in `beam_search`."""
-    return ((5.0 + tokens) / 6.0) ** alpha
 
 
 def rank(found: Iterable[tuple[list[int], float, bool]], *, alpha: float, best: int) -> list[Hypothesis]:

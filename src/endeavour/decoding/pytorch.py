@@ -80,7 +80,7 @@ class PyTorchEngine:
                 top_k=settings.top_k,
                 epsilon=settings.epsilon,
                 generator=self._generator,
-                length_penalty=settings.length_penalty,
+                alpha=settings.length_penalty,
                 max_length_ratio=settings.max_length_ratio,
                 max_length_offset=settings.max_length_offset,
             )
@@ -88,7 +88,7 @@ class PyTorchEngine:
             self.model,
             source,
             beam_size=settings.beam_size,
-            length_penalty=settings.length_penalty,
+            alpha=settings.length_penalty,
             max_length_ratio=settings.max_length_ratio,
             max_length_offset=settings.max_length_offset,
             num_hypotheses=settings.num_hypotheses,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from endeavour.decoding.beam_search import DONE_SHARE, Hypothesis, length_limits
-from endeavour.decoding.engine import length_penalty as penalty
+from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
 
@@ -26,7 +26,7 @@ def sample(
     top_k: int | None,
     epsilon: float,
     generator: torch.Generator,
-    length_penalty: float,
+    alpha: float,
     max_length_ratio: float,
     max_length_offset: int,
 ) -> list[list[Hypothesis]]:
@@ -40,7 +40,7 @@ def sample(
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
         temperature, top_k, epsilon: see `truncated`.
         generator: on the same device; the samples depend on its state and on the batch.
-        length_penalty, max_length_ratio, max_length_offset: see `beam_search`.
+        alpha, max_length_ratio, max_length_offset: see `beam_search`.
     """
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
@@ -68,7 +68,7 @@ def sample(
         if ended.sum() >= DONE_SHARE * len(ended):
             columns = (sentences, drawn, log_probabilities)
             for sentence, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
-                results[sentence].append(_hypothesis(ids, log_probability, length_penalty))
+                results[sentence].append(_hypothesis(ids, log_probability, alpha))
             remaining = (~ended).nonzero().squeeze(1)
             sentences, limits, drawn, log_probabilities, ended = (
                 column[remaining] for column in (sentences, limits, drawn, log_probabilities, ended)
@@ -100,4 +100,4 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
 def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
     """The hypothesis of one sample, which still has BOS and what follows EOS."""
     end = drawn.index(EOS)  # the length, counting EOS but not BOS
-    return Hypothesis(drawn[1:end], log_probability / penalty(end, alpha), log_probability)
+    return Hypothesis(drawn[1:end], log_probability / length_penalty(end, alpha), log_probability)

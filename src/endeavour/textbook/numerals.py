@@ -109,52 +109,44 @@ def in_period(period: Word) -> Fixed:
     return Fixed(f"im {period.german}", f"in {period.english}")
 
 
-# English unit -> German singular, plural, dative plural, gender.
+# English unit -> one of it and the plural in the accusative, then both in the dative.
 UNITS = {
-    "minute": ("Minute", "Minuten", "Minuten", "f"),
-    "hour": ("Stunde", "Stunden", "Stunden", "f"),
-    "day": ("Tag", "Tage", "Tagen", "m"),
-    "week": ("Woche", "Wochen", "Wochen", "f"),
-    "month": ("Monat", "Monate", "Monaten", "m"),
-    "year": ("Jahr", "Jahre", "Jahren", "n"),
+    "minute": ("eine Minute", "Minuten", "einer Minute", "Minuten"),
+    "hour": ("eine Stunde", "Stunden", "einer Stunde", "Stunden"),
+    "day": ("einen Tag", "Tage", "einem Tag", "Tagen"),
+    "week": ("eine Woche", "Wochen", "einer Woche", "Wochen"),
+    "month": ("einen Monat", "Monate", "einem Monat", "Monaten"),
+    "year": ("ein Jahr", "Jahre", "einem Jahr", "Jahren"),
 }
-_ONE_ACCUSATIVE = {"m": "einen", "f": "eine", "n": "ein"}
-_ONE_DATIVE = {"m": "einem", "f": "einer", "n": "einem"}
 
 
-def span(number: int, unit: str) -> Fixed:
-    """two hours, zwei Stunden (accusative)."""
-    singular, plural, _, gender = UNITS[unit]
+def span(number: int, unit: str, dative: bool = False) -> Fixed:
+    """two hours, zwei Stunden; in the German accusative or dative."""
+    one, plural = UNITS[unit][2:] if dative else UNITS[unit][:2]
     if number == 1:
-        article = "an" if unit == "hour" else "a"
-        return Fixed(f"{_ONE_ACCUSATIVE[gender]} {singular}", f"{article} {unit}")
+        return Fixed(one, f"{'an' if unit == 'hour' else 'a'} {unit}")
     return Fixed(f"{german_number(number)} {plural}", f"{english_number(number)} {unit}s")
-
-
-def _dative(number: int, unit: str) -> str:
-    singular, _, dative, gender = UNITS[unit]
-    return f"{_ONE_DATIVE[gender]} {singular}" if number == 1 else f"{german_number(number)} {dative}"
 
 
 def ago(number: int, unit: str) -> Fixed:
     """three days ago, vor drei Tagen."""
-    return Fixed(f"vor {_dative(number, unit)}", f"{span(number, unit).english} ago")
+    time = span(number, unit, dative=True)
+    return Fixed(f"vor {time.german}", f"{time.english} ago")
 
 
 def ahead(number: int, unit: str) -> Fixed:
     """in three days, in drei Tagen."""
-    return Fixed(f"in {_dative(number, unit)}", f"in {span(number, unit).english}")
+    time = span(number, unit, dative=True)
+    return Fixed(f"in {time.german}", f"in {time.english}")
 
 
 def since(number: int, unit: str) -> Fixed:
     """for three years (and still), seit drei Jahren."""
-    return Fixed(f"seit {_dative(number, unit)}", f"for {span(number, unit).english}")
+    time = span(number, unit, dative=True)
+    return Fixed(f"seit {time.german}", f"for {time.english}")
 
 
 def price(euros: int, in_words: bool) -> Fixed:
-    """twenty-one euros, einundzwanzig Euro; 45 euros, 45 Euro."""
-    if not in_words:
-        return Fixed(f"{euros} Euro", f"{euros} euros")
-    return Fixed(
-        f"{german_number(euros)} Euro", f"{english_number(euros)} {'euro' if euros == 1 else 'euros'}"
-    )
+    """twenty-one euros, einundzwanzig Euro; 45 euros, 45 Euro. At least two euros."""
+    german, english = (german_number(euros), english_number(euros)) if in_words else (str(euros), str(euros))
+    return Fixed(f"{german} Euro", f"{english} euros")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from endeavour.errors import UserError
 from endeavour.textbook.entries import Adjective, Lexicon, Modal, Noun, Scene, Verb, Word
+from endeavour.textbook.morphology_english import with_s
 from endeavour.textbook.rows import Row, read_table
 
 FOLDER = Path(__file__).parent / "lexicon"
@@ -74,15 +75,6 @@ def _distinct(rows: Sequence[Row], keys: Iterable[Hashable], what: str) -> None:
         first[key] = row
 
 
-def regular_plural(english: str) -> str:
-    """book → books, box → boxes, city → cities."""
-    if english.endswith(("s", "sh", "ch", "x")):
-        return english + "es"
-    if english.endswith("y") and english[-2] not in "aeiou":
-        return english[:-1] + "ies"
-    return english + "s"
-
-
 def _noun(row: Row) -> Noun:
     german, english, plural = row["german"], row["english"], row["plural"]
     gender = row.one_of("gender", {"m", "f", "n", "p"})
@@ -102,7 +94,7 @@ def _noun(row: Row) -> Noun:
         genitive=row["genitive"] or german,
         plural="" if plural == "-" else plural,
         english=english,
-        english_plural=row["english_plural"] or regular_plural(english),
+        english_plural=row["english_plural"] or with_s(english),
         classes=frozenset([german, *classes]),
         where=row["where"],
         whereto=row["whereto"],

@@ -1,0 +1,14 @@
+"""By what the log-probability of a hypothesis is divided, so that short ones do not win. Knows nothing but lengths."""
+
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+Length = TypeVar("Length", float, Tensor)
+
+
+def length_penalty(length: Length, alpha: float) -> Length:
+    """((5 + length) / 6)^α, length counting EOS: Wu et al. 2016, "Google's Neural Machine Translation System",
+    equation 14. `beam_search` needs a penalty that never falls as the length grows."""
+    penalty: Any = ((5.0 + length) / 6.0) ** alpha
+    return penalty

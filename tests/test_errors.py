@@ -1,4 +1,4 @@
-"""Want of memory is known by whatever the library says, and nothing else is taken for it."""
+"""Running out of memory is recognised whatever the library says, and nothing else is taken for it."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The command line: names to stages, values that stay what they are, errors in one or two lines."""
+"""The command line: names to commands, values that stay what they are, errors in one or two lines."""
 
 import os
 import subprocess
@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commands import endeavour
-from endeavour.__main__ import main, quote_literal
+from endeavour.__main__ import LITERAL_KEYS, ROOTS, quote_literal
+from endeavour.commands.compare import CompareRoot
 from endeavour.config import load_config
-from endeavour.errors import UserError
 from endeavour.training.signals import Interrupted
 
 
@@ -36,7 +36,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 )
 @example("${")
 def test_text_reaches_the_config_as_it_was_typed(text: str) -> None:
-    assert load_config([quote_literal(f"text={text}")]).text == text
+    assert "systems" in LITERAL_KEYS
+    assert load_config("compare", CompareRoot, [quote_literal(f"systems={text}")]).systems == text
 
 
 def test_other_overrides_keep_hydras_grammar() -> None:
@@ -45,27 +46,19 @@ def test_other_overrides_keep_hydras_grammar() -> None:
 
 
 ERRORS = {
-    "typo": (["training.learningrate=1"], ["learningrate"]),
-    "type": (["training.max_updates=many"], ["training.max_updates", "many"]),
+    "typo": (["training.learningrate=1"], ["training.learningrate"]),
+    "type": (["training.max_updates=many"], ["training.max_updates=many"]),
     "missing value": (["name=???"], ["name"]),
     "group": (["model=huge"], ["model/huge", "tiny"]),
     "choice": (["direction=de-fr"], ["direction=de-fr", "en-de"]),
-    "training choice": (["training.metric=rouge"], ["training.metric=rouge", "bleu"]),
     "range": (["training.validate_every=0"], ["training.validate_every=0"]),
-    "model": (["model.width=130"], ["model.width=130", "model.num_heads"]),
-    "tying": (["tokenizer.joint=false"], ["model.tie=all", "tokenizer.joint"]),
-    "seed": (["seed=-1"], ["seed=-1"]),
-    "number": (["training.adam_beta1=2"], ["training.adam_beta1=2"]),
-    "nothing": (["training.max_updates=0"], ["training.max_updates=0"]),
-    "not a number": (["training.learning_rate=nan"], ["training.learning_rate"]),
-    "algorithm": (["tokenizer.algorithm=wordpiece"], ["tokenizer.algorithm=wordpiece", "unigram"]),
-    "cleaning": (["cleaning.min_tokens=500"], ["cleaning.min_tokens"]),
+    "two keys of a section": (["model.width=130"], ["model.width=130", "model.num_heads"]),
+    "two sections": (["tokenizer.joint=false"], ["model.tie=all", "tokenizer.joint"]),
+    "a section under another name": (
+        ["validation_decoding.beam_size=0"],
+        ["validation_decoding.beam_size=0"],
+    ),
     "files": (["corpus=files"], ["corpus.splits.train"]),
-    "decoding": (["decoding.beam_size=0"], ["decoding.beam_size=0"]),
-    "decoding's name": (["decoding.name=../out"], ["decoding.name='../out'"]),
-    "decoding's penalty": (["decoding.length_penalty=1000"], ["decoding.length_penalty=1000", "at most 10"]),
-    "no end": (["training.max_updates=null"], ["training.max_updates"]),
-    "folder": (["name=../elsewhere"], ["name", "elsewhere"]),
     "override grammar": (["training.max_updates"], ["training.max_updates"]),
     "sweep without a sweep": (["seed=1,2"], ["seed"]),
     "device": (["device=tpu"], ["device=tpu"]),
@@ -81,72 +74,56 @@ def test_a_users_error_is_a_line_or_two_and_exit_code_2(
     assert endeavour("train", *folders, *overrides) == 2
     out, said = capsys.readouterr()
     assert out == ""
+    assert said.startswith("endeavour train: ")
     assert len(said.splitlines()) <= 2, said
     assert all(word in said for word in mentioned), said
     assert not list(tmp_path.iterdir()), "work was begun before the config was checked"
 
 
-def test_a_traceback_comes_when_it_is_asked_for() -> None:
-    result = run("train", "training.learningrate=1", HYDRA_FULL_ERROR="1")
-    assert result.returncode != 0
-    assert "Traceback" in result.stderr
-
-
 @pytest.mark.parametrize(
-    ("stage", "then"), [("train", "goes on from what is on disk"), ("translate", "begins anew")]
+    ("command", "then"), [("train", "without training.restart"), ("translate", "from the beginning")]
 )
 def test_what_the_same_command_does_after_ctrl_c(
-    stage: str, then: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, then: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("endeavour.__main__.run_stage", interrupted)
-    monkeypatch.setattr(sys, "argv", ["endeavour", stage])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 130
-    assert capsys.readouterr().err == f"endeavour {stage}: stopped; the same command {then}\n"
+    monkeypatch.setattr("endeavour.__main__.run_command", Mock(side_effect=KeyboardInterrupt))
+    assert endeavour(command) == 130
+    said = capsys.readouterr().err
+    assert said.startswith(f"endeavour {command}: stopped")
+    assert then in said
 
 
-def test_what_would_throw_the_run_away_is_not_called_the_way_to_go_on(
+def test_a_signal_and_a_reader_that_left_have_codes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("endeavour.__main__.run_command", Mock(side_effect=Interrupted(15, "there")))
+    assert endeavour("train") == 128 + 15
+    monkeypatch.setattr("endeavour.__main__.run_command", Mock(side_effect=BrokenPipeError))
+    monkeypatch.setattr("os.dup2", Mock())
+    assert endeavour("translate") == 141
+
+
+def test_several_processes_train_and_do_nothing_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for stop in (KeyboardInterrupt(), Interrupted(2, "there"), UserError("the same command tries again")):
-        monkeypatch.setattr("endeavour.__main__.run_stage", Mock(side_effect=stop))
-        for typed, told in (([], False), (["training.restart=true"], True)):
-            monkeypatch.setattr(sys, "argv", ["endeavour", "train", *typed])
-            with pytest.raises(SystemExit):
-                main()
-            message = capsys.readouterr().err
-            assert "the same command" in message
-            assert ("the same command without training.restart" in message) == told
+    started = Mock()
+    monkeypatch.setattr("endeavour.__main__.run_command", started)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "test")
+    assert [command for command in ROOTS if endeavour(command) == 0] == ["train"]
+    assert started.call_count == 1
+    assert "torchrun" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("stage", "key", "reader"),
-    [
-        ("train", "text=Hello.", "translate"),
-        ("eval", "split=validation", "compare"),
-        ("eval", "+format=x", "export"),
-    ],
-)
-def test_a_key_that_a_stage_does_not_read_is_refused(
-    stage: str, key: str, reader: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("endeavour.__main__.run_stage", lambda *_: None)
-    assert endeavour(stage, key) == 2
-    message = capsys.readouterr().err
-    assert f"{key.lstrip('+').partition('=')[0]}=… is for `endeavour {reader}`" in message
-    assert ("evaluation.splits" in message) == (key == "split=validation")
-    assert endeavour(reader, key) == 0
-
-
-def test_unknown_stage_and_no_stage() -> None:
-    assert run("fly").returncode == 2
-    assert "prepare" in run("fly").stderr
+def test_the_real_command_line() -> None:
+    unknown = run("fly")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert all(command in unknown.stderr for command in ROOTS)
+    assert len(unknown.stderr.splitlines()) == 1
     assert run().returncode == 2
-    assert run("--help").returncode == 0
+    asked = run("--help")
+    assert asked.returncode == 0
+    assert all(command in asked.stdout for command in ROOTS)
+    traced = run("train", "training.learningrate=1", HYDRA_FULL_ERROR="1")
+    assert traced.returncode == 2
+    assert "Traceback" in traced.stderr
 
 
 def test_hydras_own_flags_work() -> None:

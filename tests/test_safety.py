@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from commands import endeavour
+from configs import run_config
 from endeavour.__main__ import refuse_secrets
-from endeavour.config import config_folder, load_config
 from endeavour.errors import UserError
 from endeavour.redaction import HIDDEN, names_secret, redact, secret_in
+from endeavour.settings import config_folder
 
 SOURCE = Path(__file__).parents[1] / "src"
 CODE_FORMATS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "runpy"}
@@ -72,7 +73,7 @@ def test_only_data_formats_are_loaded() -> None:
 
 
 def test_no_config_names_a_class_to_be_made() -> None:
-    """But for Hydra's own: a sweeper is a plugin."""
+    """Except for Hydra's own: a sweeper is a plugin."""
     for path in config_folder().glob("[!h]*/*.yaml"):
         assert "_target_:" not in path.read_text("utf-8"), path
 
@@ -102,19 +103,19 @@ def test_secrets_of_the_environment_are_in_no_file_of_a_run(
 
 
 @pytest.mark.parametrize(
-    ("argument", "message"),
+    ("argument", "named"),
     [
-        ("+tracking.api_key=abc", "the argument tracking.api_key=… holds a secret: "),
-        ("++hf_token=abc", "the argument hf_token=… holds a secret: "),
-        (f"name={SECRETS['WANDB_API_KEY']}", "the argument name=… holds the value of WANDB_API_KEY: "),
-        ("name=hf_" + "x" * 30, "the argument name=… holds what looks like a key or a password: "),
-        ("name=${oc.env:HF_TOKEN}", "name holds the value of HF_TOKEN, and a config is saved: "),
-        ("corpus.path=https://me:secret@host/x", "the argument corpus.path=… holds what looks like "),
+        ("+tracking.api_key=abc", "tracking.api_key=… holds"),
+        ("++hf_token=abc", "hf_token=… holds"),
+        (f"name={SECRETS['WANDB_API_KEY']}", "name=… holds the value of WANDB_API_KEY"),
+        ("name=hf_" + "x" * 30, "name=… holds"),
+        ("name=${oc.env:HF_TOKEN}", "name holds the value of HF_TOKEN"),
+        ("corpus.path=https://me:secret@host/x", "corpus.path=… holds"),
     ],
 )
 def test_a_secret_on_the_command_line_is_refused_and_not_repeated(
     argument: str,
-    message: str,
+    named: str,
     secrets: dict[str, str],
     folders: list[str],
     tmp_path: Path,
@@ -122,7 +123,7 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(
 ) -> None:
     assert endeavour("train", *folders, argument) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"endeavour train: {message}")
+    assert named in said
     assert argument.split("=", 1)[1] not in said
     assert not any(value in said for value in secrets.values())
     assert list(tmp_path.iterdir()) == []
@@ -136,7 +137,7 @@ def test_a_split_may_be_called_as_secrets_are() -> None:
 
 def test_a_config_that_holds_a_secret_is_refused(secrets: dict[str, str]) -> None:
     with pytest.raises(UserError, match=r"tracking\.group holds the value of HF_TOKEN"):
-        load_config([f"tracking.group={secrets['HF_TOKEN']}"])
+        run_config([f"tracking.group={secrets['HF_TOKEN']}"])
 
 
 def test_messages_are_cleaned_and_ordinary_words_are_left(

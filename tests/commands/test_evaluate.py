@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ from endeavour.config import load_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.pipeline.data import prepare
-from endeavour.runs.config import RunConfig, save_config
-from endeavour.runs.run import Run
+from endeavour.runs.config import RunConfig
 from endeavour.storage import file_digest
 from untrained import untrained_run
 
@@ -64,14 +62,6 @@ def news(tmp_path: Path) -> str:
     for language, lines in (("en", ENGLISH), ("de", GERMAN)):
         (tmp_path / f"news.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return f"+evaluation.files.news=[{tmp_path}/news.en,{tmp_path}/news.de]"
-
-
-def change(outputs: Path, name: str, *overrides: str) -> None:
-    """Makes it a run whose own config decodes or evaluates otherwise."""
-    run = Run(outputs, name)
-    other = load_config("train", RunConfig, [*TINY, "evaluation.bootstrap_samples=40", *overrides])
-    config = replace(run.config, decoding=other.decoding, evaluation=other.evaluation)
-    save_config(config, run.folder / "config.yaml")
 
 
 # Which text
@@ -162,15 +152,6 @@ def test_files_given_to_a_training_are_scored_after_its_own_test_set_and_not_for
     assert not (tmp_path / "data").exists()
 
 
-def test_a_training_knows_beforehand_that_a_file_is_missing(
-    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = [*parallel_files, *folders, "+evaluation.files.news=[missing.en,missing.de]"]
-    assert endeavour("train", *asked) == 2
-    assert "missing.en: no such file" in capsys.readouterr().err
-    assert not (tmp_path / "outputs" / "files-tiny-1").exists()
-
-
 def test_a_corpus_that_was_moved_is_not_needed_where_it_was_prepared_and_read_where_it_is(
     parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,7 +219,7 @@ def test_other_settings_do_not_replace_an_evaluation(
     asked: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = outputs / "b" / "evaluation" / "test-mbr"
-    command = ["evaluate", *asked, "run=b", *MBR]
+    command, sampled = (["evaluate", *asked, "run=b", *decoding] for decoding in (MBR, SAMPLE))
     assert endeavour(*command) == 0
     assert json.loads((folder / "scores.json").read_text())["decoding"]["utility"] == "bleu"
     first = (folder / "hypotheses.txt").read_bytes()
@@ -253,6 +234,10 @@ def test_other_settings_do_not_replace_an_evaluation(
     assert (folder / "hypotheses.txt").read_bytes() == first
     assert endeavour(*command, "decoding.utility=chrf", "decoding.name=mbr-chrf") == 0
     assert (folder.parent / "test-mbr-chrf" / "scores.json").is_file()
+    # As many tokens a batch make other draws, so an evaluation of others is another one.
+    assert endeavour(*sampled) == 0
+    assert endeavour(*sampled, "decoding.tokens_per_batch=60") == 2
+    assert "decoding.tokens_per_batch" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_anything_is_translated(
@@ -268,47 +253,6 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_translated(
     place.write_text("a file")
     assert endeavour("evaluate", *asked, "run=a", news) == 2
     assert str(place) in capsys.readouterr().err
-
-
-# How it decodes
-
-
-def test_a_run_decodes_as_it_was_trained_to_except_for_what_is_typed(
-    asked: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    change(outputs, "b", *SAMPLE)
-    change(outputs, "c", *MBR)
-
-    def lines(run: str, *typed: str) -> list[str]:
-        capsys.readouterr()
-        words = [f"decoding.{key}" for key in typed]
-        assert endeavour("translate", *asked[1:], f"run={run}", "text=the dog sees a tree", *words) == 0
-        return capsys.readouterr().out.splitlines()
-
-    four = lines("b", "num_hypotheses=4")
-    assert len(four) == 4
-    assert four != lines("b", "num_hypotheses=4", "temperature=3")
-    assert len(lines("b", "seed=2")) == 1
-    assert len(lines("c", "utility=chrf")) == 1
-    assert len(lines("c", "utility=null")) == 6  # of the n best each, as nothing chooses among them
-    # Alone this would be right: only with what the run itself says it is wrong.
-    assert endeavour("translate", *asked[1:], "run=c", "text=the dog", "decoding.beam_size=3") == 2
-    assert "decoding.num_hypotheses=6" in capsys.readouterr().err
-    # As many tokens a batch make other draws, so an evaluation of others is another one.
-    assert endeavour("evaluate", *asked, "run=b") == 0
-    assert endeavour("evaluate", *asked, "run=b", "decoding.tokens_per_batch=60") == 2
-    assert "decoding.tokens_per_batch" in capsys.readouterr().err
-
-
-def test_tokenized_references_join_the_runs_own_tokenized_bleu(
-    asked: list[str], outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    change(outputs, "c", "evaluation.tokenized_bleu=true")
-    file = f"evaluation.tokenized_references={tmp_path}/none"
-    assert endeavour("evaluate", *asked, "run=c", file) == 2
-    assert f"{tmp_path}/none: no such file" in capsys.readouterr().err
-    assert endeavour("evaluate", *asked, "run=a", file) == 2
-    assert "evaluation.tokenized_bleu=true" in capsys.readouterr().err
 
 
 def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(

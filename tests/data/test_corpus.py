@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hub_server import REVISION, HubServer
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 
-from endeavour.data.corpus import CorpusConfig, fingerprint, load_splits
+from endeavour.data.corpus import CorpusConfig, fingerprint, load_splits, local_files
 from endeavour.data.file_hashes import FileHashes
 from endeavour.errors import UserError
 
@@ -125,6 +126,14 @@ def test_invalid_utf8_is_named(tmp_path, suffix):
         read(tmp_path, f"a.en{suffix}", f"a.de{suffix}")
 
 
+@pytest.mark.parametrize(("line", "byte"), [("A dog\n".encode("utf-16"), 1), (b"a\xed\xa0\x80\n", 2)])
+def test_utf16_and_lone_surrogates_are_no_utf8(tmp_path, line, byte):
+    write(tmp_path / "a.en", line)
+    write(tmp_path / "a.de", "b\n")
+    with pytest.raises(UserError, match=rf"a\.en:1: invalid UTF-8 \(byte {byte} of"):
+        read(tmp_path, "a.en", "a.de")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -143,6 +152,10 @@ def test_invalid_utf8_is_named(tmp_path, suffix):
         ("a.jsonl", '{"en": "1", "de": null}\n', r"a\.jsonl:1: column 'de' holds None, not text"),
         ("a.jsonl", '{"en": "1", "de": "\\ud800"}\n', r"a\.jsonl:1: column 'de' holds a lone surrogate"),
         ("a.parquet", "no parquet", r"a\.parquet: not a readable Parquet file"),
+        ("a.tsv", "", r"a\.tsv:1: no column 'en'"),
+        ("a.jsonl", '{"en": "1", "de": 2}\n', r"a\.jsonl:1: column 'de' holds 2, not text"),
+        ("a.jsonl", '{"en": "1", "de": "2"}\n\n', r"a\.jsonl:2: not a JSON object"),
+        ("a.jsonl", "[" * 200_000 + "\n", r"a\.jsonl:1: not a JSON object \(nested too deeply"),
     ],
 )
 def test_a_malformed_record_is_named(tmp_path, name, content, message):
@@ -208,6 +221,9 @@ def test_files_that_make_no_split_are_named(tmp_path):
         write(tmp_path / name, "x\n")
     with pytest.raises(UserError, match=r"missing\.en: no such file"):
         read(tmp_path, "missing.en", "a.de")
+    (tmp_path / "folder.de").mkdir()
+    with pytest.raises(UserError, match=r"folder\.de: a folder"):
+        read(tmp_path, "a.en", "folder.de")
     with pytest.raises(UserError, match="pairs of line-aligned text files"):
         read(tmp_path, "a.en", "a.de", "b.txt")
     with pytest.raises(UserError, match="the English file comes first"):
@@ -394,6 +410,13 @@ def test_hashes_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     assert FileHashes(store).of(file) != first
     store.write_text("torn {")
     assert FileHashes(store).of(file) != first
+
+
+def test_a_users_own_splits_win_over_the_names_that_a_corpus_has_under_a_path(tmp_path):
+    config = shipped("multi30k", path=str(tmp_path))
+    files = local_files(replace(config, splits=config.splits | {"train": ["my.en", "my.de"]}))
+    assert [path.name for path in files["train"]] == ["my.en", "my.de"]
+    assert [path.name for path in files["validation"]] == ["val.en", "val.de"]
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"Multi30k is not at {MULTI30K}")

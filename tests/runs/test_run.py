@@ -81,7 +81,8 @@ def test_a_name_of_no_run_is_refused(text: str, named: str, tmp_path: Path) -> N
 
 
 def test_runs_may_be_named_before_they_are_trained(tmp_path: Path) -> None:
-    assert named_runs("runs", "x y", tmp_path) == [Run(tmp_path, "x"), Run(tmp_path, "y")]
+    runs = named_runs("runs", ' x "a,b"  c:\\d ', tmp_path)
+    assert runs == [Run(tmp_path, "x"), Run(tmp_path, "a,b"), Run(tmp_path, "c:\\d")]
     assert named_runs("runs", None, tmp_path) == []
 
 

@@ -1,6 +1,5 @@
-"""Runs that are named, alone and as ensembles: which are taken, how they translate together, and what is refused."""
+"""Runs as ensembles: how they translate together, and which do not."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig
-from endeavour.runs.run import Run, joined, named_runs, select_runs
+from endeavour.runs.run import Run, select_runs
 from endeavour.runs.translators import load_runs, open_translator
 from untrained import untrained_run
 
@@ -31,51 +30,11 @@ TOKENIZER = Tokenizer.train(
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """The output folder of the finished runs a, b and c of one vocabulary; b was finished last."""
+    """The output folder of the finished runs a, b and c of one vocabulary."""
     for seed, name in enumerate("abc"):
         config = load_config("train", RunConfig, [*TINY, f"name={name}", f"output_folder={tmp_path}"])
         untrained_run(config, (TOKENIZER, TOKENIZER), seed=seed)
-        os.utime(tmp_path / name / "summary.json", (10 * (name == "b"),) * 2)
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    "text", ["a b/c", "a,b/c", "a, b/c", "[a,b/c]", "[a, b/c]", " a  b/c ", "'a' \"b/c\"", "out/a out/b/c/"]
-)
-def test_runs_may_be_written_as_one_likes(text: str) -> None:
-    runs = named_runs("runs", text, Path("out"))
-    assert [run.folder for run in runs] == [Path("out/a"), Path("out/b/c")]
-
-
-def test_a_name_with_a_space_stands_in_quotes() -> None:
-    runs = named_runs("runs", "'my run' \"a,b\" c:\\d", Path("out"))
-    assert [run.name for run in runs] == ["my run", "a,b", "c:\\d"]
-    assert named_runs("runs", joined(runs), Path("out")) == runs
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a nowhere", r"nowhere holds no trained model \(finished runs: a, b, c\)"),
-        ("a a", "run=a a: a is named twice"),
-        ("a ../a", r"run='\.\./a'"),
-        ("a /etc", "run='/etc'"),
-        ("a 'b", "run=a 'b"),
-        ("[]", "run names no run"),
-        (" ", "run names no run"),
-    ],
-)
-def test_names_that_name_nothing(text: str, message: str, root: Path) -> None:
-    with pytest.raises(UserError, match=message):
-        select_runs(text, root)
-
-
-def test_without_a_name_the_newest_finished_run_is_taken(root: Path) -> None:
-    assert select_runs(None, root) == [Run(root, "b")]
-    (root / "b" / "summary.json").unlink()  # still in training
-    assert select_runs(None, root) != [Run(root, "b")]
-    with pytest.raises(UserError, match="no finished run"):
-        select_runs(None, root / "elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 Persons are 0-5 for I, you, he, we, you, they.
 """
 
-from functools import cache
-
 from endeavour.textbook.entries import Adjective, Verb
 
 VOWELS = "aeiou"
@@ -23,27 +21,32 @@ BE_PRESENT = ("am", "are", "is", "are", "are", "are")
 BE_PAST = ("was", "were", "was", "were", "were", "were")
 
 
-def _doubles(verb: Verb) -> bool:
+def _doubled(verb: Verb) -> str:
+    """The base form with its last consonant doubled where -ing and -ed do so: plan, planned."""
     base = head(verb)
-    if "doubled" in verb.flags:
-        return True
     vowels = sum(letter in VOWELS for letter in base)
-    return len(base) > 2 and vowels == 1 and base[-2] in VOWELS and base[-1] not in VOWELS + "wxy"
+    short = len(base) > 2 and vowels == 1 and base[-2] in VOWELS and base[-1] not in VOWELS + "wxy"
+    return base + base[-1] if short or "doubled" in verb.flags else base
 
 
-@cache
+def with_s(word: str) -> str:
+    """books, boxes, cities; speaks, watches, tidies."""
+    if word.endswith(("s", "sh", "ch", "x")):
+        return word + "es"
+    return word[:-1] + "ies" if _changes_y(word) else word + "s"
+
+
+def _changes_y(word: str) -> bool:
+    return word.endswith("y") and word[-2] not in VOWELS
+
+
 def third_person(base: str) -> str:
     """goes, watches, tidies, has."""
     if base == "have":
         return "has"
-    if base.endswith(("s", "sh", "ch", "x", "o")):
-        return base + "es"
-    if base.endswith("y") and base[-2] not in VOWELS:
-        return base[:-1] + "ies"
-    return base + "s"
+    return base + "es" if base.endswith("o") else with_s(base)
 
 
-@cache
 def progressive(verb: Verb) -> str:
     """going, lying, running, writing."""
     base = head(verb)
@@ -51,18 +54,17 @@ def progressive(verb: Verb) -> str:
         return base[:-2] + "ying"
     if base.endswith("e") and not base.endswith("ee") and base != "be":
         return base[:-1] + "ing"
-    return base + base[-1] + "ing" if _doubles(verb) else base + "ing"
+    return _doubled(verb) + "ing"
 
 
-@cache
 def regular_past(verb: Verb) -> str:
     """worked, planned, tidied, smoked."""
     base = head(verb)
     if base.endswith("e"):
         return base + "d"
-    if base.endswith("y") and base[-2] not in VOWELS:
+    if _changes_y(base):
         return base[:-1] + "ied"
-    return base + base[-1] + "ed" if _doubles(verb) else base + "ed"
+    return _doubled(verb) + "ed"
 
 
 def head(verb: Verb) -> str:
@@ -102,9 +104,8 @@ def compared(word: Adjective, degree: str) -> str:
 
 def article(following: str) -> str:
     """a or an, by the sound at the beginning of what follows."""
-    if following.startswith(SILENT_H):
-        return "an"
-    return "an" if following[0].lower() in VOWELS and not following.startswith(CONSONANT_U) else "a"
+    vowel = following[0].lower() in VOWELS and not following.startswith(CONSONANT_U)
+    return "an" if vowel or following.startswith(SILENT_H) else "a"
 
 
 def genitive(name: str, plural: bool) -> str:

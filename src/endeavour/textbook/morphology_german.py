@@ -30,72 +30,39 @@ STRONG_DETERMINER = {  # dieser, jeder, welcher, alle, viele
     "n": ("es", "es", "em", "es"),
     "p": ("e", "e", "en", "er"),
 }
-INDEFINITE_DETERMINER = {  # ein, kein, mein
+INDEFINITE_DETERMINER = STRONG_DETERMINER | {
     "m": ("", "en", "em", "es"),
-    "f": ("e", "e", "er", "er"),
     "n": ("", "", "em", "es"),
-    "p": ("e", "e", "en", "er"),
-}
+}  # ein, mein
 WEAK = {
     "m": ("e", "en", "en", "en"),
     "f": ("e", "e", "en", "en"),
     "n": ("e", "e", "en", "en"),
     "p": ("en", "en", "en", "en"),
 }
-MIXED = {
-    "m": ("er", "en", "en", "en"),
-    "f": ("e", "e", "en", "en"),
-    "n": ("es", "es", "en", "en"),
-    "p": ("en", "en", "en", "en"),
-}
-STRONG = {
-    "m": ("er", "en", "em", "en"),
-    "f": ("e", "e", "er", "er"),
-    "n": ("es", "es", "em", "en"),
-    "p": ("e", "e", "en", "er"),
-}
+MIXED = WEAK | {"m": ("er", "en", "en", "en"), "n": ("es", "es", "en", "en")}
+STRONG = STRONG_DETERMINER | {"m": ("er", "en", "em", "en"), "n": ("es", "es", "em", "en")}
 
-# The English name of a determiner -> (stem, determiner endings, adjective endings after it).
-DETERMINERS = {
-    "this": ("dies", STRONG_DETERMINER, WEAK),
-    "every": ("jed", STRONG_DETERMINER, WEAK),
-    "which": ("welch", STRONG_DETERMINER, WEAK),
-    "all": ("all", STRONG_DETERMINER, WEAK),
-    "many": ("viel", STRONG_DETERMINER, STRONG),
-    "some": ("einig", STRONG_DETERMINER, STRONG),
-    "several": ("mehrer", STRONG_DETERMINER, STRONG),
-    "a": ("ein", INDEFINITE_DETERMINER, MIXED),
-    "no": ("kein", INDEFINITE_DETERMINER, MIXED),
-    "my": ("mein", INDEFINITE_DETERMINER, MIXED),
-    "your": ("dein", INDEFINITE_DETERMINER, MIXED),
-    "his": ("sein", INDEFINITE_DETERMINER, MIXED),
-    "her": ("ihr", INDEFINITE_DETERMINER, MIXED),
-    "our": ("unser", INDEFINITE_DETERMINER, MIXED),
-    "your_all": ("euer", INDEFINITE_DETERMINER, MIXED),
-    "their": ("ihr", INDEFINITE_DETERMINER, MIXED),
-    "your_formal": ("Ihr", INDEFINITE_DETERMINER, MIXED),
-}
+# The stems of determiners by their English names. After those of the first two, all inflected alike, adjectives have
+# the weak and the strong endings.
+WEAK_AFTER = {"this": "dies", "every": "jed", "which": "welch", "all": "all"}
+STRONG_AFTER = {"many": "viel", "some": "einig", "several": "mehrer"}
+LIKE_EIN = {
+    "a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser",
+    "your_all": "euer", "their": "ihr", "your_formal": "Ihr",
+}  # fmt: skip
 
 # Nominative, accusative, dative; the third person of "it" and of a thing's pronoun follows the German gender.
 PRONOUNS = {
-    "I": ("ich", "mich", "mir"),
-    "you": ("du", "dich", "dir"),
-    "he": ("er", "ihn", "ihm"),
-    "she": ("sie", "sie", "ihr"),
-    "it_m": ("er", "ihn", "ihm"),
-    "it_f": ("sie", "sie", "ihr"),
-    "it_n": ("es", "es", "ihm"),
-    "we": ("wir", "uns", "uns"),
-    "you_all": ("ihr", "euch", "euch"),
-    "they": ("sie", "sie", "ihnen"),
-    "you_formal": ("Sie", "Sie", "Ihnen"),
-    "who": ("wer", "wen", "wem"),
-    "what": ("was", "was", "was"),
-    "somebody": ("jemand", "jemanden", "jemandem"),
-    "nobody": ("niemand", "niemanden", "niemandem"),
-    "something": ("etwas", "etwas", "etwas"),
-    "nothing": ("nichts", "nichts", "nichts"),
-}
+    "I": ("ich", "mich", "mir"), "you": ("du", "dich", "dir"),
+    "he": ("er", "ihn", "ihm"), "it_m": ("er", "ihn", "ihm"),
+    "she": ("sie", "sie", "ihr"), "it_f": ("sie", "sie", "ihr"), "it_n": ("es", "es", "ihm"),
+    "we": ("wir", "uns", "uns"), "you_all": ("ihr", "euch", "euch"),
+    "they": ("sie", "sie", "ihnen"), "you_formal": ("Sie", "Sie", "Ihnen"),
+    "who": ("wer", "wen", "wem"), "what": ("was", "was", "was"),
+    "somebody": ("jemand", "jemanden", "jemandem"), "nobody": ("niemand", "niemanden", "niemandem"),
+    "something": ("etwas", "etwas", "etwas"), "nothing": ("nichts", "nichts", "nichts"),
+}  # fmt: skip
 REFLEXIVE = {
     "accusative": ("mich", "dich", "sich", "uns", "euch", "sich"),
     "dative": ("mir", "dir", "sich", "uns", "euch", "sich"),
@@ -107,19 +74,21 @@ def determiner(name: str, gender: str, case: int) -> tuple[str, dict[str, tuple[
     """The form of a determiner ("" for none) and the table of endings for adjectives that follow it."""
     if name == "the":
         return DEFINITE[gender][case], WEAK
-    if name in ("", "a") and (not name or gender == "p"):
+    if not name or (name == "a" and gender == "p"):
         return "", STRONG
-    stem, endings, adjective_endings = DETERMINERS[name]
-    ending = endings[gender][case]
-    if stem == "euer" and ending:
-        stem = "eur"
-    return stem + ending, adjective_endings
+    if name in LIKE_EIN:
+        ending = INDEFINITE_DETERMINER[gender][case]
+        stem = "eur" if name == "your_all" and ending else LIKE_EIN[name]
+        return stem + ending, MIXED
+    stem = WEAK_AFTER.get(name) or STRONG_AFTER[name]
+    return stem + STRONG_DETERMINER[gender][case], WEAK if name in WEAK_AFTER else STRONG
 
 
 def adjective(word: Adjective, degree: str, ending: str) -> str:
     """An attributive adjective, e.g. (groß, "comparative", "es") -> größeres."""
-    stem = {"positive": word.stem, "comparative": word.comparative, "superlative": word.superlative}[degree]
-    return stem + ending
+    return {"positive": word.stem, "comparative": word.comparative, "superlative": word.superlative}[
+        degree
+    ] + ending
 
 
 @cache
@@ -155,24 +124,21 @@ def present(verb: Verb, person: int) -> str:
     if person == 0:
         return (stem[:-2] + "le") if verb.base.endswith("eln") else stem + "e"
     if person == 1:
-        return second_person(verb)
+        return _second_person(verb, stem, link)
     if person == 2:
         return verb.third_person or stem + link + "t"
     return stem + link + "t" if person == 4 else verb.base
 
 
-def second_person(verb: Verb) -> str:
+def _second_person(verb: Verb, stem: str, link: str) -> str:
     """The form for du: fährst, liest, hältst, arbeitest."""
-    stem = _stem(verb.base)
     if verb.third_person and not verb.third_person.startswith(stem):
         if stem.endswith("t"):
             return verb.third_person + "st"
         stem = verb.third_person[:-1]
         # "isst" and "liest" end in a sibilant before the t, "lädt" has a bare stem in d.
         return stem + ("t" if stem[-1] in "sßzx" else "st")
-    if stem[-1] in "sßzx":
-        return stem + "t"
-    return stem + ("est" if _needs_e(stem) else "st")
+    return stem + ("t" if stem[-1] in "sßzx" else link + "st")
 
 
 def past(verb: Verb, person: int) -> str | None:
@@ -195,9 +161,8 @@ def imperative(verb: Verb, person: int) -> str:
         return third[:-1]
     if verb.base.endswith("eln"):
         return stem[:-2] + "le"
-    return (
-        stem + "e" if _needs_e(stem) or len(stem) < 3 or stem.endswith(("dig", "er", "eis", "nz")) else stem
-    )
+    ends_in_e = _needs_e(stem) or len(stem) < 3 or stem.endswith(("dig", "er", "eis", "nz"))
+    return stem + "e" if ends_in_e else stem
 
 
 def infinitive(verb: Verb) -> str:
@@ -206,25 +171,18 @@ def infinitive(verb: Verb) -> str:
 
 def zu_infinitive(verb: Verb) -> str:
     """zu kommen, aufzustehen, spazieren zu gehen."""
-    if verb.prefix.endswith(" "):
-        return f"{verb.prefix}zu {verb.base}"
-    return f"{verb.prefix}zu{verb.base}" if verb.prefix else f"zu {verb.base}"
+    joined = verb.prefix and not verb.prefix.endswith(" ")
+    return f"{verb.prefix}zu{verb.base}" if joined else f"{verb.prefix}zu {verb.base}"
 
 
 CONTRACTIONS = {
-    ("in", "dem"): "im",
-    ("in", "das"): "ins",
-    ("an", "dem"): "am",
-    ("an", "das"): "ans",
-    ("zu", "dem"): "zum",
-    ("zu", "der"): "zur",
-    ("von", "dem"): "vom",
-    ("bei", "dem"): "beim",
-}
+    "in dem": "im", "in das": "ins", "an dem": "am", "an das": "ans",
+    "zu dem": "zum", "zu der": "zur", "von dem": "vom", "bei dem": "beim",
+}  # fmt: skip
 
 
 def contract(preposition: str, phrase: str) -> str:
     """in + dem Garten -> im Garten."""
     first, _, rest = phrase.partition(" ")
-    short = CONTRACTIONS.get((preposition, first))
+    short = CONTRACTIONS.get(f"{preposition} {first}")
     return f"{short} {rest}" if short and rest else f"{preposition} {phrase}"

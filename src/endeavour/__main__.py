@@ -1,4 +1,4 @@
-"""The command line: `endeavour COMMAND [key=value …]`, where key=value are Hydra overrides of the command's root.
+"""The command line: `endeavour COMMAND [key=value …]`, key=value being Hydra overrides of the command's root.
 
 Turns a command's name into its root in `conf/` and its function, and errors into lines and exit codes: 0 done, 2 the
 user's error, 1 any other, 128 + n after signal n.
@@ -30,7 +30,7 @@ endeavour COMMAND --help shows every group and key, --cfg job a command's config
 endeavour --install-completion says how a shell completes all this.
 """
 
-# Command → its root in conf/. The function that bears the command's name is in `commands/`.
+# Command → its root in conf/. The function of the same name is in `commands/`.
 COMMANDS = {
     "prepare": "train",
     "train": "train",
@@ -43,7 +43,7 @@ COMMANDS = {
     "bench": "bench",
 }
 LONG_NAMES = {"eval": "evaluate"}
-# What they did before they were stopped is on disk, and need not be done again.
+# What they did before they were stopped is on disk and is not repeated.
 RESUMABLE = {"prepare", "train", "sweep"}
 
 USER_ERROR = 2
@@ -100,7 +100,7 @@ def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbo
         if command in RESUMABLE:
             then = "continues from what is on disk, without training.restart"
         _fail(shown, f"stopped; the same command {then}", 130)
-    except BrokenPipeError:  # whoever read our output has seen enough, as in `endeavour translate … | head`
+    except BrokenPipeError:  # the reader of our output has seen enough, as in `endeavour translate … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except Exception as error:
@@ -136,9 +136,9 @@ def quote_literal(override: str) -> str:
     )  # its grammar has no umlauts
     if not equals or value == "null" or (key not in LITERAL_KEYS and not plain_word):
         return override
-    # OmegaConf would resolve ${…}: a backslash before it escapes it, and those that stood there are doubled.
+    # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
     value = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
-    # In Hydra's quotes a backslash counts only before the quote mark, or where the value ends in it.
+    # In Hydra's quotes a backslash counts only before the quote mark, or at the end of the value.
     value = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
     return f"{key}='{value}'"
 
@@ -184,7 +184,7 @@ def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> No
     print(redact(f"{command}: {message}"), file=sys.stderr)
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_initialized():
-        # The processes of a run are still joined, and at a usual end this one might wait for the others for ever.
+        # The processes of a run are still connected: a normal exit of this one might wait for the others forever.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,7 +1,7 @@
 """Completion in a shell: commands, then the keys, groups and options of the command's root, and the names of runs.
 
 Hydra knows keys and options; its own installer knows no commands and does not run in fish. Imports nothing heavy: a
-completion has to come at once.
+completion must not keep the user waiting.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Composes a command's root in `conf/` into its dataclass. Only this file and the sweeps know Hydra.
 
-Types stand beside the code they configure, values in `conf/` alone. What a key means stands there too.
+Types stand beside the code they configure, values in `conf/` alone. What a key means is explained there too.
 """
 
 import os
@@ -70,7 +70,7 @@ def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
 def run_hydra(
     root: str, command: str, function: Callable[[DictConfig], object], overrides: Sequence[str]
 ) -> None:
-    """Hands a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
+    """Passes a command line to Hydra, and what it composes to `function`: once, or with --multirun often.
 
     Raises:
         UserError: the command line or a value is wrong, in one line.
@@ -85,7 +85,7 @@ def run_hydra(
         except Exception as error:  # kept from Hydra, which would add lines of its own
             failures.append(error)
 
-    # Hydra would print its own account of an error and exit with 1; told to raise, it leaves the words to us.
+    # Hydra would print its own account of an error and exit with 1; told to raise, it leaves the message to us.
     asked_for = os.environ.get("HYDRA_FULL_ERROR", "0")
     os.environ["HYDRA_FULL_ERROR"] = "1"
     decorate = hydra.main(version_base="1.3", config_path=str(config_folder().resolve()), config_name=root)
@@ -100,7 +100,7 @@ def run_hydra(
 
 
 def one_line(error: Exception) -> str:
-    """Of Hydra's and OmegaConf's several lines those that say what and where."""
+    """Those of Hydra's and OmegaConf's lines that say what is wrong and where."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     cause = error.__cause__ or error.__context__
     if cause is not None:

@@ -1,9 +1,9 @@
-"""The errors that are foreseen: what a user can put right, and what befalls a run. All others are defects of ours."""
+"""The errors that are expected: what a user can fix, and what goes wrong around a run. All others are our own bugs."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
-# What torch and the C library say where memory is refused; on a CPU torch has no class of its own for it.
+# What torch and the C library say when they run out of memory; on a CPU torch has no class of its own for it.
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -24,7 +24,7 @@ class RunError(RuntimeError):
 
 @contextmanager
 def named_memory_error(what: str, remedy: str) -> Generator[None]:
-    """Turns want of memory, of a GPU or of the host, into a `UserError` that names what was computed."""
+    """Turns a lack of memory, on a GPU or the host, into a `UserError` that names what was computed."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""Nested mappings as flat ones. Knows no config and no report."""
+"""Nested mappings as flat ones. Knows neither configs nor reports."""
 
 from collections.abc import Mapping
 from typing import Any, cast

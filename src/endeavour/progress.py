@@ -1,4 +1,4 @@
-"""Progress bars on a terminal, and lines where there is none."""
+"""Progress bars on a terminal, or lines without one."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ def say(console: Console, line: str) -> None:
 
 
 def progress_bar(console: Console, *, shown: bool = True) -> Progress:
-    """A bar for work of known or unknown length; nothing where there is no terminal, or it is not to be shown."""
+    """A bar for work of known or unknown length; nothing without a terminal, or if it is not to be shown."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),

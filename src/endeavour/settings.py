@@ -1,7 +1,7 @@
-"""Where config values stand, and how config dataclasses are validated: types and bounds stand in the dataclass, beside
+"""Where config values are, and how config dataclasses are validated: types and bounds are in the dataclass, beside
 the code that it configures.
 
-Knows pydantic; no section and no value.
+Knows pydantic; neither sections nor values.
 """
 
 from collections.abc import Mapping

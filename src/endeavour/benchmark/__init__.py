@@ -1,1 +1,1 @@
-"""What the pipeline costs: training, decoding, preparation and start-up, measured on the machine at hand."""
+"""What the pipeline costs: training, decoding, preparation and start-up, measured on this machine."""

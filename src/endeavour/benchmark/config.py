@@ -1,4 +1,4 @@
-"""What a benchmark measures, and how often. Knows no machine and no measurement."""
+"""What a benchmark measures, and how often. Knows neither machines nor measurements."""
 
 from typing import Annotated, Literal, Self
 
@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from endeavour.settings import STRICT
 
-OURS = "endeavour"  # how our own rows are called
+OURS = "endeavour"  # the name of our own rows
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 Some = Field(min_length=1)
@@ -58,7 +58,7 @@ class BenchConfig:
     profile: bool
 
     def size(self, name: str) -> BenchSize:
-        """The known size of that name."""
+        """The size of that name."""
         return next(size for size in self.known_sizes if size.name == name)
 
     @model_validator(mode="after")
@@ -66,7 +66,7 @@ class BenchConfig:
         known = [size.name for size in self.known_sizes]
         for name in self.sizes:
             if name not in known:
-                raise ValueError(f"bench.sizes: {name} is not known; choose from {', '.join(known)}")
+                raise ValueError(f"bench.sizes: {name} is not a size; choose from {', '.join(known)}")
         if self.warmup_updates > self.updates:
             raise ValueError(
                 f"bench.warmup_updates={self.warmup_updates}: from 0 to bench.updates={self.updates}"

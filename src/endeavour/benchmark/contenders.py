@@ -1,7 +1,7 @@
 """A model with its optimizer: ours as `endeavour train` runs it, and the references as their users would.
 
-Ours is `accumulate_gradients`, clipping and the optimizer of the config; a reference has the logits of the
-whole batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not their order, nor clocks.
+Ours is `accumulate_gradients`, clipping and the optimizer of the config; a reference computes the logits of the whole
+batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not their order, nor clocks.
 """
 
 import math
@@ -30,7 +30,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What all who are measured against each other share.
+    """What all contenders share.
 
     Attributes:
         settings: of which the optimizer's, the loss's and compile are read.

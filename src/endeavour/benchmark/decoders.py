@@ -33,7 +33,7 @@ NEVER = -100.0
 
 @dataclass(frozen=True)
 class DecodingTask:
-    """What all who are measured against each other share.
+    """What all contenders share.
 
     Attributes:
         decoding: settings of engines that batch by themselves; beam, lengths and ranking are replaced.
@@ -57,7 +57,7 @@ class DecodingTask:
 
 
 class Decoder(Protocol):
-    """A model with a search. `batches` says whether it makes its own batches, or is handed one at a time."""
+    """A model with a search. `batches` says whether it makes its own batches, or gets one at a time."""
 
     batches: bool
 

@@ -1,4 +1,4 @@
-"""A function in a process of its own, whose peak memory is then its own. Imports no torch, nor must its callers."""
+"""A function in a process of its own, whose peak memory is then its own. Imports no torch, and callers must not."""
 
 import multiprocessing
 import resource
@@ -21,7 +21,7 @@ def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P
     Returns:
         Its result and the peak memory of that process, in bytes.
     Raises:
-        UserError: the process was killed, as for want of memory; or whatever the function raised.
+        UserError: the process was killed, for instance because it ran out of memory; or whatever the function raised.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -29,7 +29,7 @@ def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P
             return pool.submit(_with_peak, function, *arguments, **keywords).result()
         except BrokenProcessPool as error:
             raise UserError(
-                "a measuring process was killed, most likely for want of memory: "
+                "a measuring process was killed, most likely because it ran out of memory: "
                 "choose smaller bench.sizes or bench.tokens_per_batch"
             ) from error
 

@@ -1,6 +1,6 @@
 """The same Transformer as others offer it: `torch.nn.Transformer` and Hugging Face's Marian.
 
-They are put together as a user would who reads their manuals, with no code of ours but the table of positions, and
+They are built as a user who reads their manuals would build them, with no code of ours but the table of positions, and
 are trained; decoding is measured with exports of our own weights. Knows ids and logits; not losses or clocks.
 
 Shapes: batch = sentences; source, target = padded lengths; width = of the model.
@@ -19,13 +19,13 @@ from endeavour.model.positions import SinusoidalPositions
 from endeavour.model.transformer import ModelConfig
 from endeavour.special import BOS, EOS, PAD
 
-# Rows of Marian's table of positions: sinusoidal ones have no end with us, whatever model.max_length says.
+# Rows of Marian's table of positions: ours have no limit if they are sinusoidal, whatever model.max_length says.
 POSITIONS = 8192
 PACKAGES = {"torch": "torch", "huggingface": "transformers", "ctranslate2": "ctranslate2"}
 
 
 def why_not(name: str, config: ModelConfig, device: torch.device) -> str | None:
-    """Why a reference cannot stand beside a model of this config on this device; None where it can."""
+    """Why a reference cannot be compared with a model of this config on this device; None if it can."""
     if find_spec(PACKAGES[name]) is None:
         return f"{PACKAGES[name]} is not installed"
     if name == "ctranslate2":  # an export of our own model, whatever its parts

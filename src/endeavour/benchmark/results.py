@@ -1,4 +1,4 @@
-"""Where the results of a benchmark go: its folder, and the files in it. Knows no measurement."""
+"""Where the results of a benchmark go: its folder, and the files in it. Knows nothing of measuring."""
 
 import itertools
 import json
@@ -10,7 +10,7 @@ from endeavour.storage import write_atomically, write_errors, write_json
 
 
 def result_folder(base: Path, settings: dict[str, Any]) -> Path:
-    """`base`, or with a number after it where that holds what was measured with other settings; it exists then."""
+    """Makes and returns `base`, or `base` with a number if `base` holds results of other settings."""
     for number in itertools.count(1):
         folder = base if number == 1 else base.with_name(f"{base.name}-{number}")
         path = folder / "bench.json"

@@ -1,6 +1,6 @@
 """Millions of sentence pairs: how long preparing them takes, how soon training begins, and in how much memory.
 
-The pairs are two textbook sentences a line, so that their length is that of news and their number has no end.
+The pairs are two textbook sentences a line, so that they are as long as those of news, and never run out.
 Imports torch only in the process that measures training.
 """
 
@@ -21,7 +21,7 @@ from endeavour.data.files import Pair
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.textbook import textbook_splits
 
-SENTENCES = 50_000  # that lines are made of: 2.5 thousand million different ones
+SENTENCES = 50_000  # that lines are made of: 2.5 billion different ones
 BLOCK = 10_000
 
 

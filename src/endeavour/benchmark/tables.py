@@ -1,4 +1,4 @@
-"""What was measured, as tables for the screen and for report.md. Knows rows and units, not how they came about."""
+"""What was measured, as tables for the screen and for report.md. Knows rows and units, not how they are measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,11 +9,11 @@ Row = Mapping[str, Any]
 
 
 class Column(NamedTuple):
-    """A heading and what stands under it for a row.
+    """A heading, and the cell of a row below it.
 
     Attributes:
         short: the same for the screen, where columns are narrow; None leaves the column out there.
-        right: figures are set flush right.
+        right: whether the column is aligned right.
     """
 
     heading: str

@@ -1,7 +1,7 @@
 """Training, ours and as others would write it, measured in turn on the same batches of a prepared corpus.
 
-Reading and padding the batches is part of what is measured: on a GPU ours are read ahead in a thread, as the loop
-does, all others in between. Knows no screen and no files but the prepared ones.
+Reading and padding the batches is part of what is measured: on a GPU ours are prefetched in a thread, as in the loop,
+all others are read in between. Knows no screen, and no files except for the prepared ones.
 """
 
 import statistics
@@ -39,7 +39,7 @@ def check_budget(data: Path, tokens_per_batch: int) -> None:
 
 
 def draw_rows(data: Path, *, tokens_per_batch: int, seed: int, updates: int) -> list[Rows]:
-    """The pairs of the first `updates` batches of training on this data; a short epoch is gone through again."""
+    """The pairs of the first `updates` batches of training on this data; a short epoch is repeated."""
     dataset = ParallelDataset.open(data, "train")
     epoch = epoch_batches(
         dataset.source.lengths,
@@ -91,7 +91,7 @@ def measure_training(
 def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
     """Reads, collates and trains on one batch after another; returns the target tokens.
 
-    Ours reads ahead where the loop does; a plain loop does not.
+    Ours prefetches where the loop does; a plain loop does not.
     """
 
     def batches() -> Iterator[Batch]:
@@ -126,7 +126,7 @@ def flop_of(task: TrainingTask, dataset: ParallelDataset) -> int:
 
 
 def precision_in(name: str) -> str:
-    """Of a contender's name."""
+    """Of the contender of that name."""
     return name.split()[1]
 
 

@@ -1,8 +1,8 @@
-"""`endeavour compare`: which of several runs' evaluations of one test set is better, and what translations of it that
-were made elsewhere say beside them.
+"""`endeavour compare`: which of several runs' evaluations of one test set is better; they can be set beside
+translations that were made elsewhere.
 
     <output_folder>/comparisons/<run>-vs-<run>/<evaluation>/    comparison.json, report.md, report.html
-It reads what evaluation wrote, and those files; nothing is decoded anew.
+It reads what evaluation wrote, and those files; nothing is decoded again.
 """
 
 import hashlib
@@ -168,7 +168,7 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
 
 
 def _prepared(run: Run, folder: Path) -> PreparedData | None:
-    """The data that a run was trained on, where it is at hand; nothing is built."""
+    """The data that a run was trained on, if it is there; nothing is built."""
     digest = run.data_digest
     return None if digest is None else find_prepared(folder, digest)
 

@@ -1,4 +1,4 @@
-"""`endeavour sweep`: `train` at many points, all of a grid or those a search asks for; then what came of them.
+"""`endeavour sweep`: `train` at many points, all of a grid or those that a search asks for; then the results.
 
     <output_folder>/sweeps/<name>/<number>/      one trial: see sweeps.trial
     <output_folder>/sweeps/<name>/results.csv    the table, best first
@@ -36,7 +36,7 @@ def sweep(overrides: list[str]) -> None:
     What is finished already is not trained again, and a trial that fails does not end the sweep.
 
     Raises:
-        UserError: nothing is swept, or in a way that is not known; or trials failed (after all the others ran).
+        UserError: nothing is swept, or in a way that is not supported; or trials failed (after all the others ran).
         RuntimeError: trials failed by a defect.
     """
     if any(argument.startswith("-") for argument in overrides):
@@ -52,7 +52,7 @@ def sweep(overrides: list[str]) -> None:
             run_hydra("train", "sweep", trial, ["--multirun", *overrides, *plan.added])
         except UserError:
             raise
-        except Exception as error:  # of a launcher; what its trials left is worth a table all the same
+        except Exception as error:  # of a launcher; the results of its trials are still worth a table
             defect = error
         rows = _report(plan)
     if defect is not None:
@@ -76,7 +76,7 @@ def _raise_failures(plan: Plan, failed: list[Row], trials: int) -> None:
 
 
 def _report(plan: Plan) -> list[Row]:
-    """Prints and writes what came of a sweep's trials, best first; nothing where none was begun."""
+    """Prints and writes the results of a sweep's trials, best first; nothing if none was started."""
     notes = sorted(plan.folder.glob(f"*/{NOTE}"), key=lambda path: int(path.parent.name))
     rows = sort_rows(result_rows([path.parent for path in notes], plan.metric), plan.metric)
     if not rows:
@@ -88,7 +88,7 @@ def _report(plan: Plan) -> list[Row]:
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(results_table(shown, plan.metric))
     say(console, f"table: {table}")
-    # A key with one value all through has no column.
+    # A key with the same value in all rows has no column.
     keys = [key for key in plan.keys if any(key in row for row in rows)]
     if draw_results(rows, keys, plan.metric, picture):
         say(console, f"picture: {picture}")

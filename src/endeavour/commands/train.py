@@ -1,4 +1,4 @@
-"""`endeavour train`: prepares, trains and evaluates a run, from wherever it stands."""
+"""`endeavour train`: prepares, trains and evaluates a run, or resumes it where it stopped."""
 
 from collections.abc import Sequence
 

@@ -23,7 +23,7 @@ from endeavour.training.device import choose_device
 
 # The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
 LONGEST_LINE = 1_000_000  # characters
-KEEP_BYTES = "surrogateescape"  # bytes that are not UTF-8, until it is noted where they are
+KEEP_BYTES = "surrogateescape"  # bytes that are not UTF-8, until they are reported
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -128,7 +128,7 @@ def _open_output(config: TranslateRoot, stack: ExitStack) -> TextIO:
 
 
 def _is_input(output: Path, config: TranslateRoot) -> bool:
-    """Whether the file that is there is the one to be read, by name or through standard input."""
+    """Whether the existing file is the one to be read, by name or through standard input."""
     if config.text is not None:
         return False
     if config.input is not None:

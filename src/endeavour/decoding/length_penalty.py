@@ -1,4 +1,4 @@
-"""By what the log-probability of a hypothesis is divided, so that short ones do not win. Knows nothing but lengths."""
+"""What the log-probability of a hypothesis is divided by, so that short ones do not win. Knows lengths only."""
 
 from typing import Any, TypeVar
 

@@ -87,7 +87,7 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
     logits = logits.clone()
     logits[..., PAD] = logits[..., BOS] = -torch.inf
     if top_k is not None:
-        kept = logits.topk(min(top_k, logits.shape[-1]))  # exactly so many, although in bf16 many are equal
+        kept = logits.topk(min(top_k, logits.shape[-1]))  # exactly that many, although in bf16 many are equal
         logits = torch.full_like(logits, -torch.inf).scatter_(-1, kept.indices, kept.values)
     if epsilon:
         probabilities = logits.softmax(dim=-1)

@@ -1,1 +1,1 @@
-"""From source lines to translations, scores and reports; it decodes with a model and never trains one."""
+"""Scores, significance and statistics of finished translations; models and files are unknown here."""

@@ -29,7 +29,7 @@ REFERENCES = "references"  # as a column beside the systems
 
 @pydantic.dataclasses.dataclass(kw_only=True, config=STRICT)
 class CompareConfig:
-    """Values and their meaning: conf/compare/default.yaml."""
+    """Values and their meaning: conf/compare.yaml."""
 
     bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]  # fewer make no 95% interval
     randomization_trials: Annotated[int, Field(ge=1)]

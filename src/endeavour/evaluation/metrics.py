@@ -45,8 +45,8 @@ class Score:
     signature: str
 
 
-# sacreBLEU sums resamples in numpy, yet scores some of them by a plain 0.0 (no match at all, no reference
-# word), and then fails to average the mixture. Handing plain numbers to both metrics avoids it.
+# sacreBLEU sums resamples in numpy, but scores some of them as a plain 0.0 (no match at all, no reference
+# word), and then fails to average the mixture. Passing plain numbers to both metrics avoids it.
 class _Chrf(CHRF):
     def _compute_score_from_stats(self, stats: list[Any]) -> CHRFScore:
         return super()._compute_score_from_stats(_plain_numbers(stats))
@@ -191,7 +191,7 @@ def bleu_by_source_length(
     *,
     edges: Sequence[int] = LENGTH_EDGES,
 ) -> list[LengthBucket]:
-    """BLEU of the sentences of like source length; buckets without a sentence are left out.
+    """BLEU of the sentences of similar source length; buckets without a sentence are left out.
 
     `edges` are the rising upper ends in source words, both ends of a bucket included; an open bucket follows
     the last. The BLEU is `part_bleu`'s.
@@ -263,7 +263,7 @@ def _bleu(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) ->
 
 
 def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Words put out ÷ words of the references, over all lines."""
+    """Output words ÷ words of the references, over all lines."""
     words = sum(len(reference.split()) for reference in references)
     return sum(len(hypothesis.split()) for hypothesis in hypotheses) / max(words, 1)
 

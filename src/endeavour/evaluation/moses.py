@@ -1,8 +1,8 @@
 """Text as papers on Multi30k score it: lowercased, punctuation normalized, tokenized by Moses' rules.
 
 The corpus' own files of that kind, `*.lc.norm.tok.*` (Elliott et al. 2016; scripts/task1-tokenize.sh of
-https://github.com/multi30k/dataset), come of Moses' lowercase.perl, normalize-punctuation.perl and tokenizer.perl
-(Koehn et al. 2007); sacremoses has the rules of the last two in Python. Knows lines of text; no scores or splits.
+https://github.com/multi30k/dataset), were made by Moses' lowercase.perl, normalize-punctuation.perl and tokenizer.perl
+(Koehn et al. 2007); sacremoses has the rules of the last two in Python. Knows lines of text; neither scores nor splits.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def signature() -> str:
 
 
 def read_tokenized(path: Path, references: Sequence[str], language: str) -> list[str]:
-    """The lines of a published file of `references`, tokenized like `tokenize`, as they stand there.
+    """The lines of a published file of `references`, tokenized like `tokenize`, unchanged.
 
     Raises:
         UserError: the file is not there or damaged, has another number of lines, or fewer than half of them are

@@ -1,4 +1,4 @@
-"""Output rates that betray a sick model, and which of them are anomalies when compared with the references.
+"""Output rates that reveal a broken model, and which of them are anomalies when compared with the references.
 
 Knows lines of text only. Every rate can be taken of the references too, which shows what is normal for the corpus:
 names are copied there as well, and some sentences repeat themselves.
@@ -17,14 +17,14 @@ NORMAL_LENGTH = (0.9, 1.1)
 
 @dataclass(frozen=True)
 class OutputRates:
-    """Shares (0–1) of all outputs, except where another whole is named, and the overall length ratio."""
+    """Shares (0–1) of all outputs, unless stated otherwise, and the overall length ratio."""
 
     empty: float  # nothing but spaces
     copied: float  # equal to the source line, spaces at the ends aside
     repetitive: float  # some 1–4 words three or more times in a row
     too_long: float  # more than 2 × the source's words + SLACK
     too_short: float  # 2 × its words + SLACK are still fewer than the source's; no empty line
-    untranslated: float  # of all words put out that have a letter: those in the source line, same case
+    untranslated: float  # of all output words with a letter: those in the source line, same case
     unseen_characters: float | None  # with a character that no target line of the training text has
     length_ratio: float  # output words ÷ reference words, over all lines
 
@@ -74,8 +74,8 @@ def output_rates(
 def anomalies(rates: OutputRates, normal: OutputRates, *, sentences: int) -> list[str]:
     """The names of the rates that are not normal, where `normal` are those of the references.
 
-    A share is an anomaly if it exceeds one and a half times theirs by more than two sentences' worth: one slip in
-    a small test set is no sickness. The length ratio is one outside NORMAL_LENGTH.
+    A share is an anomaly if it exceeds one and a half times theirs by more than two sentences' worth: one slip in a
+    small test set is no anomaly. The length ratio is one outside NORMAL_LENGTH.
     """
     low, high = NORMAL_LENGTH
     found: list[str] = []
@@ -89,7 +89,7 @@ def anomalies(rates: OutputRates, normal: OutputRates, *, sentences: int) -> lis
 
 
 def _in_source(outputs: Sequence[str], sources: Sequence[str]) -> list[bool]:
-    """Of each word put out that has a letter, whether its source line has it."""
+    """Of each output word with a letter, whether its source line has it."""
     found: list[bool] = []
     for output, source in zip(outputs, sources, strict=True):
         there = set(words_of(source))

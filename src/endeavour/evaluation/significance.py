@@ -13,7 +13,7 @@ from sacrebleu.significance import PairedTest, Result
 
 from endeavour.evaluation.metrics import BOOTSTRAP_BYTES, METRICS, affordable, check_counts, sacrebleu_seed
 
-TRIAL_BYTES = 10  # that sacreBLEU takes for a trial of randomisation, a sentence
+TRIAL_BYTES = 10  # of memory that sacreBLEU needs for a trial of randomisation, per sentence
 LEVEL = 0.05  # below it a p-value is called significant
 
 
@@ -22,8 +22,8 @@ class SystemScore:
     """One system's corpus score (0–100) with its 95% bootstrap interval, and its difference to the baseline.
 
     A p-value is the probability of a difference at least as large, were the systems equal. That of randomisation is
-    two-sided. That of the bootstrap is as sacreBLEU has it: it sets the samples' absolute differences, less their
-    mean, against the one observed, which for clear differences is one side alone, so about half of the other.
+    two-sided. That of the bootstrap is sacreBLEU's: it compares the samples' absolute differences, less their
+    mean, with the one observed, which for clear differences is one side alone, so about half of the other.
     The baseline itself has none.
     """
 
@@ -62,9 +62,9 @@ def paired_tests(
     """The `compared` METRICS (BLEU and chrF2) of each (name, hypotheses), tested against the first.
 
     Paired bootstrap resampling: Koehn 2004; approximate randomisation: Riezler & Maxwell 2005; both as
-    sacreBLEU has them, which counts the samples that differ by *more* than the systems do. Where few outputs
+    sacreBLEU computes them, which counts the samples that differ by *more* than the systems do. Where few outputs
     differ, many samples differ by exactly as much, and that count is too small: so outputs that a metric does not
-    tell apart (spaces are nothing to it) get p = 1 here, and with k sentences that it does randomisation's p is
+    tell apart (it ignores spaces) get p = 1 here, and with k sentences that it does randomisation's p is
     at least 2^(1-k), the share of its assignments that equal the observed one or its mirror image.
 
     To limit the memory, there are fewer samples and trials for more than some 20,000 sentences; the signatures say
@@ -109,7 +109,7 @@ def _differing(systems: Sequence[tuple[str, Sequence[str]]], references: Sequenc
     """For each metric, in how many sentences each system's counts (matches, lengths) are not those of the first."""
     columns: list[list[int]] = []
     for metric in _metrics().values():
-        # What the paired tests draw from; there is no public way to it.
+        # What the paired tests draw from; there is no public access to it.
         counts = [metric._extract_corpus_statistics(lines, [references]) for _, lines in systems]  # pyright: ignore[reportPrivateUsage]
         columns.append([sum(map(ne, theirs, counts[0])) for theirs in counts])
     return columns
@@ -124,7 +124,7 @@ def _run(
 ) -> tuple[dict[str, list[Result]], dict[str, Signature]]:
     """sacreBLEU's paired test: metric → a result a system, and metric → signature."""
     with sacrebleu_seed(seed):
-        # Metrics made anew for each test, whose kind goes into their signatures.
+        # New metrics for each test, whose kind goes into their signatures.
         test = PairedTest(list(systems), _metrics(), [references], test_type=kind, n_samples=samples)
         signatures, columns = test()
     results = {name: cast(list[Result], columns[name]) for name in columns if name != "System"}

@@ -1,6 +1,6 @@
-"""Words of a line, how often the training text has them, and how well an output hits the rare ones.
+"""Words of a line, how often they occur in the training text, and how well an output reproduces the rare ones.
 
-Knows lines of text only; where the training text lies is the caller's business.
+Knows lines of text only; not where the training text comes from.
 """
 
 import re
@@ -38,7 +38,7 @@ class TrainingText:
 
 @dataclass(frozen=True)
 class WordBucket:
-    """How well the outputs hit the words of one range of training occurrences; shares are 0–1."""
+    """How well the outputs reproduce the words of one range of training occurrences; shares are 0–1."""
 
     lowest: int
     highest: int | None
@@ -58,8 +58,8 @@ def word_f1_by_frequency(
     """F1 of target words by how often the training text has them; ranges without a reference word are left out.
 
     As in compare-mt (Neubig et al. 2019, section 3.1, "word accuracy"): a sentence's matches of a word are the
-    smaller of its counts in output and reference; precision is matches ÷ words put out, recall matches ÷ words
-    wanted, summed over all words of the range, and F1 is their harmonic mean.
+    smaller of its counts in output and reference; precision is matches ÷ output words, recall matches ÷ reference
+    words, summed over all words of the range, and F1 is their harmonic mean.
     """
     wanted, output, matched = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):

@@ -1,6 +1,6 @@
 """A model as a CTranslate2 folder, by its model-spec API: weight by weight, with explicit position encodings.
 
-The converter for Marian is of no use here: it takes PAD for the last row of the vocabulary and drops it. Knows
+The converter for Marian cannot be used: it assumes that PAD is the last row of the vocabulary, and drops it. Knows
 model and pieces; not runs, text or search.
 
 Shapes: width × width maps are (outputs, inputs), as in torch.
@@ -17,7 +17,7 @@ from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig,
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, UNK
 
-# Sinusoids know no limit, but CTranslate2 wants them tabulated; twice the default model.max_length.
+# Sinusoids have no limit, but CTranslate2 needs a table of them; twice the default model.max_length.
 TABULATED_POSITIONS = 2048
 
 
@@ -109,7 +109,7 @@ def _decoder_layer(spec: Any, layer: nn.Module) -> None:
 
 
 def _self_attention(spec: Any, attention: SelfAttention) -> None:
-    """Query, key and value are one map here and there, in the same order."""
+    """Query, key and value are one map in both, in the same order."""
     _linear(spec.linear[0], attention.input)
     _linear(spec.linear[1], attention.output)
 
@@ -141,5 +141,5 @@ def _norm(spec: Any, norm: nn.Module) -> None:
 
 
 def _plain(tensor: Tensor) -> Any:
-    """As numpy holds it: an own copy, since CTranslate2 quantizes in place."""
+    """A copy as a numpy array, since CTranslate2 quantizes in place."""
     return tensor.detach().float().cpu().numpy().copy()

@@ -158,7 +158,7 @@ class Exporter:
         )
 
     def _readme(self, folder: Path, description: dict[str, Any]) -> str:
-        """With the first validation sentence in the sample."""
+        """With the first validation sentence in its sample."""
         first = normalize(next(line for line in self.sources if normalize(line)))
         values = {
             "run": self.run,

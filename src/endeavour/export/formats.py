@@ -57,7 +57,7 @@ class Format(Protocol):
         ...
 
     def readme_values(self, folder: Path, positions: int) -> dict[str, Any]:
-        """What the template needs besides that which all formats have; `positions` are those of the export."""
+        """What the template needs besides what all formats share; `positions` are those of the export."""
         ...
 
 

@@ -28,13 +28,13 @@ from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig,
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 
-IMPOSSIBLE = -1e9  # the logit of a row that only fills up a vocabulary
+IMPOSSIBLE = -1e9  # the logit of a row that only pads a vocabulary
 
 Tensors = dict[str, Tensor]
 
 
 def check_huggingface(config: ModelConfig) -> None:
-    """Raises `UserError`, naming the key, for a model that no architecture there can hold exactly."""
+    """Raises `UserError`, naming the key, for a model that none of its architectures can hold exactly."""
     remedy = "use format=ctranslate2, or train with"
     if config.activation in GATED:
         raise UserError(
@@ -81,7 +81,7 @@ def write_huggingface(folder: Path, model: Transformer, decoding: DecodingConfig
 class HuggingFaceEngine:
     """An `engine.Engine` over such a folder, for the proof that it is the same model.
 
-    Log-probabilities are those of the model there, from a pass over what its `generate` found.
+    Log-probabilities are those of the Hugging Face model, from a pass over what its `generate` found.
     """
 
     def __init__(self, folder: Path, decoding: DecodingConfig) -> None:
@@ -113,7 +113,7 @@ class HuggingFaceEngine:
             flat = [ids for several in found for ids in several]
             scores = iter(log_probabilities(self._logits, repeated, flat))
             for row, several in zip(rows, found, strict=True):
-                # At the limit it makes EOS certain; here as in our search its price is what the model asks.
+                # At the limit it makes EOS certain; here as in our search its probability is the model's own.
                 scored = [(ids, next(scores), True) for ids in several]
                 results[row] = rank(scored, alpha=settings.length_penalty, best=settings.num_hypotheses)
         return results
@@ -157,7 +157,7 @@ def _quiet(transformers: Any) -> Generator[None]:
 
 
 def _beam(decoding: DecodingConfig) -> dict[str, Any]:
-    """Theirs divides by length^α where ours divides by ((5 + length) / 6)^α: the nearest that it has."""
+    """Theirs divides by length^α, ours by ((5 + length) / 6)^α: the nearest that it offers."""
     if decoding.beam_size == 1:
         return {"num_beams": 1}
     return {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
@@ -230,7 +230,7 @@ def _weights(model: Transformer, *, names: set[str]) -> Tensors:
 
 
 def _filled(matrix: Tensor, rows: int | None) -> Tensor:
-    """With rows of zeros below, up to so many."""
+    """Filled up with rows of zeros to `rows`."""
     return matrix if rows is None else nn.functional.pad(matrix, (0, 0, 0, rows - len(matrix)))
 
 

@@ -25,7 +25,7 @@ TOLERANCE = 1e-3
 
 
 class ExportedEngine(Engine, Protocol):
-    """An engine that also tells what its model thinks of given translations."""
+    """An engine that also scores given translations."""
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """Log-probability of each target (ids without BOS and EOS) and of EOS after it."""
@@ -45,7 +45,7 @@ class Parity:
     theirs_better: int
     largest_difference: float
     """Of log-probabilities, in nats a token, EOS counted: of the references, and of the exported model's
-    translations but for those that a limit may have cut."""
+    translations except for those that a limit may have cut."""
     bleu_pytorch: float
     bleu_exported: float
 
@@ -83,7 +83,7 @@ def measure_parity(
         decode: target ids to text.
         limits: most tokens of each translation; one that long may have been cut, and is not compared.
         alpha: α of the length penalty.
-        excluded: ids that the exported model's log-probabilities take for impossible.
+        excluded: ids that the exported model's log-probabilities count as impossible.
     """
     ours = [found[0] for found in pytorch.search(sources)]
     theirs = [found[0] for found in exported.search(sources)]
@@ -109,7 +109,7 @@ def measure_parity(
         ties=kinds.count("tie"),
         ours_better=kinds.count("ours"),
         theirs_better=kinds.count("theirs"),
-        # A NaN on either side is no agreement, and max() would pass over it.
+        # A NaN on either side is a difference, and max() could ignore it.
         largest_difference=max(value if math.isfinite(value) else math.inf for value in differences),
         bleu_pytorch=corpus_bleu(texts[0], references),
         bleu_exported=corpus_bleu(texts[1], references),

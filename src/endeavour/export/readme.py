@@ -29,10 +29,10 @@ for result in results:
 ```
 
 - One sentence a line, in Unicode normal form C. `</s>` is added by CTranslate2.
-- Its `length_penalty` is another one than endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
+- Its `length_penalty` is not endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
   `endeavour translate decoding.engine=ctranslate2` ranks by the latter.
 - At most {positions} tokens a sentence of input. Output ends after {max_length}, unless `max_decoding_length` is
-  another, of at most {positions}. Left to itself CTranslate2 cuts input after 1,024 tokens, and output after 256.
+  set to another number, at most {positions}. By default CTranslate2 cuts input after 1,024 tokens, output after 256.
 - `export.json` says which weights this was made from, `parity.json` how it compares with them.
 """
 
@@ -60,9 +60,9 @@ print(target.decode(output[0].tolist()))
   and so would give other ids than the model was trained with. SentencePiece alone is exact.
 - One sentence a line, in Unicode normal form C, `</s>` at its end. Pad batches with {pad} and give an
   `attention_mask`.
-- `generation_config.json` holds the beam size and length penalty of the export. `length_penalty` is another one than
-  endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
+- `generation_config.json` holds the beam size and length penalty of the export. Its `length_penalty` is
+  not endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
 - At most {positions} tokens of input. Output ends after {max_length} tokens, `max_length` of `generation_config.json`,
-  unless `generate` is given another, of at most {positions}.
+  unless `generate` is given another number, at most {positions}.
 - `export.json` says which weights this was made from, `parity.json` how it compares with them.
 """

@@ -1,7 +1,7 @@
 """Three ways to tell a Transformer where a token stands: sinusoidal, learned, rotary.
 
-The first two are added to the embeddings, the third turns queries and keys of self-attention. None of them
-knows of tokens, batches or caches; a position is counted from 0, the first token of a sentence.
+The first two are added to the embeddings, the third turns queries and keys of self-attention. None of them knows
+tokens, batches or caches; a position is counted from 0, the first token of a sentence.
 
 Shapes: length = positions asked for; half = half the width of one head.
 """
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from endeavour.errors import UserError
 
 WAVELENGTH = 10_000.0  # base of the geometric progression of wavelengths in both papers
-FIRST_TABLE = 512  # positions tabulated at first; the tables double when a longer sentence comes
+FIRST_TABLE = 512  # positions tabulated at first; the tables double for a longer sentence
 
 
 class Rotation(NamedTuple):

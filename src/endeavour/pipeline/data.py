@@ -1,4 +1,4 @@
-"""Prepared data, of settings or of a run: built unless they are there, verified, and said where they lie."""
+"""Prepared data, of settings or of a run: built if they are missing, verified, and shown where they lie."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,7 +55,7 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
         corpus_path: where the files of its corpus lie now, if they were moved.
 
     Raises:
-        UserError: it is gone, and so is the corpus; or the corpus has changed since.
+        UserError: both it and the corpus are missing; or the corpus has changed since.
     """
     console = Console(stderr=True)
     digest = run.data_digest

@@ -88,7 +88,7 @@ class Teachers:
         return replace(self.config, seed=int(seed), teachers=None, name=name, training=training)
 
     def check(self, data: PreparedData) -> None:
-        """Raises `UserError` for teachers that cannot be; better known before anything is trained or thrown away.
+        """Raises `UserError` for teachers that cannot be used, before anything is trained or discarded.
 
         Args:
             data: the text of the run without translations.
@@ -166,7 +166,7 @@ def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progr
 
 
 def keep_teacher_data(run: Run, pairs: Sequence[ExtraPairs]) -> None:
-    """Copies what `teacher_translations` gave into the folder of a run that begins, which then stands on its own."""
+    """Copies what `teacher_translations` gave into the folder of a run that begins, which is then self-contained."""
     with write_errors(run.folder, "output_folder"), atomic_folder(run.teacher_data_folder) as kept:
         for number, files in enumerate(pairs):
             for file in files:
@@ -215,12 +215,12 @@ def _translate(
     config: RunConfig,
     show: Callable[[int, int], None],
 ) -> None:
-    """Fills a folder beside `folder`, from where it stands, and gives it its name once it is whole."""
+    """Fills a folder beside `folder`, or continues to, and renames it once it is complete."""
     device = choose_device(config.device)
     loaded = load_runs(runs, device)
     decoding = resolve_decoding(runs[0].config.decoding, loaded.first, device)
     if not decoding.sampling:  # whose draws depend on the batches
-        # Smaller batches, where memory runs out, are asked for by this run's command.
+        # Where memory runs out, this run's own command can lower it.
         fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)
         decoding = replace(decoding, tokens_per_batch=fewer)
     translator = open_translator(runs, loaded, decoding, "float32", WINDOW)

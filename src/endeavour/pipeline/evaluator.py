@@ -48,7 +48,7 @@ class EvaluationSet:
 def choose_evaluation_sets(
     settings: EvaluationConfig, direction: str, data: PreparedData | None, reserved: Sequence[str]
 ) -> list[EvaluationSet]:
-    """What is to be evaluated; better known to be there before training than after.
+    """What is to be evaluated, checked before training rather than after it.
 
     Args:
         data: with the splits of the corpus; None where only `evaluation.files` are evaluated.
@@ -230,7 +230,7 @@ class Evaluator:
         return ", ".join([decoding_label(self.decoding, self.quantization), *ensemble])
 
     def _description(self, test_set: EvaluationSet) -> dict[str, object]:
-        """Which model it was, to the bit; of an ensemble which models; and what it translated."""
+        """Which model it was, by digest; of an ensemble, which models; and what it translated."""
         engine = self.decoding.engine
         description: dict[str, object] = {
             "run": self.runs[0].name,

@@ -1,4 +1,4 @@
-"""Which weights a run ends in: the mean of checkpoints, or one alone. Knows their losses, not how they came to be."""
+"""Which weights a run ends in: the mean of checkpoints, or one alone. Knows their losses, not how they were trained."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from endeavour.pipeline.validation import Validator
 from endeavour.training.checkpoint import Tensors, average_weights
 from endeavour.training.state import Checkpoints, TrainState
 
-# By how much a mean's validation loss (nats per target token) may be above that of one checkpoint; less says nothing.
+# By how much a mean's validation loss (nats per target token) may be above that of one checkpoint; less means nothing.
 WORSE = 0.01
 
 
@@ -17,7 +17,7 @@ def load_final_weights(
 ) -> list[Path]:
     """Loads into `model` what `training.average` names, and returns the checkpoints that it is made of.
 
-    The mean of checkpoints near each other is mostly as good as the best of them, or better (Vaswani et al. 2017,
+    The mean of checkpoints near each other is usually as good as the best of them, or better (Vaswani et al. 2017,
     section 6.1). That of checkpoints far apart can be worse than any: where its validation loss is clearly above that
     of the newest, or of the best by `training.metric`, this one is taken alone.
 

@@ -1,7 +1,7 @@
-"""The run that `pretrained` names: its weights are what a new run begins with, its vocabularies those of the new text.
+"""The run that `pretrained` names: a new run begins with its weights and uses its vocabularies.
 
-So a model is fine-tuned to text of another kind. The new run's optimizer and schedule begin afresh. Once it has a
-checkpoint it no longer needs the other: whatever became of that one, it continues, and is evaluated, with its own.
+So a model is fine-tuned on text of another kind. The new run's optimizer and schedule start from scratch. Once it has a
+checkpoint it no longer needs the other: whatever happens to that one, it continues, and is evaluated, with its own.
 """
 
 import sys
@@ -57,7 +57,7 @@ def pretrained_tokenizers(config: RunConfig) -> Tokenizers | None:
 
 
 def load_pretrained_weights(config: RunConfig, model: Transformer, state: TrainState) -> Run | None:
-    """Copies the pretrained weights into the `model` of a run that made no update yet, and notes in `state` which.
+    """Copies the pretrained weights into the `model` of a run that has made no update yet, and notes in `state` which.
 
     Returns:
         The run they are from; None where nothing was copied.

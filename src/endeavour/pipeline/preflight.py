@@ -60,7 +60,7 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
     """Rehearses a run with a model of its own: disk, longest batch, checkpoint, translation, score.
 
     Raises:
-        UserError: something of it fails that would fail later.
+        UserError: something fails that would fail later.
     """
     folder = Run.of(config).folder
     model, optimizer = fresh_model(config, data, ranks.device)
@@ -92,8 +92,8 @@ def _check_room(folder: Path, kept: int, checkpoint_size: int) -> None:
     if needed - present > free:
         raise UserError(
             f"{folder}: {kept} checkpoints (training.keep_last and keep_best) need {(needed - present) / 1e6:,.0f} MB "
-            f"of room, and {free / 1e6:,.0f} MB are free\n"
-            "make room, keep fewer checkpoints, or choose another output_folder"
+            f"of space, and {free / 1e6:,.0f} MB are free\n"
+            "free some space, keep fewer checkpoints, or choose another output_folder"
         )
 
 

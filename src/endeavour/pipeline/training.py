@@ -56,7 +56,7 @@ Prune = Callable[[], bool]
 def train_run(
     config: RunConfig, command: Sequence[str], *, prune: Prune | None = None, text: PreparedData | None = None
 ) -> Summary:
-    """Trains the run of `config` to its end, from wherever it stands, and evaluates it.
+    """Trains the run of `config` to its end, resuming it where it stopped, and evaluates it.
 
     Args:
         command: the words of the command line, for the record.
@@ -114,9 +114,9 @@ def _data(
     text: PreparedData | None,
     train_teacher: Callable[[RunConfig, PreparedData], object],
 ) -> tuple[PreparedData, list[EvaluationSet]]:
-    """What the run is trained and evaluated on. What would keep it from beginning is known before anything is lost.
+    """What the run is trained and evaluated on. What would prevent a start is reported before anything is lost.
 
-    All processes of a run come here, and each by itself: the locks of files let one of them build while the others
+    All processes of a run call this, each for itself: the locks of files let one of them build while the others
     wait, however long it takes.
     """
     console = Console(stderr=True, quiet=not _is_main_process())
@@ -229,12 +229,12 @@ class _Training:
         return summary
 
     def _precision(self) -> Precision:
-        """That with which the run began, on whatever machine; otherwise what `training.precision` comes to here."""
+        """The precision with which the run began, on any machine; otherwise what `training.precision` means here."""
         settings, model = self.config.training, self.config.model
         for path in reversed(checkpoints_in(self.run.checkpoint_folder)):
             with suppress(
                 OSError, ValueError, KeyError
-            ):  # a damaged one is passed over, as it will be by the loop
+            ):  # a damaged one is skipped, as it will be by the loop
                 name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
                 return Precision(dtype_of(name), f"{name}: as this run began")
         return choose_training_precision(

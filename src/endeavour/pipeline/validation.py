@@ -25,7 +25,7 @@ from endeavour.training.step import SMALLER_BATCHES
 
 # Translations that are shown and tracked at every validation.
 SAMPLES = 8
-# Pieces, EOS included, that either side of the pair has whose attention is watched.
+# Least and most pieces, EOS included, on either side of the pair whose attention is watched.
 WATCHED = range(8, 21)
 
 
@@ -49,7 +49,7 @@ class Validator:
         if config.model.positions == "learned" and longest > config.model.max_length:
             raise UserError(
                 f"the {split} split has a sentence of {longest} tokens: "
-                f"model.max_length={config.model.max_length} has to be as much"
+                f"model.max_length={config.model.max_length} must be at least as large"
             )
         self._batches = [
             collate(dataset, rows) for rows in length_batches(lengths, config.training.tokens_per_batch)
@@ -110,7 +110,7 @@ class Validator:
         return None if row is None else (self._sources[row], self._references[row])
 
     def _attention(self, model: Transformer) -> tuple[list[str], list[str], list[list[float]]] | None:
-        """Of the pair that is watched, given its reference, so that the pieces stay the same."""
+        """Of the watched pair, given its reference, so that the pieces stay the same."""
         if self._watched is None:
             return None
         source, target, weights = attention_picture(model, self._tokenizers, *self._watched)

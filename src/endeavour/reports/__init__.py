@@ -1,1 +1,1 @@
-"""Everything that is looked at: pages from Jinja2 templates, tables for the terminal, charts by matplotlib."""
+"""What people look at: pages from Jinja2 templates, tables for the terminal, charts by matplotlib."""

@@ -1,6 +1,6 @@
 """A comparison in the terminal, and in a folder: report.md, report.html and comparison.json.
 
-Knows how a comparison is told; not where its figures come from.
+Knows how a comparison is shown; not where its figures come from.
 """
 
 import json

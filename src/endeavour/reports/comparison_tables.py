@@ -14,7 +14,7 @@ from endeavour.reports.tables import NOISE_NOTE, RATE_LABELS, Table, rate_text, 
 SIGNIFICANCE_NOTE = (
     "Δ: difference from the baseline, the first run. p: probability of a Δ at least as large if both runs were equally "
     "good, by paired bootstrap resampling (one-sided, as in sacreBLEU; it also gives the 95% intervals) and by "
-    f"approximate randomisation (two-sided). Marked *: below {LEVEL} by both. With many runs, some will be by chance."
+    f"approximate randomisation (two-sided). Marked *: below {LEVEL} by both. With many runs, some differ by chance."
 )
 RATES_NOTE = (
     "Marked !: an anomaly, more than one and a half times the share in the references plus two sentences' worth, "

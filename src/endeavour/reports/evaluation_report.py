@@ -1,4 +1,4 @@
-"""What an evaluation leaves behind in one folder: sources.txt, references.txt, hypotheses.txt, scores.json, and the
+"""What an evaluation writes into one folder: sources.txt, references.txt, hypotheses.txt, scores.json, and the
 reports report.md and report.html.
 
 Knows the words of the report; its figures come with the result, its look from the templates.

@@ -1,7 +1,7 @@
 """Charts by matplotlib: as SVG inside a page, whose colours follow its stylesheet, or as PNG files.
 
 Knows shapes and colours; not what the numbers mean. matplotlib is imported where a chart is drawn, since that takes
-half a second which no other command should pay. The same input gives the same bytes.
+half a second, which other commands should not cost. The same input gives the same bytes.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""What a run is: the root of its config, saved in its folder, read again, and set against another.
+"""What a run is: the root of its config, saved in its folder, read again, and compared with another.
 
 Knows every part's section, and which keys make a run what it is. Does not know how a config is composed.
 """
@@ -74,7 +74,7 @@ class RunConfig:
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        """Refuses values that each part accepts, but not together; brings names of runs to their normal form."""
+        """Refuses values that do not go together; brings names of runs to their normal form."""
         validation = self.validation_decoding
         for key, searches in (
             ("engine", validation.engine == "pytorch"),

@@ -24,7 +24,7 @@ LONGEST_NAME = 100  # bytes of the names of an ensemble's runs in that of a fold
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation's folder, whether it is there yet or not."""
+    """One evaluation's folder, whether it exists or not."""
 
     run: Run
     folder_name: str
@@ -65,7 +65,7 @@ class Evaluation:
 
     @property
     def command(self) -> str:
-        """The command that makes it anew, as far as the folder's name tells: its record may be damaged."""
+        """The command that makes it again, as far as the folder's name tells: its record may be damaged."""
         known = [VALIDATION]
         if self.run.has_config:
             known += [*self.run.test_splits, *self.run.config.evaluation.files]

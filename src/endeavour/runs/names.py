@@ -1,4 +1,4 @@
-"""The names of runs as they are typed: one, or several in one setting; knows no config and no run."""
+"""The names of runs as they are typed: one, or several in one setting. Knows neither configs nor runs."""
 
 import shlex
 from pathlib import Path
@@ -20,7 +20,7 @@ def _below(name: str, output_folder: str) -> str:
 
 
 def names_in(key: str, text: str | None) -> list[str]:
-    """The names in `a b`, `a,b` or `[a, b]`, of which one with a space or comma in it stands in quotes.
+    """The names in `a b`, `a,b` or `[a, b]`, where one with a space or comma is in quotes.
 
     Raises:
         UserError: a quote is not closed; `key` is what the text is the value of.

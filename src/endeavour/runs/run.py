@@ -1,4 +1,4 @@
-"""A run's folder as an object: which run it is, where it stands, what came of it.
+"""A run's folder as an object: which run it is, how far it is, its results.
 
 config.yaml      the resolved config          run.json        one entry a start: command, versions, device
 checkpoints/     see training.state           log.jsonl       metrics
@@ -37,7 +37,7 @@ Summary = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """The run called `name` below the folder `root`, whether there is one yet or not."""
+    """The run called `name` below the folder `root`, whether it exists or not."""
 
     root: Path
     name: str
@@ -154,7 +154,7 @@ class Run:
         return lock_folder(self.folder, doing)
 
     def discard(self) -> None:
-        """Deletes what was trained here, in one step, so that no half of it is ever taken for a run."""
+        """Deletes what was trained here, in one step, so that half of it is never mistaken for a run."""
         real = self.folder.resolve()  # it may be a link to another disk
         discarded = real.with_name(f".{real.name}.discarded")
         shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
@@ -167,7 +167,7 @@ class Run:
         self.__dict__.pop("config", None)
 
     def begin(self, config: RunConfig, device: torch.device, command: Sequence[str]) -> None:
-        """Makes the folder, and notes config and circumstances. Raises `UserError` if it cannot be written."""
+        """Makes the folder, and writes config and provenance. Raises `UserError` if it cannot be written."""
         with write_errors(self.folder, "output_folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
             save_config(config, self.folder / "config.yaml")
@@ -268,7 +268,7 @@ def _has_whole_vocabularies(folder: Path) -> bool:
     try:
         digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
         return all(file_digest(folder / name) == digests[name] for name in ("source.model", "target.model"))
-    except (OSError, ValueError, KeyError):  # damaged, which is for those to say who need all of it
+    except (OSError, ValueError, KeyError):  # damaged, which is reported by those who need all of it
         return False
 
 

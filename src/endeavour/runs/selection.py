@@ -86,7 +86,7 @@ def _first_test_set(runs: Sequence[Run], label: str) -> str:
     listing = "; ".join(
         f"{run.name}: {', '.join(sorted(there))}" for run, there in zip(runs, evaluated, strict=True)
     )
-    raise UserError(f"the runs were evaluated on no test set in common ({listing}): choose one with split=…")
+    raise UserError(f"the runs have no evaluated test set in common ({listing}): choose one with split=…")
 
 
 def _remedy(run: Run, runs: Sequence[Run], label: str, test_set: str | None = None) -> str:

@@ -11,10 +11,10 @@ from endeavour.sweeps.table import FINISHED, PRUNED, Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# From this ratio of the largest to the smallest value on, an axis is logarithmic.
+# An axis is logarithmic from this ratio of the largest to the smallest value on.
 DECADE = 10
 COLUMNS = 3
-# Marker and colour of each status; a pruned run stands where it had come to.
+# Marker and colour of each status; a pruned run is drawn where it ended.
 _STYLES = {PRUNED: ("x", "#7a869a"), FINISHED: ("o", "#1d4ed8")}
 
 

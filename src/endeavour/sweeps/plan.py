@@ -1,7 +1,6 @@
-"""What a sweep's overrides come to: its name and folder, those of its runs, and whether it is a grid or a search.
+"""What a sweep's overrides mean: its name and folder, those of its runs, and whether it is a grid or a search.
 
-Knows what is swept, and how runs are told apart; which points are next is Hydra's business (grids) or
-`sweeps.search`'s.
+Knows what is swept, and how runs are told apart; which points are next is up to Hydra (grids) or `sweeps.search`.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ LAUNCHERS = {
 }
 # A grid's metric, and a search's default.
 METRIC = "validation.bleu"
-# Where, how many and how many at a time: not what makes it another sweep.
+# Where, how many and how many at a time: these do not make it another sweep.
 NOT_PART_OF_A_SWEEP = (
     "name",
     "hydra/launcher",
@@ -41,7 +40,7 @@ NOT_PART_OF_A_SWEEP = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What a sweep's overrides come to. `added` are overrides of the sweep's own; `keys` those swept."""
+    """What a sweep's overrides mean. `added` are overrides of the sweep's own; `keys` those swept."""
 
     folder: Path
     keys: tuple[str, ...]
@@ -57,7 +56,7 @@ def make_plan(overrides: list[str]) -> Plan:
     except OverrideParseException as error:
         text, override = one_line(error), error.override or ""
         raise UserError(text if override in text else f"{override}: {text}") from error
-    # By name: the order in which they were typed, or come from make, makes no other sweep.
+    # By name: typed in another order, or by make, they are the same sweep.
     swept = sorted(
         (override for override in parsed if override.is_sweep_override()),
         key=_key,
@@ -80,16 +79,16 @@ def _check(swept: list[Override], given: dict[str, str]) -> bool:
     """Whether it is a search. Raises `UserError` for sweepers, launchers and ranges that do not fit."""
     sweeper, launcher = given.get("hydra/sweeper", GRID), given.get("hydra/launcher", "basic")
     if "${" in given.get("output_folder", ""):
-        raise UserError(f"output_folder={given['output_folder']}: a sweep needs it spelled out")
+        raise UserError(f"output_folder={given['output_folder']}: a sweep needs a plain value")
     for key in given:
         if key.startswith("hydra.sweep."):
             raise UserError(f"{key}: a sweep's folder has its name; choose output_folder=… or name=…")
     if sweeper not in (GRID, SEARCH):
         raise UserError(
-            f"hydra/sweeper={sweeper} is not known: choose {GRID} (every combination) or {SEARCH} (a search)"
+            f"hydra/sweeper={sweeper} is not supported: choose {GRID} (every combination) or {SEARCH} (a search)"
         )
     if launcher not in LAUNCHERS:
-        raise UserError(f"hydra/launcher={launcher} is not known: choose one of {', '.join(LAUNCHERS)}")
+        raise UserError(f"hydra/launcher={launcher} is not supported: choose one of {', '.join(LAUNCHERS)}")
     if sweeper == SEARCH:
         require("optuna", extra="sweep")
     plugin = LAUNCHERS[launcher]

@@ -1,4 +1,4 @@
-"""Search with Optuna: which values to try next, after what came of those that were tried.
+"""Search with Optuna: which values to try next, given the results of those that were tried.
 
 Knows overrides and one number for each trial; not what the values mean, nor where trials run. The study lies in the
 sweep's folder, so that a search goes on where it was stopped: a trial stands there as running until its run is
@@ -35,7 +35,7 @@ from endeavour.sweeps.trial import NOTE, metric_history, read_note, result_rows
 MOST_REPETITIONS = 50
 # Combinations of listed values up to which the untried ones are looked for one by one.
 MOST_COMBINATIONS = 100_000
-# As many failures without one success mean that it is not the values' fault.
+# As many failures without one success mean that the values are not to blame.
 FAILURES_AT_FIRST = 3
 
 Space = dict[str, BaseDistribution]
@@ -56,7 +56,7 @@ class SearchConfig:
 
 
 def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run: Run) -> None:
-    """Asks for trials and has them run, until there are as many as `settings` wants, or nothing new to try.
+    """Asks for trials and has them run, until there are as many as `settings` asks for, or nothing new to try.
 
     Trials that an earlier start left open, because it was stopped or because they failed, come first.
 
@@ -120,7 +120,7 @@ def _next_batch(
 
 
 def _untried(space: Space, known: list[FrozenTrial]) -> list[dict[str, Any]] | None:
-    """The combinations of listed values that no trial has had; None where a range or their number forbids to list."""
+    """The combinations of listed values that no trial has had; None if there is a range, or too many to list."""
     if any(isinstance(kind, FloatDistribution) and kind.step is None for kind in space.values()):
         return None
     options = [_options(kind) for kind in space.values()]
@@ -143,7 +143,7 @@ def _options(kind: BaseDistribution) -> Sequence[Any]:
 
 
 def _tell(study: optuna.Study, trial: FrozenTrial, metric: str, folder: Path, failed: set[int]) -> None:
-    """Enters into the study what came of a trial; one that failed stays open, to be tried by the next start."""
+    """Enters into the study the result of a trial; one that failed stays open, to be tried by the next start."""
     if not (folder / NOTE).is_file():
         failed.add(trial.number)
         return

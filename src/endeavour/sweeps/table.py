@@ -20,7 +20,7 @@ from endeavour.evaluation.metrics import METRICS
 from endeavour.nested import flatten
 from endeavour.storage import write_atomically
 
-# In the order of the table: a run that was pruned has been ended early, for it did worse than others.
+# In the order of the table: a pruned run was ended early because it did worse than others.
 STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
 
 _LESS_IS_BETTER = {"loss", "perplexity", "minutes", *(key for key in METRICS if METRICS[key].less_is_better)}
@@ -35,7 +35,7 @@ def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object
 
     Columns: `name`, the overrides in which the runs differ, `status`, the metrics by dotted name
     (`validation.bleu`, `test.<split>.chrf`), and what else the summary holds (`updates`, `minutes`,
-    `error`). A row leaves out what it has no value for. A run without a readable summary is a failed row.
+    `error`). A row has only the columns that it has values for. A run without a readable summary is a failed row.
     """
     summaries = [_read(folder) for folder in run_folders]
     names = dict.fromkeys(name for chosen in overrides for name in chosen)

@@ -1,9 +1,9 @@
-"""One trial of a sweep: trains one run, and leaves a note of what came of it in the sweep's folder.
+"""One trial of a sweep: trains one run, and leaves a note of its result in the sweep's folder.
 
     <sweep>/<number>/trial.json       the run's folder, what it was started with; its error, or why it was pruned
     <sweep>/<number>/output.txt       what the run would have shown, where several run at a time
     <sweep>/<number>/traceback.txt    of a defect
-Knows nothing of what else is swept but the notes that lie beside its own.
+Knows nothing of the other trials except for the notes beside its own.
 """
 
 import json
@@ -105,7 +105,7 @@ def metric_history(run: Path, metric: str) -> dict[int, float]:
     """The values of `metric`, such as `validation.bleu`, by update, as the run in `run` has logged them."""
     kind, _, name = metric.partition(".")
     lines = MetricLog(run / "log.jsonl").read()
-    # What a pretrained run begins with, as of update 0, is no merit of the trial's.
+    # What a pretrained run begins with, as of update 0, is not to the trial's credit.
     return {line["update"]: line[name] for line in lines if line["kind"] == kind and line["update"]}
 
 
@@ -124,7 +124,7 @@ def result_rows(folders: list[Path], metric: str) -> list[Row]:
         if "error" not in note and "pruned" not in note:
             continue
         for column in [column for column in row if column not in ("name", *note["overrides"])]:
-            del row[column]  # what stands in a failed run's folder is another run's
+            del row[column]  # a failed run's folder holds another run's results
         if "pruned" in note:
             row["status"] = PRUNED
             if reached := metric_history(Path(note["run"]), metric):  # or else its folder was deleted

@@ -1,4 +1,4 @@
-"""The settings of a training; knows neither data nor models."""
+"""The settings of a training. Knows neither data nor models."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,4 +1,4 @@
-"""Which device computes. Knows torch's devices and nothing else of the project."""
+"""Which device computes. Knows torch's devices only."""
 
 import ctypes
 import os
@@ -35,7 +35,7 @@ def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise UserError(f"device={name} is not known: choose auto, cpu, cuda, cuda:1 … or mps") from error
+        raise UserError(f"device={name} is not supported: choose auto, cpu, cuda, cuda:1 … or mps") from error
     available = {
         "cpu": True,
         "cuda": torch.cuda.is_available() and (device.index or 0) < torch.cuda.device_count(),

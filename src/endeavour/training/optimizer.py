@@ -1,4 +1,4 @@
-"""The optimizer, its learning rate, and the updates that it leaves out because their gradients are not finite.
+"""The optimizer, its learning rate, and the updates that it skips because their gradients are not finite.
 
 Knows parameters and gradients; not batches, losses or the loop.
 """

@@ -1,7 +1,7 @@
 """In which precision matrix products are computed, and why: as asked for, by the device, or as measured.
 
 `auto` on a CPU with bf16 instructions measures: without AMX they can be slower than fp32's. What was measured is kept
-in `precision.json` of a cache folder, which may be missing, damaged or read-only. Knows sizes, no model and no config.
+in `precision.json` of a cache folder, which may be missing, damaged or read-only. Knows sizes only.
 """
 
 import json
@@ -21,7 +21,7 @@ from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 
 PRECISIONS = ("auto", "fp32", "bf16")
 # bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
-# is not, and rather loses: 1.3 times as fast products made searches slower, 1.45 times as fast ones 1.1 to 1.25 faster.
+# is not, and tends to lose: 1.3 times as fast products made searches slower, 1.45 times as fast 1.1 to 1.25 faster.
 WORTHWHILE = {"training": 1.05, "decoding": 1.4}
 CACHE = "precision.json"
 

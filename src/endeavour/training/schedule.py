@@ -1,4 +1,4 @@
-"""The learning rate as a pure function of the update's number. Knows no optimizer."""
+"""The learning rate as a pure function of the update's number. Knows nothing of optimizers."""
 
 import math
 

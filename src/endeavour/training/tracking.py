@@ -1,4 +1,4 @@
-"""Where the metrics of a run are shown besides its own log: Weights & Biases, or nowhere.
+"""Where the metrics of a run go besides its own log: Weights & Biases, or nowhere.
 
 Knows metrics by name; not where they come from.
 """

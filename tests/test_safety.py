@@ -93,7 +93,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_secrets_of_the_environment_are_in_no_file_of_a_run(
     secrets: dict[str, str], parallel_files: list[str], folders: list[str], tmp_path: Path
 ) -> None:
-    result = run("train", *parallel_files, *folders, "tracking.mode=offline", "training.max_updates=2")
+    result = run("train", *parallel_files, *folders, "tracking.tracker=wandb", "training.max_updates=2")
     assert result.returncode == 0, result.stderr
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any("wandb" in path.parts for path in files)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from bench_config import load_bench
-from pydantic import ValidationError
 
 from endeavour.benchmark import scale
 from endeavour.benchmark.process import in_fresh_process
@@ -260,10 +259,9 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
     ],
 )
 def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
-    with pytest.raises(ValidationError) as refused:
+    with pytest.raises(UserError) as refused:
         load_bench([f"bench.{setting}"])
-    (error,) = refused.value.errors()
-    assert key in error["loc"] or error["msg"].startswith(f"Value error, {key}")
+    assert str(refused.value).removeprefix("bench.").startswith(key.removeprefix("bench."))
 
 
 @pytest.mark.parametrize(

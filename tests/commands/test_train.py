@@ -228,7 +228,7 @@ def test_a_run_that_was_killed_goes_on_by_the_same_command_and_stays_one_tracked
     settings = [
         "training.max_updates=24",
         "training.validate_every=4",
-        "tracking.mode=offline",
+        "tracking.tracker=wandb",
         "name=killed",
     ]
     command = [sys.executable, "-m", "endeavour", "train", *parallel_files, *folders, *settings]

@@ -265,7 +265,7 @@ def test_an_engine_searches_with_its_settings() -> None:
         "num_hypotheses": 2,
     }
     engine = PyTorchEngine(model, replace(BEAM, **settings))
-    expected = search(model, source, **settings)
+    expected = search(model, source, alpha=2.0, **{k: settings[k] for k in settings if k != "length_penalty"})
     assert engine.search(source.tolist()) == expected
     for key, other in (
         ("beam_size", 6),

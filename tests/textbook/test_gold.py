@@ -10,10 +10,9 @@ import pytest
 from endeavour.textbook import english, german, numerals
 from endeavour.textbook.entries import Word
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
-from endeavour.textbook.reading import load_lexicon
+from endeavour.textbook.reading import ADVERB_KINDS, load_lexicon
 from endeavour.textbook.trees import (
     Clause,
-    Fixed,
     Name,
     NounPhrase,
     Pair,
@@ -32,8 +31,10 @@ NOUNS = {noun.german: noun for noun in LEXICON.nouns}
 VERBS = {verb.german: verb for verb in LEXICON.verbs}
 ADJECTIVES = {word.german: word for word in reversed(LEXICON.adjectives)}
 MODALS = {modal.german: modal for modal in LEXICON.modals}
-ADVERBS = {word.german: Fixed(word.german, word.english) for word in LEXICON.adverbs}
-CALENDAR = {word.english: word for word in LEXICON.calendar}
+ADVERBS = {word.german: word for kind in ADVERB_KINDS for word in LEXICON.words[kind]}
+CALENDAR = {
+    word.english: word for kind in ("weekday", "month", "season", "daypart") for word in LEXICON.words[kind]
+}
 
 I, YOU, HE, SHE, WE, YOU_ALL, THEY, FORMAL = map(
     Pronoun, ("I", "you", "he", "she", "we", "you_all", "they", "you_formal")
@@ -192,9 +193,9 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     # Verbs in the present
     ("stem change e-i", say(n("Kind"), "lesen", n("Buch", "a"), progressive=True), "The child is reading a book.", "Das Kind liest ein Buch."),
     ("stem change du", say(YOU, "sprechen", oblique=n("Lehrer"), progressive=True), "You are speaking with the teacher.", "Du sprichst mit dem Lehrer."),
-    ("stem change a-ä", say(YOU, "fahren", direction=Fixed("nach Berlin", "to Berlin"), progressive=True), "You are driving to Berlin.", "Du fährst nach Berlin."),
+    ("stem change a-ä", say(YOU, "fahren", direction=Word("nach Berlin", "to Berlin"), progressive=True), "You are driving to Berlin.", "Du fährst nach Berlin."),
     ("stem in t", say(HE, "arbeiten", time=TODAY, progressive=True), "He is working today.", "Er arbeitet heute."),
-    ("stem in s", say(YOU, "reisen", direction=Fixed("in die Schweiz", "to Switzerland"), progressive=True), "You are travelling to Switzerland.", "Du reist in die Schweiz."),
+    ("stem in s", say(YOU, "reisen", direction=Word("in die Schweiz", "to Switzerland"), progressive=True), "You are travelling to Switzerland.", "Du reist in die Schweiz."),
     ("stem in ffn", say(SHE, "öffnen", n("Fenster"), progressive=True), "She is opening the window.", "Sie öffnet das Fenster."),
     ("infinitive in eln", say(I, "sammeln", ns("Postkarte", "")), "I collect postcards.", "Ich sammle Postkarten."),
     ("progressive and simple", say(HE, "trinken", n("Tee", ""), time=ADVERBS["jeden Morgen"]), "He drinks tea every morning.", "Er trinkt jeden Morgen Tee."),
@@ -216,9 +217,9 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("preterite haben", say(WE, "haben", n("Geld", "no"), **PAST), "We had no money.", "Wir hatten kein Geld."),
     ("preterite modal", say(HE, "arbeiten", modal="müssen", time=YESTERDAY, **PAST), "He had to work yesterday.", "Er musste gestern arbeiten."),
     ("future", say(I, "besuchen", YOU, time=TOMORROW, tense="future"), "I will visit you tomorrow.", "Ich werde dich morgen besuchen."),
-    ("since", say(I, "wohnen", place=Fixed("in Wien", "in Vienna"), time=numerals.since(3, "year"), tense="since"), "I have been living in Vienna for three years.", "Ich wohne seit drei Jahren in Wien."),
+    ("since", say(I, "wohnen", place=Word("in Wien", "in Vienna"), time=numerals.since(3, "year"), tense="since"), "I have been living in Vienna for three years.", "Ich wohne seit drei Jahren in Wien."),
     ("since simple", say(WE, "kennen", THEY, time=numerals.since(1, "year"), tense="since"), "We have known them for a year.", "Wir kennen sie seit einem Jahr."),
-    ("duration", say(n("Kind"), "schlafen", time=Fixed("zwei Stunden lang", "for two hours"), **PAST), "The child slept for two hours.", "Das Kind hat zwei Stunden lang geschlafen."),
+    ("duration", say(n("Kind"), "schlafen", time=Word("zwei Stunden lang", "for two hours"), **PAST), "The child slept for two hours.", "Das Kind hat zwei Stunden lang geschlafen."),
     # Modal verbs
     ("modal können", say(n("Mädchen"), "schwimmen", modal="können", manner=ADVERBS["gut"]), "The girl can swim well.", "Das Mädchen kann gut schwimmen."),
     ("modal nicht", say(I, "kommen", modal="können", time=TODAY, **NOT), "I cannot come today.", "Ich kann heute nicht kommen."),
@@ -261,7 +262,7 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("prepositional contraction", say(HE, "teilnehmen", oblique=n("Kurs"), progressive=True), "He is taking part in the course.", "Er nimmt am Kurs teil."),
     ("instrument", say(SHE, "spielen", n("Klavier", "", english_determiner="the"), manner=ADVERBS["gut"]), "She plays the piano well.", "Sie spielt gut Klavier."),
     # Word order
-    ("front time", say(WE, "fahren", direction=Fixed("nach München", "to Munich"), time=TOMORROW, front="time", progressive=True), "Tomorrow we are driving to Munich.", "Morgen fahren wir nach München."),
+    ("front time", say(WE, "fahren", direction=Word("nach München", "to Munich"), time=TOMORROW, front="time", progressive=True), "Tomorrow we are driving to Munich.", "Morgen fahren wir nach München."),
     ("front time perfect", say(I, "besuchen", n("Museum", "a"), time=ADVERBS["letzten Sommer"], front="time", **PAST), "Last summer, I visited a museum.", "Letzten Sommer habe ich ein Museum besucht."),
     ("front place", say(ns("Kind"), "spielen", n("Fußball", ""), place=place("Garten"), front="place", progressive=True), "In the garden, the children are playing football.", "Im Garten spielen die Kinder Fußball."),
     ("front modal", say(YOU, "lernen", ns("Wort", "the"), modal="müssen", time=ADVERBS["heute Abend"], front="time"), "This evening, you have to learn the words.", "Heute Abend musst du die Wörter lernen."),
@@ -292,14 +293,14 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("wenn", sub(c(WE, "bleiben", place=ADVERBS["zu Hause"]), "wenn", "if", c(IT, "regnen"), True), "If it rains, we stay at home.", "Wenn es regnet, bleiben wir zu Hause."),
     ("wenn second", sub(c(I, "kommen", tense="future"), "wenn", "if", c(I, "haben", n("Zeit", ""))), "I will come if I have time.", "Ich werde kommen, wenn ich Zeit habe."),
     ("obwohl", sub(c(THEY, "spazieren gehen", tense="past"), "obwohl", "although", c(IT, "regnen", tense="past", progressive=True)), "They went for a walk, although it was raining.", "Sie sind spazieren gegangen, obwohl es geregnet hat."),
-    ("als", sub(c(I, "wohnen", place=Fixed("in Köln", "in Cologne"), tense="past"), "als", "when", c(I, "sein", predicate=n("Kind", "a"), tense="past"), True), "When I was a child, I lived in Cologne.", "Als ich ein Kind war, habe ich in Köln gewohnt."),
+    ("als", sub(c(I, "wohnen", place=Word("in Köln", "in Cologne"), tense="past"), "als", "when", c(I, "sein", predicate=n("Kind", "a"), tense="past"), True), "When I was a child, I lived in Cologne.", "Als ich ein Kind war, habe ich in Köln gewohnt."),
     ("bevor", sub(c(SHE, "ausschalten", n("Lampe"), progressive=True), "bevor", "before", c(SHE, "ausgehen")), "She is turning off the lamp before she goes out.", "Sie schaltet die Lampe aus, bevor sie ausgeht."),
     ("nachdem", sub(c(HE, "einschlafen", tense="past"), "nachdem", "after", c(HE, "lesen", n("Buch"), tense="pluperfect")), "He fell asleep after he had read the book.", "Er ist eingeschlafen, nachdem er das Buch gelesen hatte."),
     ("ob", sub(c(I, "wissen", negated=True), "ob", "whether", c(HE, "kommen", tense="future")), "I do not know whether he will come.", "Ich weiß nicht, ob er kommen wird."),
-    ("indirect question", Sentence(c(SHE, "wissen", negated=True), subordinate=Subordinate("question", c(HE, "wohnen", place=Fixed("wo", "where"), front="place"))), "She does not know where he lives.", "Sie weiß nicht, wo er wohnt."),
+    ("indirect question", Sentence(c(SHE, "wissen", negated=True), subordinate=Subordinate("question", c(HE, "wohnen", place=Word("wo", "where"), front="place"))), "She does not know where he lives.", "Sie weiß nicht, wo er wohnt."),
     ("zu", Sentence(c(HE, "versuchen", progressive=True), subordinate=Subordinate("infinitive", c(HE, "reparieren", n("Fahrrad", "his")))), "He is trying to repair his bicycle.", "Er versucht, sein Fahrrad zu reparieren."),
     ("zu separable", Sentence(c(I, "beschließen", tense="past"), subordinate=Subordinate("infinitive", c(I, "aufräumen", n("Zimmer", "my")))), "I decided to tidy up my room.", "Ich habe beschlossen, mein Zimmer aufzuräumen."),
-    ("um zu", Sentence(c(WE, "fahren", direction=Fixed("nach Berlin", "to Berlin"), progressive=True), subordinate=Subordinate("purpose", c(WE, "besuchen", n("Tante", "our")))), "We are driving to Berlin in order to visit our aunt.", "Wir fahren nach Berlin, um unsere Tante zu besuchen."),
+    ("um zu", Sentence(c(WE, "fahren", direction=Word("nach Berlin", "to Berlin"), progressive=True), subordinate=Subordinate("purpose", c(WE, "besuchen", n("Tante", "our")))), "We are driving to Berlin in order to visit our aunt.", "Wir fahren nach Berlin, um unsere Tante zu besuchen."),
     ("um zu reflexive", Sentence(c(I, "gehen", direction=to("Park"), progressive=True), subordinate=Subordinate("purpose", c(I, "sich ausruhen"))), "I am going to the park in order to rest.", "Ich gehe in den Park, um mich auszuruhen."),
     # Relative clauses
     ("relative nom", say(n("Mann", relative=c(MALE_WHO, "wohnen", place=ADVERBS["hier"], front="subject")), "sein", predicate=be("nett")), "The man who lives here is nice.", "Der Mann, der hier wohnt, ist nett."),
@@ -318,10 +319,10 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("whom dat", ask(YOU, "helfen", indirect=Pronoun("who"), tense="past", front="indirect"), "Who did you help?", "Wem hast du geholfen?"),
     ("what", ask(HE, "lesen", Pronoun("what"), progressive=True, front="direct"), "What is he reading?", "Was liest er?"),
     ("which", ask(YOU, "kaufen", n("Kleid", "which"), tense="past", front="direct"), "Which dress did you buy?", "Welches Kleid hast du gekauft?"),
-    ("where", ask(n("Bruder", "your"), "wohnen", place=Fixed("wo", "where"), front="place"), "Where does your brother live?", "Wo wohnt dein Bruder?"),
-    ("where to", ask(YOU, "gehen", direction=Fixed("wohin", "where"), front="direction", progressive=True), "Where are you going?", "Wohin gehst du?"),
-    ("when", ask(n("Zug"), "ankommen", time=Fixed("wann", "when"), front="time"), "When does the train arrive?", "Wann kommt der Zug an?"),
-    ("why", ask(n("Kind"), "weinen", reason=Fixed("warum", "why"), front="reason", progressive=True), "Why is the child crying?", "Warum weint das Kind?"),
+    ("where", ask(n("Bruder", "your"), "wohnen", place=Word("wo", "where"), front="place"), "Where does your brother live?", "Wo wohnt dein Bruder?"),
+    ("where to", ask(YOU, "gehen", direction=Word("wohin", "where"), front="direction", progressive=True), "Where are you going?", "Wohin gehst du?"),
+    ("when", ask(n("Zug"), "ankommen", time=Word("wann", "when"), front="time"), "When does the train arrive?", "Wann kommt der Zug an?"),
+    ("why", ask(n("Kind"), "weinen", reason=Word("warum", "why"), front="reason", progressive=True), "Why is the child crying?", "Warum weint das Kind?"),
     ("what for", ask(YOU, "warten", oblique=Pronoun("what"), front="oblique", progressive=True), "What are you waiting for?", "Worauf wartest du?"),
     ("who with", ask(YOU, "sprechen", oblique=Pronoun("who"), front="oblique", tense="past"), "Who did you speak with?", "Mit wem hast du gesprochen?"),
     # Imperatives
@@ -354,10 +355,10 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("comparative irregular", say(n("Kaffee"), "sein", predicate=be("gut", "", "than", n("Tee"))), "The coffee is better than the tea.", "Der Kaffee ist besser als der Tee."),
     ("as ... as", say(ANNA, "sein", predicate=be("alt", "", "as", PAUL)), "Anna is as old as Paul.", "Anna ist so alt wie Paul."),
     ("attributive comparative", say(I, "brauchen", n("Tasche", "a", "groß", degree="comparative")), "I need a bigger bag.", "Ich brauche eine größere Tasche."),
-    ("attributive superlative", say(Fixed("das", "this"), "sein", predicate=n("Haus", "the", "alt", degree="superlative", attribute=place("Dorf"))), "This is the oldest house in the village.", "Das ist das älteste Haus im Dorf."),
+    ("attributive superlative", say(Word("das", "this"), "sein", predicate=n("Haus", "the", "alt", degree="superlative", attribute=place("Dorf"))), "This is the oldest house in the village.", "Das ist das älteste Haus im Dorf."),
     ("intensifier", say(n("Prüfung"), "sein", predicate=be("schwierig", "sehr"), **PAST), "The exam was very difficult.", "Die Prüfung war sehr schwierig."),
     # Numbers, times, dates
-    ("age", say(HE, "sein", predicate=Fixed("einundzwanzig Jahre alt", "twenty-one years old")), "He is twenty-one years old.", "Er ist einundzwanzig Jahre alt."),
+    ("age", say(HE, "sein", predicate=Word("einundzwanzig Jahre alt", "twenty-one years old")), "He is twenty-one years old.", "Er ist einundzwanzig Jahre alt."),
     ("number", say(WE, "sehen", n("Pferd", "", count=17), **PAST), "We saw seventeen horses.", "Wir haben siebzehn Pferde gesehen."),
     ("price", say(n("Hemd", "this"), "kosten", predicate=numerals.price(76, True)), "This shirt costs seventy-six euros.", "Dieses Hemd kostet sechsundsiebzig Euro."),
     ("price in figures", say(n("Uhr"), "kosten", predicate=numerals.price(120, False)), "The watch costs 120 euros.", "Die Uhr kostet 120 Euro."),
@@ -368,7 +369,7 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("clock twenty past", say(n("Film"), "beginnen", time=numerals.at_clock(numerals.clock(8, 20))), "The film begins at twenty past eight.", "Der Film beginnt um zwanzig nach acht."),
     ("timetable", say(n("Zug"), "abfahren", time=numerals.timetable(14, 35)), "The train leaves at 14:35.", "Der Zug fährt um 14:35 Uhr ab."),
     ("date", say(WE, "feiern", n("Hochzeit", "a"), time=numerals.date(3, month("May")), tense="future"), "We will celebrate a wedding on the third of May.", "Wir werden am dritten Mai eine Hochzeit feiern."),
-    ("date nominative", say(Fixed("heute", "today"), "sein", predicate=Fixed(f"der {numerals.german_ordinal(7, 'e')} Juli", f"the {numerals.english_ordinal(7)} of July")), "Today is the seventh of July.", "Heute ist der siebte Juli."),
+    ("date nominative", say(Word("heute", "today"), "sein", predicate=Word(f"der {numerals.german_ordinal(7, 'e')} Juli", f"the {numerals.english_ordinal(7)} of July")), "Today is the seventh of July.", "Heute ist der siebte Juli."),
     ("weekday", say(I, "arbeiten", time=numerals.on_weekday(CALENDAR["Monday"], None), front="time", **NOT), "On Monday, I do not work.", "Am Montag arbeite ich nicht."),
     ("evening", say(SHE, "tanzen", time=numerals.on_weekday(CALENDAR["Friday"], CALENDAR["evening"])), "She dances on Friday evening.", "Sie tanzt am Freitagabend."),
     ("season", say(WE, "schwimmen", place=place("See"), time=numerals.in_period(CALENDAR["summer"]), front="time"), "In summer, we swim at the lake.", "Im Sommer schwimmen wir am See."),
@@ -380,8 +381,8 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("profession f", say(SHE, "sein", predicate=n("Arzt", "a", "gut", feminine=True)), "She is a good doctor.", "Sie ist eine gute Ärztin."),
     ("becoming", say(ANNA, "werden", predicate=n("Pilot", "", english_determiner="a", feminine=True), modal="wollen"), "Anna wants to become a pilot.", "Anna will Pilotin werden."),
     ("name", say(n("Hund", "my"), "heißen", predicate=Name("Felix", "Felix", "m")), "My dog is called Felix.", "Mein Hund heißt Felix."),
-    ("deshalb", Sentence(c(IT, "regnen", progressive=True), joined=c(WE, "bleiben", place=ADVERBS["zu Hause"], progressive=True), conjunction=Fixed("deshalb", "therefore"), inverted=True), "It is raining, therefore we are staying at home.", "Es regnet, deshalb bleiben wir zu Hause."),
-    ("it follows gender", Sentence(c(I, "kaufen", n("Tisch", "a"), tense="past"), joined=c(Pronoun("it_m"), "sein", predicate=be("klein", "zu"), tense="past"), conjunction=Fixed("aber", "but")), "I bought a table, but it was too small.", "Ich habe einen Tisch gekauft, aber er war zu klein."),
+    ("deshalb", Sentence(c(IT, "regnen", progressive=True), joined=c(WE, "bleiben", place=ADVERBS["zu Hause"], progressive=True), conjunction=Word("deshalb", "therefore"), inverted=True), "It is raining, therefore we are staying at home.", "Es regnet, deshalb bleiben wir zu Hause."),
+    ("it follows gender", Sentence(c(I, "kaufen", n("Tisch", "a"), tense="past"), joined=c(Pronoun("it_m"), "sein", predicate=be("klein", "zu"), tense="past"), conjunction=Word("aber", "but")), "I bought a table, but it was too small.", "Ich habe einen Tisch gekauft, aber er war zu klein."),
     ("taste", say(n("Suppe"), "schmecken", predicate=be("gut", "sehr")), "The soup tastes very good.", "Die Suppe schmeckt sehr gut."),
     ("feel", say(SHE, "sich fühlen", predicate=be("krank")), "She feels ill.", "Sie fühlt sich krank."),
     ("vocative", Sentence(Clause(VERBS["helfen"], YOU, indirect=I, modal=MODALS["können"]), "question", vocative=PAUL), "Paul, can you help me?", "Paul, kannst du mir helfen?"),

@@ -1,24 +1,22 @@
 """A monitor that only writes the log, for the tests that run the loop."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from rich.console import Console
 
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
 from endeavour.training.monitor import Monitor
-from endeavour.training.tracking import Tracker, TrackingConfig
+from endeavour.training.tracking import NoTracker
 
 
 class SilentMonitor(Monitor):
     """Calls `after` with the number of each update that was made."""
 
     def __init__(self, log: MetricLog, after: Callable[[int], None] = lambda update: None) -> None:
-        tracking = TrackingConfig(mode="none", project="", group=None)
         super().__init__(
             log=log,
-            tracker=Tracker(tracking, name="", run_id=None, config={}, folder=Path()),
+            tracker=NoTracker(),
             display=TrainingDisplay(Console(quiet=True), total_updates=None, done=0),
         )
         self._after = after

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -48,7 +48,7 @@ from endeavour.training.loop import train
 from endeavour.training.monitor import Monitor, Validation
 from endeavour.training.precision import Precision, choose_training_precision, dtype_of
 from endeavour.training.state import TrainState
-from endeavour.training.tracking import Tracker
+from endeavour.training.tracking import NoTracker, open_tracker
 
 Prune = Callable[[], bool]
 
@@ -262,13 +262,15 @@ class _Training:
 
     def _open_monitor(self, state: TrainState, log: MetricLog) -> Monitor:
         main, config, folder = self.ranks.main, self.config, self.run.folder
-        tracker = Tracker(
-            config.tracking if main else replace(config.tracking, mode="none"),
-            name=config.name,
-            run_id=state.tracking_id,
-            config=asdict(config),
-            folder=folder,
-        )
+        tracker = NoTracker(state.tracking_id)
+        if main:
+            tracker = open_tracker(
+                config.tracking,
+                name=config.name,
+                run_id=state.tracking_id,
+                config=asdict(config),
+                folder=folder,
+            )
         state.tracking_id = tracker.id
         console = Console(stderr=True, quiet=not main)  # one process speaks for all
         display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)

@@ -2,10 +2,10 @@
 
 from endeavour.textbook import numerals
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import Noun, Verb
+from endeavour.textbook.entries import Noun, Verb, Word
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
 from endeavour.textbook.phrases import possessive_of, some_person
-from endeavour.textbook.trees import Fixed, NounPhrase, Prepositional, Slot
+from endeavour.textbook.trees import NounPhrase, Prepositional, Slot
 
 
 def some_time(draw: Draw, use: str) -> Slot | None:
@@ -13,35 +13,33 @@ def some_time(draw: Draw, use: str) -> Slot | None:
     dice = draw.random.random()
     number = draw.random.randint(1, 12)
     if dice < 0.5:
-        word = draw.pick(draw.adverbs("time", use))
-        time = Fixed(word.german, word.english, deniable="deniable" in word.flags)
+        word = draw.word("time", use)
         if "clock" in word.flags and draw.chance(0.3):
             clock = clock_time(draw)
-            time.german += f" {clock.german}"
-            time.english += f" {clock.english}"
-        return time
+            german, english = f"{word.german} {clock.german}", f"{word.english} {clock.english}"
+            return Word(german, english, flags=word.flags)
+        return word
     if use in ("past", "future") and dice < 0.62:
         unit = draw.pick(("minute", "hour", "day", "week", "month", "year"))
         return numerals.ago(number, unit) if use == "past" else numerals.ahead(number, unit)
     if use == "present" or dice < 0.72:
         return clock_time(draw)
-    calendar = draw.calendar
     if dice < 0.82:
-        part = draw.pick(calendar["daypart"]) if draw.chance(0.4) else None
-        return numerals.on_weekday(draw.pick(calendar["weekday"]), part)
+        part = draw.word("daypart") if draw.chance(0.4) else None
+        return numerals.on_weekday(draw.word("weekday"), part)
     if dice < 0.9:
         return some_date(draw)
     if use == "past" and dice < 0.95:
-        preposition = draw.pick(draw.prepositions["occasion"])
+        preposition = draw.word("occasion")
         event = draw.noun_of("occasion")
         determiner = possessive_of(draw) if "personal" in event.classes else "the"
         case = GENITIVE if preposition.use == "gen" else DATIVE
         phrase = NounPhrase(event, determiner)
         return Prepositional(preposition.german, preposition.english, case, phrase)
-    return numerals.in_period(draw.pick(calendar["season" if draw.chance(0.5) else "month"]))
+    return numerals.in_period(draw.word("season" if draw.chance(0.5) else "month"))
 
 
-def clock_time(draw: Draw, figures: bool = False) -> Fixed:
+def clock_time(draw: Draw, figures: bool = False) -> Word:
     if figures and draw.chance(0.4):
         return numerals.timetable(draw.random.randint(6, 23), draw.random.randint(1, 59))
     return numerals.at_clock(
@@ -49,24 +47,23 @@ def clock_time(draw: Draw, figures: bool = False) -> Fixed:
     )
 
 
-def some_date(draw: Draw) -> Fixed:
-    return numerals.date(draw.random.randint(1, 28), draw.pick(draw.calendar["month"]))
+def some_date(draw: Draw) -> Word:
+    return numerals.date(draw.random.randint(1, 28), draw.word("month"))
 
 
-def some_manner(draw: Draw, verb: Verb) -> Slot:
+def some_manner(draw: Draw, verb: Verb) -> Word:
     """How something is done, for a verb with a manner."""
-    word = draw.pick(draw.adverbs("manner", draw.pick(verb.manner)))
-    return Fixed(word.german, word.english)
+    return draw.word("manner", draw.pick(verb.manner))
 
 
 def city_or_country(draw: Draw, kind: str, case: int) -> Slot:
     """in Berlin, in der Schweiz; with the accusative nach Berlin, in die Schweiz."""
-    word = draw.pick(draw.places[kind])
+    word = draw.word(kind)
     english = f"{'in' if case == DATIVE else 'to'} {word.english}"
     if word.use:
         article = {"f": ("die", "der"), "p": ("die", "den")}[word.use][case == DATIVE]
-        return Fixed(f"in {article} {word.german}", english)
-    return Fixed(f"{'in' if case == DATIVE else 'nach'} {word.german}", english)
+        return Word(f"in {article} {word.german}", english)
+    return Word(f"{'in' if case == DATIVE else 'nach'} {word.german}", english)
 
 
 def some_place(draw: Draw, classes: tuple[str, ...], subject: Slot | None = None) -> Slot | None:
@@ -77,10 +74,9 @@ def some_place(draw: Draw, classes: tuple[str, ...], subject: Slot | None = None
         return city_or_country(
             draw, draw.pick(("city", "city", "country")) if "country" in classes else "city", DATIVE
         )
-    fixed = [a for a in draw.adverbs("place") if a.use in classes or not a.use]
+    fixed = [a for a in draw.lexicon.words["place"] if a.use in classes or not a.use]
     if fixed and draw.chance(0.12):
-        word = draw.pick(fixed)
-        return Fixed(word.german, word.english)
+        return draw.pick(fixed)
     noun = draw.noun(tuple(c for c in classes if c not in ("city", "country")))
     phrase = place_phrase(draw, noun, subject)
     return Prepositional(noun.where, noun.english_where, DATIVE, phrase)
@@ -107,8 +103,7 @@ def some_direction(draw: Draw, classes: tuple[str, ...], subject: Slot | None = 
     if geographic and draw.chance(0.5):
         return city_or_country(draw, draw.pick(geographic), ACCUSATIVE)
     if "home" in classes and draw.chance(0.2):
-        word = draw.adverbs("direction")[0]
-        return Fixed(word.german, word.english)
+        return draw.lexicon.words["direction"][0]
     noun = draw.noun(tuple(c for c in classes if c not in geographic))
     phrase = place_phrase(draw, noun, subject)
     if not noun.whereto:  # a person or an event
@@ -127,13 +122,13 @@ def position_near(draw: Draw, thing: Slot | None, case: int) -> Slot:
     else:
         landmarks, prepositions = "near_things", ("auf", "auf", "unter", "neben", "vor", "hinter")
     choice = draw.pick(prepositions)
-    word = next(p for p in draw.prepositions["position"] if p.german == choice)
+    word = next(p for p in draw.lexicon.words["position"] if p.german == choice)
     noun = draw.noun_of("support" if choice in ("auf", "unter") else landmarks)
     return Prepositional(word.german, word.english, case, place_phrase(draw, noun, None))
 
 
 def some_companion(draw: Draw, subject: Slot | None) -> Slot:
-    word = draw.pick(draw.prepositions["companion"])
+    word = draw.word("companion")
     case = DATIVE if word.use == "dat" else ACCUSATIVE
     return Prepositional(word.german, word.english, case, some_person(draw, subject, pronouns=0.3))
 
@@ -149,5 +144,5 @@ def some_reason(draw: Draw) -> Slot:
     if draw.chance(0.4):
         word = draw.adjective(noun)
         phrase.adjectives = (word,) if word else ()
-    word = draw.prepositions["reason"][0]
+    word = draw.lexicon.words["reason"][0]
     return Prepositional(word.german, word.english, GENITIVE, phrase)

@@ -93,7 +93,7 @@ def add_complements(draw: Draw, tree: Clause) -> None:
         else:
             tree.direction = position_near(draw, tree.direct or tree.subject, ACCUSATIVE)
     elif frame == "acc wall":
-        word = draw.pick(draw.prepositions["wall"])
+        word = draw.word("wall")
         landmark = "Wand" if word.german == "an" else draw.pick(draw.lexicon.noun_groups["below_pictures"])
         tree.direction = Prepositional(
             word.german, word.english, ACCUSATIVE, NounPhrase(draw.noun_named[landmark])

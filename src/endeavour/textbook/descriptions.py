@@ -3,14 +3,13 @@
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import city_or_country
 from endeavour.textbook.clauses import draw_clause
-from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import Adjective, Noun
+from endeavour.textbook.draw import Draw, adjectives_of, nouns_of
+from endeavour.textbook.entries import Adjective, Noun, Word
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, possessive_of, some_name, some_subject
 from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
-    Fixed,
     Name,
     NounPhrase,
     Phrase,
@@ -28,9 +27,9 @@ def quality_clause(draw: Draw, past: bool | None = None) -> Clause:
     word = quality_word(draw, tree)
     dice = draw.random.random()
     prop = Property(word)
-    degree = draw.pick(draw.adverbs("degree"))
+    degree = draw.word("degree")
     if dice < 0.3 and word.comparative:
-        prop.intensifier = Fixed(degree.german, degree.english)
+        prop.intensifier = degree
     elif dice < 0.65 and word.comparative and not isinstance(tree.subject, Pronoun):
         prop.comparison = "than" if dice < 0.53 else "as"
         prop.standard = standard_of(draw, tree, word)
@@ -67,7 +66,7 @@ def standard_of(draw: Draw, tree: Clause, word: Adjective) -> Phrase:
     if isinstance(tree.subject, NounPhrase):
         noun = tree.subject.noun
         kind = _kind(draw, noun)
-        rivals = [n for n in draw.nouns_of(word.classes) if n is not noun and _kind(draw, n) == kind]
+        rivals = [n for n in nouns_of(draw.lexicon, word.classes) if n is not noun and _kind(draw, n) == kind]
         if rivals:
             rival = draw.pick(rivals)
             phrase = NounPhrase(rival)
@@ -119,7 +118,7 @@ def identity(draw: Draw) -> Sentence:
 
 def some_age(draw: Draw) -> Slot:
     years = draw.random.randint(2, 99)
-    return Fixed(f"{numerals.german_number(years)} Jahre alt", f"{numerals.english_number(years)} years old")
+    return Word(f"{numerals.german_number(years)} Jahre alt", f"{numerals.english_number(years)} years old")
 
 
 def naming(draw: Draw) -> Clause:
@@ -129,7 +128,7 @@ def naming(draw: Draw) -> Clause:
         subject = NounPhrase(draw.noun_named["Hund"], "my")
     tree = Clause(draw.verb_named["heißen"], subject)
     gender = "f" if noun.gender == "f" else "m"
-    name = draw.pick([n for n in draw.names["first"] if n.use == gender])
+    name = draw.pick([n for n in draw.lexicon.words["first"] if n.use == gender])
     tree.predicate = Name(name.german, name.english, gender)
     return tree
 
@@ -137,7 +136,7 @@ def naming(draw: Draw) -> Clause:
 def superlative(draw: Draw) -> Sentence:
     """This is the biggest house in the city."""
     noun = draw.noun_of("superlative")
-    words = [a for a in draw.adjectives_of(noun) if a.superlative]
+    words = [a for a in adjectives_of(draw.lexicon, noun) if a.superlative]
     if not words or noun.mass or noun.gender == "p":
         return superlative(draw)
     word = draw.pick(words)
@@ -145,7 +144,7 @@ def superlative(draw: Draw) -> Sentence:
     if "family" in noun.classes:
         phrase.determiner = possessive_of(draw, None)
         phrase.degree = "comparative" if "age" in word.flags else "positive"
-    tree = Clause(draw.verb_named["sein"], Fixed("das", "this"), predicate=phrase)
+    tree = Clause(draw.verb_named["sein"], Word("das", "this"), predicate=phrase)
     dice = draw.random.random()
     if "family" in noun.classes:
         return Sentence(tree)
@@ -162,7 +161,7 @@ def superlative(draw: Draw) -> Sentence:
 
 def sensation(draw: Draw) -> Sentence:
     """The soup tastes good; she feels ill."""
-    degree = draw.pick(draw.adverbs("degree"))
+    degree = draw.word("degree")
     if draw.chance(0.5):
         verb = draw.verb_named["schmecken"]
         subject: Slot = noun_phrase(draw, verb.subject, indefinite=0.0, adjectives=0.3)
@@ -172,7 +171,7 @@ def sensation(draw: Draw) -> Sentence:
         subject = some_subject(draw, ("person",))
         flag = "feel"
     word = draw.flagged_adjective(flag)
-    intensifier = Fixed(degree.german, degree.english) if draw.chance(0.3) else None
+    intensifier = degree if draw.chance(0.3) else None
     tree = Clause(verb, subject, predicate=Property(word, intensifier))
     tree.tense = "past" if draw.chance(0.35) else "present"
     tree.negated = intensifier is None and subject != Pronoun("nobody") and draw.chance(0.2)

@@ -4,7 +4,8 @@ Every choice goes through one random.Random, so that a seed decides all sentence
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import TypeVar
 
 from endeavour.textbook.entries import Adjective, Lexicon, Noun, Scene, Verb, Word
@@ -12,11 +13,22 @@ from endeavour.textbook.entries import Adjective, Lexicon, Noun, Scene, Verb, Wo
 T = TypeVar("T")
 
 
-def _by_kind(words: Iterable[Word]) -> dict[str, list[Word]]:
-    kinds: dict[str, list[Word]] = {}
-    for word in words:
-        kinds.setdefault(word.kind, []).append(word)
-    return kinds
+@cache
+def nouns_of(lexicon: Lexicon, classes: tuple[str, ...]) -> list[Noun]:
+    """Nouns that belong to one of the classes, or are named themselves."""
+    return [noun for noun in lexicon.nouns if not noun.classes.isdisjoint(classes)]
+
+
+@cache
+def adjectives_of(lexicon: Lexicon, noun: Noun) -> list[Adjective]:
+    """The adjectives that may describe a noun."""
+    return [word for word in lexicon.adjectives if not noun.classes.isdisjoint(word.classes)]
+
+
+@cache
+def words_for(lexicon: Lexicon, kind: str, use: str) -> list[Word]:
+    """The words of a kind that have this use among others."""
+    return [word for word in lexicon.words[kind] if use in word.use.split()]
 
 
 class Draw:
@@ -33,17 +45,9 @@ class Draw:
         self.noun_named = {noun.german: noun for noun in lexicon.nouns}
         self.verb_named = {verb.german: verb for verb in lexicon.verbs}
         self.modal_named = {modal.german: modal for modal in lexicon.modals}
-        self.calendar = _by_kind(lexicon.calendar)
-        self.prepositions = _by_kind(lexicon.prepositions)
-        self.names = _by_kind(lexicon.names)
-        self.places = _by_kind(lexicon.places)
         self.verbs_by_frame: dict[str, list[Verb]] = {}
         for verb in lexicon.verbs:
             self.verbs_by_frame.setdefault(verb.frame, []).append(verb)
-        self.roles: dict[str, list[tuple[Verb, str]]] = {}  # noun → the verbs and slots that it can fill
-        self._nouns: dict[tuple[str, ...], list[Noun]] = {}
-        self._adjectives: dict[Noun, list[Adjective]] = {}
-        self._adverbs: dict[tuple[str, str], list[Word]] = {}
 
     def start(self, you: str) -> None:
         """Begins a sentence: whom it speaks to; its names are still free."""
@@ -56,16 +60,8 @@ class Draw:
     def pick(self, items: Sequence[T]) -> T:
         return items[int(self.random.random() * len(items))]
 
-    def nouns_of(self, classes: tuple[str, ...]) -> list[Noun]:
-        """Nouns that belong to one of the classes, or are named themselves."""
-        found = self._nouns.get(classes)
-        if found is None:
-            wanted = frozenset(classes)
-            found = self._nouns[classes] = [n for n in self.lexicon.nouns if n.classes & wanted]
-        return found
-
     def noun(self, classes: tuple[str, ...]) -> Noun:
-        return self.pick(self.nouns_of(classes))
+        return self.pick(nouns_of(self.lexicon, classes))
 
     def noun_of(self, group: str) -> Noun:
         """A noun of a group of groups.tsv."""
@@ -83,17 +79,9 @@ class Draw:
         """A row of scenes.tsv."""
         return self.pick(self.lexicon.scenes[construction])
 
-    def adjectives_of(self, noun: Noun) -> list[Adjective]:
-        """The adjectives that may describe a noun."""
-        found = self._adjectives.get(noun)
-        if found is None:
-            found = [a for a in self.lexicon.adjectives if noun.classes.intersection(a.classes)]
-            self._adjectives[noun] = found
-        return found
-
     def adjective(self, noun: Noun) -> Adjective | None:
         """An adjective that may describe a noun, if there is any; passing states (tired) are rarer."""
-        fitting = self.adjectives_of(noun)
+        fitting = adjectives_of(self.lexicon, noun)
         if not fitting:
             return None
         word = self.pick(fitting)
@@ -102,10 +90,6 @@ class Draw:
     def flagged_adjective(self, flag: str) -> Adjective:
         return self.pick([a for a in self.lexicon.adjectives if flag in a.flags])
 
-    def adverbs(self, kind: str, use: str = "") -> list[Word]:
-        """The adverbs of a kind, or only those of one use."""
-        found = self._adverbs.get((kind, use))
-        if found is None:
-            found = [a for a in self.lexicon.adverbs if a.kind == kind and (not use or use in a.use.split())]
-            self._adverbs[kind, use] = found
-        return found
+    def word(self, kind: str, use: str = "") -> Word:
+        """An adverb, name, place, preposition or calendar word of a kind, with this use if it is given."""
+        return self.pick(words_for(self.lexicon, kind, use) if use else self.lexicon.words[kind])

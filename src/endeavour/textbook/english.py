@@ -1,10 +1,10 @@
 """Writes a tree in English: agreement, tenses, do-support and word order. It knows no German and chooses nothing."""
 
 from endeavour.textbook import morphology_english as forms
+from endeavour.textbook.entries import Word
 from endeavour.textbook.numerals import english_number
 from endeavour.textbook.trees import (
     Clause,
-    Fixed,
     Name,
     NounPhrase,
     Pair,
@@ -28,7 +28,7 @@ def phrase(slot: Slot, subject: bool = False) -> str:
         return _noun_phrase(slot)
     if isinstance(slot, Pronoun):
         return (forms.SUBJECTS if subject else forms.OBJECTS)[slot.key]
-    if isinstance(slot, Fixed):
+    if isinstance(slot, Word):
         return slot.english
     if isinstance(slot, Prepositional):
         inner = slot.phrase
@@ -171,7 +171,7 @@ def _lead(tree: Clause, front: str, direct: Slot | None, indirect: Slot | None) 
     assert slot is not None, front
     text = full(slot)
     plain = isinstance(slot, Prepositional) and not isinstance(slot.phrase, Relative)
-    if plain or (isinstance(slot, Fixed) and " " in text):
+    if plain or (isinstance(slot, Word) and " " in text):
         text += ","  # In the evening, ...
     return text
 

@@ -73,17 +73,15 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Word:
-    """An uninflected pair: adverb, name, place, preposition or calendar word.
+    """A word or phrase without inflection: an adverb, a name, a preposition, a clock time, a price.
 
-    `kind` groups the words of a file; `use` is the use of an adverb, the gender of a name, the article of a place
-    or the case of a preposition.
+    `use` is the use of an adverb, the gender of a name, the article of a place or the case of a preposition.
     """
 
     german: str
     english: str
-    kind: str
-    use: str
-    flags: frozenset[str]
+    use: str = ""
+    flags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,12 +109,10 @@ class Lexicon:
     nouns: tuple[Noun, ...]
     verbs: tuple[Verb, ...]
     adjectives: tuple[Adjective, ...]
-    adverbs: tuple[Word, ...]
-    names: tuple[Word, ...]
-    places: tuple[Word, ...]
-    prepositions: tuple[Word, ...]
-    calendar: tuple[Word, ...]
     modals: tuple[Modal, ...]
+    words: dict[
+        str, tuple[Word, ...]
+    ]  # kind ("month", "companion") → adverbs, names, places, prepositions, ...
     finite_forms: dict[tuple[str, str], tuple[str, ...]]  # (verb, "present" or "past") → six persons
     noun_groups: dict[str, tuple[str, ...]]  # group → noun classes and German nouns
     verb_groups: dict[str, tuple[Verb, ...]]

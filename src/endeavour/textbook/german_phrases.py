@@ -1,10 +1,10 @@
 """Writes the phrases of a tree in German, each in its case. It knows no English, no word order and makes no choices."""
 
 from endeavour.textbook import morphology_german as forms
+from endeavour.textbook.entries import Word
 from endeavour.textbook.morphology_german import DATIVE, GENITIVE, NOMINATIVE
 from endeavour.textbook.numerals import german_number
 from endeavour.textbook.trees import (
-    Fixed,
     Name,
     NounPhrase,
     Pair,
@@ -21,7 +21,7 @@ def phrase(slot: Slot, case: int, negated: bool = False) -> str:
     """A phrase in a case, without its relative clause; `negated` turns ein or no article into kein."""
     if isinstance(slot, NounPhrase):
         return _noun_phrase(slot, case, negated)
-    if isinstance(slot, Fixed):
+    if isinstance(slot, Word):
         return slot.german
     if isinstance(slot, Pronoun):
         return forms.PRONOUNS[slot.key][case]

@@ -4,13 +4,12 @@ from endeavour.textbook.adverbials import some_place
 from endeavour.textbook.clauses import draw_clause, human_verb, voluntary_verb
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import Verb
+from endeavour.textbook.entries import Verb, Word
 from endeavour.textbook.phrases import some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
 from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
-    Fixed,
     Name,
     NounPhrase,
     Pair,
@@ -59,7 +58,7 @@ def cause_of(draw: Draw, person: Slot, past: bool) -> Clause:
     dice = draw.random.random()
     if dice < 0.25:
         word = draw.flagged_adjective("cause")
-        intensifier = Fixed("sehr", "very") if draw.chance(0.3) else None
+        intensifier = Word("sehr", "very") if draw.chance(0.3) else None
         return Clause(draw.verb_named["sein"], person, predicate=Property(word, intensifier), tense=tense)
     if dice < 0.38:
         noun = draw.noun_of("needed")
@@ -201,8 +200,8 @@ def joined_clauses(draw: Draw) -> Sentence:
     if dice < 0.65:
         cause = cause_of(draw, person, past)
         swap_subjects(main, cause)
-        return Sentence(cause, joined=main, conjunction=Fixed("deshalb", "therefore"), inverted=True)
-    word = Fixed("aber", "but") if dice < 0.85 else Fixed("und", "and")
+        return Sentence(cause, joined=main, conjunction=Word("deshalb", "therefore"), inverted=True)
+    word = Word("aber", "but") if dice < 0.85 else Word("und", "and")
     other = some_subject(draw, ("person",))
     second = draw_clause(draw, human_verb(draw), other, "past" if past else draw.pick(MAIN_MOODS), plain=True)
     second.negated = word.english == "but" and not second.frequency and draw.chance(0.4)
@@ -229,7 +228,7 @@ def thing_again(draw: Draw) -> Sentence:
         second = Clause(again, pronoun_for(main.subject), it, tense=main.tense)
     else:
         direct.adjectives = ()
-        much = Fixed("zu", "too") if but else Fixed("sehr", "very")
+        much = Word("zu", "too") if but else Word("sehr", "very")
         second = Clause(draw.verb_named["sein"], it, predicate=Property(word, much), tense=main.tense)
-    conjunction = Fixed("aber", "but") if but else Fixed("und", "and")
+    conjunction = Word("aber", "but") if but else Word("und", "and")
     return Sentence(main, joined=second, conjunction=conjunction)

@@ -1,7 +1,6 @@
 """Numbers, clock times, dates and durations in both languages. It knows nothing of sentences."""
 
 from endeavour.textbook.entries import Word
-from endeavour.textbook.trees import Fixed
 
 ENGLISH_ONES = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
@@ -57,56 +56,56 @@ def german_ordinal(number: int, ending: str) -> str:
     return stem + ending
 
 
-def clock(hour: int, minute: int) -> Fixed:
+def clock(hour: int, minute: int) -> Word:
     """The time of day without a preposition: half past three, halb vier. Hours are 1-12, minutes multiples of 5.
 
     From twenty-one to thirty-nine minutes only the half hour exists.
     """
     this, following = _hour(hour), _hour(hour % 12 + 1)
     if minute == 0:
-        return Fixed(f"{'ein' if hour == 1 else this[1]} Uhr", f"{this[0]} o'clock")
+        return Word(f"{'ein' if hour == 1 else this[1]} Uhr", f"{this[0]} o'clock")
     if minute == 30:
-        return Fixed(f"halb {following[1]}", f"half past {this[0]}")
+        return Word(f"halb {following[1]}", f"half past {this[0]}")
     after = minute < 30
     distance = minute if after else 60 - minute
     english = "a quarter" if distance == 15 else english_number(distance)
     german = "Viertel" if distance == 15 else german_number(distance)
     if after:
-        return Fixed(f"{german} nach {this[1]}", f"{english} past {this[0]}")
-    return Fixed(f"{german} vor {following[1]}", f"{english} to {following[0]}")
+        return Word(f"{german} nach {this[1]}", f"{english} past {this[0]}")
+    return Word(f"{german} vor {following[1]}", f"{english} to {following[0]}")
 
 
 def _hour(hour: int) -> tuple[str, str]:
     return ENGLISH_ONES[hour], "eins" if hour == 1 else GERMAN_ONES[hour]
 
 
-def at_clock(time: Fixed) -> Fixed:
-    return Fixed(f"um {time.german}", f"at {time.english}")
+def at_clock(time: Word) -> Word:
+    return Word(f"um {time.german}", f"at {time.english}")
 
 
-def timetable(hour: int, minute: int) -> Fixed:
+def timetable(hour: int, minute: int) -> Word:
     """A time in figures: at 14:35, um 14:35 Uhr."""
     figures = f"{hour}:{minute:02d}"
-    return Fixed(f"um {figures} Uhr", f"at {figures}")
+    return Word(f"um {figures} Uhr", f"at {figures}")
 
 
-def date(day: int, month: Word) -> Fixed:
+def date(day: int, month: Word) -> Word:
     """on the third of May, am dritten Mai."""
-    return Fixed(
+    return Word(
         f"am {german_ordinal(day, 'en')} {month.german}", f"on the {english_ordinal(day)} of {month.english}"
     )
 
 
-def on_weekday(day: Word, part: Word | None) -> Fixed:
+def on_weekday(day: Word, part: Word | None) -> Word:
     """on Monday, am Montag; on Monday evening, am Montagabend."""
     if part is None:
-        return Fixed(f"am {day.german}", f"on {day.english}")
-    return Fixed(f"am {day.german}{part.german}", f"on {day.english} {part.english}")
+        return Word(f"am {day.german}", f"on {day.english}")
+    return Word(f"am {day.german}{part.german}", f"on {day.english} {part.english}")
 
 
-def in_period(period: Word) -> Fixed:
+def in_period(period: Word) -> Word:
     """in May, im Mai; in summer, im Sommer."""
-    return Fixed(f"im {period.german}", f"in {period.english}")
+    return Word(f"im {period.german}", f"in {period.english}")
 
 
 # English unit -> one of it and the plural in the accusative, then both in the dative.
@@ -120,33 +119,33 @@ UNITS = {
 }
 
 
-def span(number: int, unit: str, dative: bool = False) -> Fixed:
+def span(number: int, unit: str, dative: bool = False) -> Word:
     """two hours, zwei Stunden; in the German accusative or dative."""
     one, plural = UNITS[unit][2:] if dative else UNITS[unit][:2]
     if number == 1:
-        return Fixed(one, f"{'an' if unit == 'hour' else 'a'} {unit}")
-    return Fixed(f"{german_number(number)} {plural}", f"{english_number(number)} {unit}s")
+        return Word(one, f"{'an' if unit == 'hour' else 'a'} {unit}")
+    return Word(f"{german_number(number)} {plural}", f"{english_number(number)} {unit}s")
 
 
-def ago(number: int, unit: str) -> Fixed:
+def ago(number: int, unit: str) -> Word:
     """three days ago, vor drei Tagen."""
     time = span(number, unit, dative=True)
-    return Fixed(f"vor {time.german}", f"{time.english} ago")
+    return Word(f"vor {time.german}", f"{time.english} ago")
 
 
-def ahead(number: int, unit: str) -> Fixed:
+def ahead(number: int, unit: str) -> Word:
     """in three days, in drei Tagen."""
     time = span(number, unit, dative=True)
-    return Fixed(f"in {time.german}", f"in {time.english}")
+    return Word(f"in {time.german}", f"in {time.english}")
 
 
-def since(number: int, unit: str) -> Fixed:
+def since(number: int, unit: str) -> Word:
     """for three years (and still), seit drei Jahren."""
     time = span(number, unit, dative=True)
-    return Fixed(f"seit {time.german}", f"for {time.english}")
+    return Word(f"seit {time.german}", f"for {time.english}")
 
 
-def price(euros: int, in_words: bool) -> Fixed:
+def price(euros: int, in_words: bool) -> Word:
     """twenty-one euros, einundzwanzig Euro; 45 euros, 45 Euro. At least two euros."""
     german, english = (german_number(euros), english_number(euros)) if in_words else (str(euros), str(euros))
-    return Fixed(f"{german} Euro", f"{english} euros")
+    return Word(f"{german} Euro", f"{english} euros")

@@ -11,15 +11,15 @@ BARE = frozenset({"sport", "language", "music"})
 
 
 def some_name(draw: Draw) -> Name:
-    word = draw.pick(draw.names["first"])
+    word = draw.word("first")
     while word.german in draw.taken_names:
-        word = draw.pick(draw.names["first"])
+        word = draw.word("first")
     draw.taken_names.add(word.german)
     return Name(word.german, word.english, word.use)
 
 
 def titled_name(draw: Draw) -> Name:
-    word = draw.pick(draw.names["family"])
+    word = draw.word("family")
     title = draw.pick(("Mr.", "Mrs."))
     return Name(word.german, word.english, "m" if title == "Mr." else "f", title)
 

@@ -3,7 +3,8 @@
 What the columns, flags and groups mean is explained in lexicon/README.md.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -40,19 +41,16 @@ VERB_FLAGS = frozenset({
 })  # fmt: skip
 ADJECTIVE_FLAGS = frozenset({"state", "cause", "taste", "feel", "age"})
 ADVERB_FLAGS = frozenset({"clock", "deniable"})
-KINDS = {
-    "adverbs": {"manner", "time", "frequency", "place", "direction", "degree"},
-    "names": {"first", "family"},
-    "places": {"city", "country"},
-    "prepositions": {"companion", "position", "wall", "reason", "occasion"},
-    "calendar": {"weekday", "month", "season", "daypart"},
-    "modals": {"auxiliary", "phrase"},
-}
-USES = {  # of Word.use; those of adverbs depend on their kind
-    "names": {"m", "f", ""},
-    "places": {"", "f", "p"},
-    "prepositions": {"acc", "dat", "gen", "two-way"},
-}
+ADVERB_KINDS = frozenset({"manner", "time", "frequency", "place", "direction", "degree"})
+GEOGRAPHIC = frozenset({"city", "country"})
+WORDS = {  # file → the column with the kind, the kinds, the column that Word.use holds, and what it may be
+    "names": ("kind", {"first", "family"}, "gender", {"m", "f", ""}),
+    "places": ("kind", GEOGRAPHIC, "article", {"", "f", "p"}),
+    "prepositions": (
+        "use", {"companion", "position", "wall", "reason", "occasion"}, "case", {"acc", "dat", "gen", "two-way"},
+    ),
+    "calendar": ("kind", {"weekday", "month", "season", "daypart"}, None, ()),
+}  # fmt: skip
 TENSES_OF_TIME = frozenset({"past", "present", "progressive", "future"})
 NOUN_GROUPS = frozenset({
     "occasion", "reason", "by_vehicle", "own_place", "ownable", "near_vehicles", "near_things", "support",
@@ -63,20 +61,21 @@ VERB_GROUPS = frozenset({
     "going", "purpose", "owning", "done_to_opening", "done_to_part", "got", "given_up", "past_moment",
     "time_of_day",
 })  # fmt: skip
+PERSONS = ("ich", "du", "er", "wir", "ihr", "sie")
 SCENES = frozenset({"being", "existence"})
 
 
-def _distinct(rows: Sequence[Row], keys: Iterable[Hashable], what: str) -> None:
-    """Raises `UserError` for the second row with the same key."""
-    first: dict[Hashable, Row] = {}
-    for row, key in zip(rows, keys, strict=True):
-        if key in first:
-            raise row.error(f"{what} is already in {first[key].place}; keep one of the two")
-        first[key] = row
+def _distinct(rows: Sequence[Row], columns: str, what: str) -> None:
+    """Raises `UserError` for the second row with the same cells in these columns."""
+    firsts: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        first = firsts.setdefault(tuple(row[column] for column in columns.split()), row)
+        if first is not row:
+            raise row.error(f"{what} is already in {first.place}; keep one of the two")
 
 
 def _noun(row: Row) -> Noun:
-    german, english, plural = row["german"], row["english"], row["plural"]
+    german, plural = row["german"], row["plural"]
     gender = row.one_of("gender", {"m", "f", "n", "p"})
     classes = row.words("classes")
     if gender in ("m", "n") and not row["genitive"]:
@@ -88,18 +87,12 @@ def _noun(row: Row) -> Noun:
         raise row.error(f"the place {german} needs where, whereto and english_where")
     if "job" in classes and not row["feminine"]:
         raise row.error(f"the profession {german} needs its feminine")
-    return Noun(
-        german=german,
-        gender=gender,
+    return row.entry(
+        Noun,
         genitive=row["genitive"] or german,
         plural="" if plural == "-" else plural,
-        english=english,
-        english_plural=row["english_plural"] or with_s(english),
+        english_plural=row["english_plural"] or with_s(row["english"]),
         classes=frozenset([german, *classes]),
-        where=row["where"],
-        whereto=row["whereto"],
-        english_where=row["english_where"],
-        feminine=row["feminine"],
     )
 
 
@@ -140,45 +133,33 @@ def _verb(row: Row, classes: Collection[str], places: Collection[str], manners: 
 
 
 def _adjective(row: Row, classes: Collection[str]) -> Adjective:
-    return Adjective(
-        german=row["german"],
+    return row.entry(
+        Adjective,
         stem=row["stem"] or row["german"],
-        comparative=row["comparative"],
-        superlative=row["superlative"],
-        english=row["english"],
-        english_comparative=row["english_comparative"],
         classes=row.words("classes", classes),
         flags=frozenset(row.words("flags", ADJECTIVE_FLAGS)),
     )
 
 
-def _adverb(row: Row, classes: Collection[str]) -> Word:
-    kind = row.one_of("kind", KINDS["adverbs"])
-    uses = {"time": TENSES_OF_TIME, "place": classes, "manner": None}.get(kind, ())
-    row.words("use", uses)
-    flags = frozenset(row.words("flags", ADVERB_FLAGS))
-    return Word(row["german"], row["english"], kind, row["use"], flags)
-
-
-def _words(rows: Iterable[Row], name: str, kind: str, use: str = "") -> tuple[Word, ...]:
-    """The words of a file without flags; `kind` and `use` name the columns that Word.kind and Word.use hold."""
-    return tuple(
-        Word(
-            row["german"],
-            row["english"],
-            row.one_of(kind, KINDS[name]),
-            row.one_of(use, USES[name]) if use else "",
-            frozenset(),
-        )
-        for row in rows
-    )
+def _words(tables: dict[str, list[Row]], classes: Collection[str]) -> dict[str, tuple[Word, ...]]:
+    words: dict[str, tuple[Word, ...]] = defaultdict(tuple)
+    for row in tables["adverbs"]:
+        kind = row.one_of("kind", ADVERB_KINDS)
+        row.words("use", {"time": TENSES_OF_TIME, "place": classes, "manner": None}.get(kind, ()))
+        flags = frozenset(row.words("flags", ADVERB_FLAGS))
+        words[kind] += (Word(row["german"], row["english"], row["use"], flags),)
+    for file, (kind_column, kinds, use_column, uses) in WORDS.items():
+        for row in tables[file]:
+            use = row.one_of(use_column, uses) if use_column else ""
+            words[row.one_of(kind_column, kinds)] += (Word(row["german"], row["english"], use),)
+    return words
 
 
 def _modal(row: Row, finite_forms: Collection[tuple[str, str]]) -> Modal:
     for tense in ("present", "past") if row["english_past"] else ("present",):
         if (row["german"], tense) not in finite_forms:
             raise row.error(f"the modal verb {row['german']} has no {tense} in auxiliaries.tsv")
-    phrase = row.one_of("kind", KINDS["modals"]) == "phrase"
+    phrase = row.one_of("kind", {"auxiliary", "phrase"}) == "phrase"
     return Modal(row["german"], row["english"], row["english_past"], phrase)
 
 
@@ -188,13 +169,11 @@ def _groups(
     nouns_of: dict[str, tuple[str, ...]] = {}
     verbs_of: dict[str, tuple[Verb, ...]] = {}
     for row in rows:
-        kind = row.one_of("kind", {"nouns", "verbs"})
-        name = row.one_of("group", NOUN_GROUPS if kind == "nouns" else VERB_GROUPS)
-        words = row.words("words", classes if kind == "nouns" else verbs, separator=", ")
-        if kind == "nouns":
-            nouns_of[name] = words
+        if row.one_of("kind", {"nouns", "verbs"}) == "nouns":
+            nouns_of[row.one_of("group", NOUN_GROUPS)] = row.words("words", classes, ", ")
         else:
-            verbs_of[name] = tuple(verbs[word] for word in words)
+            words = row.words("words", verbs, ", ")
+            verbs_of[row.one_of("group", VERB_GROUPS)] = tuple(verbs[word] for word in words)
     missing = (NOUN_GROUPS | VERB_GROUPS) - nouns_of.keys() - verbs_of.keys()
     if missing:
         raise UserError(f"groups.tsv: no row for the group {min(missing)}")
@@ -209,25 +188,19 @@ def read_lexicon(folder: Path) -> Lexicon:
     """
     tables = {name: read_table(folder / f"{name}.tsv", columns.split()) for name, columns in COLUMNS.items()}
     for name in ("nouns", "adjectives", "adverbs", "modals"):
-        _distinct(tables[name], (row["english"] for row in tables[name]), "this English word")
-    _distinct(tables["groups"], (row["group"] for row in tables["groups"]), "this group")
-    valency = ("english", "frame", "english_preposition", "subject", "object")
-    _distinct(
-        tables["verbs"],
-        (tuple(row[column] for column in valency) for row in tables["verbs"]),
-        "this English verb with the same frame, subject and object",
-    )
+        _distinct(tables[name], "english", "this English word")
+    _distinct(tables["groups"], "group", "this group")
+    valency = "english frame english_preposition subject object"
+    _distinct(tables["verbs"], valency, "this English verb with the same frame, subject and object")
     nouns = tuple(map(_noun, tables["nouns"]))
-    geographic = KINDS["places"]  # cities and countries are no nouns, but may stand where a class does
-    classes = geographic.union(*(noun.classes for noun in nouns))
+    # Cities and countries are no nouns, but may stand where a class does.
+    classes = GEOGRAPHIC.union(*(noun.classes for noun in nouns))
     places = classes.difference(*(noun.classes for noun in nouns if not noun.where))
-    adverbs = tuple(_adverb(row, classes) for row in tables["adverbs"])
-    manners = {use for adverb in adverbs if adverb.kind == "manner" for use in adverb.use.split()}
+    words = _words(tables, classes)
+    manners = {use for adverb in words["manner"] for use in adverb.use.split()}
     verbs = tuple(_verb(row, classes, places, manners) for row in tables["verbs"])
     finite_forms = {
-        (row["german"], row.one_of("tense", {"present", "past"})): tuple(
-            row[person] for person in ("ich", "du", "er", "wir", "ihr", "sie")
-        )
+        (row["german"], row.one_of("tense", {"present", "past"})): tuple(row[person] for person in PERSONS)
         for row in tables["auxiliaries"]
     }
     noun_groups, verb_groups = _groups(tables["groups"], classes, {verb.german: verb for verb in verbs})
@@ -240,11 +213,7 @@ def read_lexicon(folder: Path) -> Lexicon:
         nouns=nouns,
         verbs=verbs,
         adjectives=tuple(_adjective(row, classes) for row in tables["adjectives"]),
-        adverbs=adverbs,
-        names=_words(tables["names"], "names", "kind", "gender"),
-        places=_words(tables["places"], "places", "kind", "article"),
-        prepositions=_words(tables["prepositions"], "prepositions", "use", "case"),
-        calendar=_words(tables["calendar"], "calendar", "kind"),
+        words=words,
         modals=tuple(_modal(row, finite_forms) for row in tables["modals"]),
         finite_forms=finite_forms,
         noun_groups=noun_groups,

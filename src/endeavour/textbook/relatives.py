@@ -1,9 +1,11 @@
 """Draws sentences with a relative clause."""
 
+from functools import cache
+
 from endeavour.textbook.clauses import draw_clause
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.entries import Verb
+from endeavour.textbook.entries import Lexicon, Noun, Verb
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import some_subject
 from endeavour.textbook.trees import (
@@ -59,7 +61,7 @@ def clause_about(draw: Draw, head: NounPhrase, used: Verb) -> Clause | None:
         clause.subject, clause.predicate, clause.negated = owned, Property(word), False
         clause.front = "subject"
         return clause
-    slots = roles_of(draw, head)
+    slots = roles_of(draw.lexicon, noun)
     if not slots:
         return None
     verb, slot = draw.pick(slots)
@@ -79,20 +81,16 @@ def clause_about(draw: Draw, head: NounPhrase, used: Verb) -> Clause | None:
     return clause
 
 
-def roles_of(draw: Draw, head: NounPhrase) -> list[tuple[Verb, str]]:
+@cache
+def roles_of(lexicon: Lexicon, noun: Noun) -> list[tuple[Verb, str]]:
     """Which verbs the noun can serve, and in which slot."""
-    key = head.noun.german
-    found = draw.roles.get(key)
-    if found is None:
-        found = []
-        classes = head.noun.classes
-        for verb in draw.lexicon.verbs:
-            if verb.frame in ROLE_FRAMES and classes.intersection(verb.subject):
-                found.append((verb, "subject"))
-            slot = ROLE_SLOTS.get(verb.frame)
-            if slot and classes.intersection(verb.object):
-                found.append((verb, slot))
-        draw.roles[key] = found
+    found: list[tuple[Verb, str]] = []
+    for verb in lexicon.verbs:
+        if verb.frame in ROLE_FRAMES and noun.classes.intersection(verb.subject):
+            found.append((verb, "subject"))
+        slot = ROLE_SLOTS.get(verb.frame)
+        if slot and noun.classes.intersection(verb.object):
+            found.append((verb, slot))
     return found
 
 

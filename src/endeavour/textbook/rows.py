@@ -3,11 +3,14 @@
 A file consists of a header line and tab-separated rows; empty lines and lines that begin with # are skipped.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from endeavour.errors import UserError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,10 @@ class Row:
 
     def __getitem__(self, column: str) -> str:
         return self.cells[column]
+
+    def entry(self, make: Callable[..., T], **computed: object) -> T:
+        """An entry with the cells as its fields, except for those that are `computed`."""
+        return make(**self.cells | computed)
 
     def error(self, message: str) -> UserError:
         return UserError(f"{self.place}: {message}")

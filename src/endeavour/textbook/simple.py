@@ -3,13 +3,13 @@
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import city_or_country, clock_time, some_manner, some_place
 from endeavour.textbook.clauses import draw_clause, front_something, human_verb, voluntary_verb
-from endeavour.textbook.draw import Draw
+from endeavour.textbook.draw import Draw, words_for
+from endeavour.textbook.entries import Word
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, some_name, titled_name
 from endeavour.textbook.tenses import keep_kein_clear, set_tense
 from endeavour.textbook.trees import (
     Clause,
-    Fixed,
     NounPhrase,
     Pair,
     Phrase,
@@ -19,10 +19,10 @@ from endeavour.textbook.trees import (
     Slot,
 )
 
-WH_TIME = Fixed("wann", "when")
-WH_PLACE = Fixed("wo", "where")
-WH_DIRECTION = Fixed("wohin", "where")
-WH_REASON = Fixed("warum", "why")
+WH_TIME = Word("wann", "when")
+WH_PLACE = Word("wo", "where")
+WH_DIRECTION = Word("wohin", "where")
+WH_REASON = Word("warum", "why")
 
 
 def whom_spoken_to(draw: Draw) -> Phrase:
@@ -65,8 +65,9 @@ def command(draw: Draw) -> Sentence:
     if verb.manner and draw.chance(0.35):
         clause.manner = some_manner(draw, verb)
     elif draw.chance(0.3):
-        word = draw.pick([a for a in draw.adverbs("time", "future") if " " not in a.english])
-        clause.time = Fixed(word.german, word.english)
+        clause.time = draw.pick(
+            [a for a in words_for(draw.lexicon, "time", "future") if " " not in a.english]
+        )
     clause.negated = clause.manner is None and clause.time is None and draw.chance(0.2)
     keep_kein_clear(clause)
     tree.please = not clause.negated and draw.chance(0.4)
@@ -205,14 +206,14 @@ def time_of_day(draw: Draw) -> Clause:
         hour, minute = draw.random.randint(1, 12), draw.pick((0, 30, 15, 45, 5, 10, 20, 40, 50, 55))
         return Clause(being, Pronoun("it_n"), predicate=numerals.clock(hour, minute))
     if dice < 0.55:
-        month = draw.pick(draw.calendar["month"])
+        month = draw.word("month")
         day = draw.random.randint(1, 28 if month.english == "February" else 30)
         name, word = draw.pick((("today", "heute"), ("tomorrow", "morgen")))
-        predicate = Fixed(
+        predicate = Word(
             f"der {numerals.german_ordinal(day, 'e')} {month.german}",
             f"the {numerals.english_ordinal(day)} of {month.english}",
         )
-        return Clause(being, Fixed(word, name), predicate=predicate)
+        return Clause(being, Word(word, name), predicate=predicate)
     verb = draw.verb_of("time_of_day")
     tree = draw_clause(draw, verb, mood="bare", plain=True)
     tree.time = clock_time(draw, figures="timetable" in verb.flags)

@@ -3,7 +3,8 @@
 from endeavour.textbook import numerals
 from endeavour.textbook.adverbials import some_time
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.trees import Clause, Fixed, NounPhrase, Pronoun
+from endeavour.textbook.entries import Word
+from endeavour.textbook.trees import Clause, NounPhrase, Pronoun
 
 DENYING = (Pronoun("nobody"), Pronoun("nothing"))
 UNDENIED = ("a", "", "every", "all", "many", "some", "several")  # not every man is another sentence
@@ -22,7 +23,7 @@ def set_tense(draw: Draw, tree: Clause, mood: str, plain: bool) -> None:
     use = _apply_mood(draw, tree, mood, plain)
     if use and not plain and draw.chance(0.55) and not verb.simple:
         tree.time = some_time(draw, use)
-    if tree.negated and isinstance(tree.time, Fixed) and not tree.time.deniable:
+    if tree.negated and isinstance(tree.time, Word) and "deniable" not in tree.time.flags:
         tree.time = None
     if tree.subject in DENYING or tree.direct in DENYING:
         tree.negated, tree.aspect, tree.frequency = False, "", None
@@ -37,8 +38,8 @@ def _apply_mood(draw: Draw, tree: Clause, mood: str, plain: bool) -> str:
         tree.negated = draw.chance(0.14)
     elif mood == "habit":
         if draw.chance(0.45):
-            word = draw.pick(draw.adverbs("frequency"))
-            tree.frequency = Fixed(word.german, word.english) if not plain else None
+            word = draw.word("frequency")
+            tree.frequency = word if not plain else None
         else:
             use = "present"
             tree.negated = draw.chance(0.12)
@@ -71,7 +72,7 @@ def _apply_mood(draw: Draw, tree: Clause, mood: str, plain: bool) -> str:
     elif mood == "lasting":
         tree.tense = "past"
         span = numerals.span(draw.random.randint(1, 12), draw.pick(("hour", "minute")))
-        tree.time = Fixed(f"{span.german} lang", f"for {span.english}")
+        tree.time = Word(f"{span.german} lang", f"for {span.english}")
     return use
 
 

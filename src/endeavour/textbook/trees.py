@@ -6,7 +6,7 @@ Phrases fill the slots of a Clause, and a Sentence joins clauses. Trees are plai
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from endeavour.textbook.entries import Adjective, Modal, Noun, Verb
+from endeavour.textbook.entries import Adjective, Modal, Noun, Verb, Word
 
 
 @dataclass(slots=True)
@@ -64,15 +64,6 @@ class Relative:
 
 
 @dataclass(slots=True)
-class Fixed:
-    """A phrase that is the same everywhere: an adverb, a clock time, a question word, a price."""
-
-    german: str
-    english: str
-    deniable: bool = False  # a time that goes well with a negation: not today, but not "not at three o'clock"
-
-
-@dataclass(slots=True)
 class Prepositional:
     """A preposition with its phrase; case is that of the German phrase."""
 
@@ -87,13 +78,13 @@ class Property:
     """An adjective in the predicate: very big, bigger than the dog, as big as the dog."""
 
     adjective: Adjective
-    intensifier: Fixed | None = None
+    intensifier: Word | None = None
     comparison: str = ""  # "", "than" or "as"
     standard: "Phrase | None" = None
 
 
 Phrase = Pronoun | Name | NounPhrase | Pair | Relative
-Slot = Phrase | Fixed | Prepositional | Property
+Slot = Phrase | Word | Prepositional | Property
 
 
 @dataclass(slots=True)
@@ -117,7 +108,7 @@ class Clause:
     manner: Slot | None = None
     companion: Slot | None = None
     time: Slot | None = None
-    frequency: Fixed | None = None
+    frequency: Word | None = None
     reason: Slot | None = None
     tense: str = "present"
     modal: Modal | None = None
@@ -154,7 +145,7 @@ class Sentence:
     please: bool = False
     subordinate: Subordinate | None = None
     joined: Clause | None = None
-    conjunction: Fixed | None = None
+    conjunction: Word | None = None
     inverted: bool = False  # the conjunction takes the first place in German: deshalb bleiben wir
 
 

@@ -41,7 +41,7 @@ class TrainState:
         seconds: training time so far, over all starts of the run.
         best: (metric, update) of the best validations, best first, at most `keep_best`.
         validations_without_gain: since the metric last improved.
-        tracking_id: ID of the W&B run.
+        tracking_id: the tracker's ID of the run.
         data_digest: digest of the prepared data that the run is trained on.
         pretrained_digest: digest of the weights that the run began with; empty if it began from nothing.
         precision: "fp32" or "bf16", as chosen when the run began; empty before that.

@@ -28,7 +28,7 @@ def some_time(draw: Draw, use: str) -> Slot | None:
         part = draw.word("daypart") if draw.chance(0.4) else None
         return numerals.on_weekday(draw.word("weekday"), part)
     if dice < 0.9:
-        return some_date(draw)
+        return numerals.date(draw.random.randint(1, 28), draw.word("month"))
     if use == "past" and dice < 0.95:
         preposition = draw.word("occasion")
         event = draw.noun_of("occasion")
@@ -45,10 +45,6 @@ def clock_time(draw: Draw, figures: bool = False) -> Word:
     return numerals.at_clock(
         numerals.clock(draw.random.randint(1, 12), draw.pick((0, 0, 30, 30, 15, 45, 10, 20, 50, 5)))
     )
-
-
-def some_date(draw: Draw) -> Word:
-    return numerals.date(draw.random.randint(1, 28), draw.word("month"))
 
 
 def some_manner(draw: Draw, verb: Verb) -> Word:

@@ -5,14 +5,12 @@ from endeavour.textbook.clauses import draw_clause, human_verb, voluntary_verb
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb, Word
-from endeavour.textbook.phrases import some_pronoun, some_subject
+from endeavour.textbook.phrases import pronoun_key, some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
 from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
-    Name,
     NounPhrase,
-    Pair,
     Pronoun,
     Property,
     Sentence,
@@ -25,20 +23,9 @@ MAIN_MOODS = ("past", "now", "modal", "future", "bare")
 
 
 def pronoun_for(subject: Slot | None) -> Pronoun:
-    """The pronoun that takes up a subject again."""
-    if isinstance(subject, Pronoun):
-        return subject if subject.key != "who" else Pronoun("he")
-    if isinstance(subject, Pair):
-        return Pronoun("we" if isinstance(subject.second, Pronoun) else "they")
-    if isinstance(subject, Name):
-        return Pronoun("he" if subject.gender == "m" else "she")
-    assert isinstance(subject, NounPhrase)
-    gender = gender_of(subject)
-    if gender == "p" or subject.determiner == "every":
-        return Pronoun("they")
-    if "person" in subject.noun.classes and gender != "n":
-        return Pronoun("he" if gender == "m" else "she")
-    return Pronoun("it_" + gender)
+    """The pronoun that takes up a subject again; "every guest" is taken up by "they"."""
+    every = isinstance(subject, NounPhrase) and subject.determiner == "every"
+    return Pronoun("they" if every else pronoun_key(subject))
 
 
 def main_person(draw: Draw, mood: str = "", verb: Verb | None = None) -> Clause:
@@ -220,8 +207,6 @@ def thing_again(draw: Draw) -> Sentence:
     main.negated = False
     word = draw.adjective(direct.noun)
     it = pronoun_for(direct)
-    if direct.determiner == "every":
-        it = Pronoun("they")
     but = draw.chance(0.6)
     if word is None or not word.comparative:
         again = draw.verb_of("given_up") if but else draw.verb_named["mögen"]

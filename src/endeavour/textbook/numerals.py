@@ -89,11 +89,10 @@ def timetable(hour: int, minute: int) -> Word:
     return Word(f"um {figures} Uhr", f"at {figures}")
 
 
-def date(day: int, month: Word) -> Word:
-    """on the third of May, am dritten Mai."""
-    return Word(
-        f"am {german_ordinal(day, 'en')} {month.german}", f"on the {english_ordinal(day)} of {month.english}"
-    )
+def date(day: int, month: Word, on: bool = True) -> Word:
+    """on the third of May, am dritten Mai; the third of May, der dritte Mai."""
+    german = f"am {german_ordinal(day, 'en')}" if on else f"der {german_ordinal(day, 'e')}"
+    return Word(f"{german} {month.german}", f"{'on ' * on}the {english_ordinal(day)} of {month.english}")
 
 
 def on_weekday(day: Word, part: Word | None) -> Word:

@@ -209,11 +209,7 @@ def time_of_day(draw: Draw) -> Clause:
         month = draw.word("month")
         day = draw.random.randint(1, 28 if month.english == "February" else 30)
         name, word = draw.pick((("today", "heute"), ("tomorrow", "morgen")))
-        predicate = Word(
-            f"der {numerals.german_ordinal(day, 'e')} {month.german}",
-            f"the {numerals.english_ordinal(day)} of {month.english}",
-        )
-        return Clause(being, Word(word, name), predicate=predicate)
+        return Clause(being, Word(word, name), predicate=numerals.date(day, month, on=False))
     verb = draw.verb_of("time_of_day")
     tree = draw_clause(draw, verb, mood="bare", plain=True)
     tree.time = clock_time(draw, figures="timetable" in verb.flags)

@@ -21,7 +21,7 @@ def some_time(draw: Draw, use: str) -> Slot | None:
         return word
     if use in ("past", "future") and dice < 0.62:
         unit = draw.pick(("minute", "hour", "day", "week", "month", "year"))
-        return numerals.ago(number, unit) if use == "past" else numerals.ahead(number, unit)
+        return numerals.distance("ago" if use == "past" else "ahead", number, unit)
     if use == "present" or dice < 0.72:
         return clock_time(draw)
     if dice < 0.82:
@@ -136,9 +136,7 @@ def by_vehicle(draw: Draw) -> Slot:
 
 def some_reason(draw: Draw) -> Slot:
     noun = draw.noun_of("reason")
-    phrase = NounPhrase(noun, "the")
-    if draw.chance(0.4):
-        word = draw.adjective(noun)
-        phrase.adjectives = (word,) if word else ()
+    adjective = draw.adjective(noun) if draw.chance(0.4) else None
+    phrase = NounPhrase(noun, "the", adjectives=(adjective,) if adjective else ())
     word = draw.lexicon.words["reason"][0]
     return Prepositional(word.german, word.english, GENITIVE, phrase)

@@ -72,7 +72,14 @@ def because(draw: Draw) -> Sentence:
     person = pronoun_for(main.subject)
     german, english = ("weil", "because") if draw.chance(0.7) else ("obwohl", "although")
     clause = cause_of(draw, person, past)
-    first = draw.chance(0.22)
+    return with_finite(draw, main, clause, german, english, 0.22)
+
+
+def with_finite(
+    draw: Draw, main: Clause, clause: Clause, german: str, english: str, first_probability: float
+) -> Sentence:
+    """A main clause with a finite clause and its conjunctions; sometimes the finite clause comes first."""
+    first = draw.chance(first_probability)
     if first:
         swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
@@ -80,8 +87,9 @@ def because(draw: Draw) -> Sentence:
 
 def swap_subjects(main: Clause, clause: Clause) -> None:
     """When the dependent clause comes first, it names the person, and the main clause has the pronoun."""
-    if clause.subject != Pronoun("it_n"):  # the weather
-        main.subject, clause.subject = pronoun_for(main.subject), main.subject
+    pronoun = pronoun_for(main.subject)
+    if clause.subject == pronoun:
+        main.subject, clause.subject = pronoun, main.subject
 
 
 def condition(draw: Draw) -> Sentence:
@@ -104,10 +112,7 @@ def condition(draw: Draw) -> Sentence:
         clause = draw_clause(draw, human_verb(draw), pronoun_for(main.subject), "bare", plain=True)
         clause.tense, clause.negated = "pluperfect", False
         german, english = "nachdem", "after"
-    first = draw.chance(0.5)
-    if first and clause.subject == pronoun_for(main.subject):
-        swap_subjects(main, clause)
-    return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
+    return with_finite(draw, main, clause, german, english, 0.5)
 
 
 def past_moment(draw: Draw) -> Sentence:
@@ -126,10 +131,7 @@ def past_moment(draw: Draw) -> Sentence:
         verb = draw.verb_of("past_moment") if dice < 0.75 else human_verb(draw)
         clause = draw_clause(draw, verb, person, "past", plain=True)
         clause.negated = False
-    first = draw.chance(0.6)
-    if first:
-        swap_subjects(main, clause)
-    return Sentence(main, subordinate=Subordinate("finite", clause, "als", "when", first))
+    return with_finite(draw, main, clause, "als", "when", 0.6)
 
 
 def with_complement(draw: Draw) -> Sentence:
@@ -158,12 +160,9 @@ def with_infinitive(draw: Draw) -> Sentence:
         verb = draw.pick([v for v in draw.lexicon.verbs if v.frame.split()[-1:] == ["to"]])
         subject = some_subject(draw, ("person",))
         main = Clause(verb, subject)
-        if verb.simple:
-            main.tense = "present"
-        elif draw.chance(0.6) or "trying" not in verb.flags:
-            main.tense = "past"
-        else:
-            main.progressive = True
+        if not verb.simple:
+            main.progressive = not draw.chance(0.6) and "trying" in verb.flags
+            main.tense = "present" if main.progressive else "past"
         form = "infinitive"
     else:
         main = main_person(draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_of("going"))
@@ -215,5 +214,4 @@ def thing_again(draw: Draw) -> Sentence:
         direct.adjectives = ()
         much = Word("zu", "too") if but else Word("sehr", "very")
         second = Clause(draw.verb_named["sein"], it, predicate=Property(word, much), tense=main.tense)
-    conjunction = Word("aber", "but") if but else Word("und", "and")
-    return Sentence(main, joined=second, conjunction=conjunction)
+    return Sentence(main, joined=second, conjunction=Word("aber", "but") if but else Word("und", "and"))

@@ -126,22 +126,14 @@ def span(number: int, unit: str, dative: bool = False) -> Word:
     return Word(f"{german_number(number)} {plural}", f"{english_number(number)} {unit}s")
 
 
-def ago(number: int, unit: str) -> Word:
-    """three days ago, vor drei Tagen."""
+DISTANCES = {"ago": ("vor {}", "{} ago"), "ahead": ("in {}", "in {}"), "since": ("seit {}", "for {}")}
+
+
+def distance(way: str, number: int, unit: str) -> Word:
+    """ago: three days ago, vor drei Tagen; ahead: in three days; since: for three days (and still), seit."""
+    german, english = DISTANCES[way]
     time = span(number, unit, dative=True)
-    return Word(f"vor {time.german}", f"{time.english} ago")
-
-
-def ahead(number: int, unit: str) -> Word:
-    """in three days, in drei Tagen."""
-    time = span(number, unit, dative=True)
-    return Word(f"in {time.german}", f"in {time.english}")
-
-
-def since(number: int, unit: str) -> Word:
-    """for three years (and still), seit drei Jahren."""
-    time = span(number, unit, dative=True)
-    return Word(f"seit {time.german}", f"for {time.english}")
+    return Word(german.format(time.german), english.format(time.english))
 
 
 def price(euros: int, in_words: bool) -> Word:

@@ -67,7 +67,7 @@ def _apply_mood(draw: Draw, tree: Clause, mood: str, plain: bool) -> str:
     elif mood == "since":
         tree.tense = "since"
         number, unit = draw.random.randint(1, 12), draw.pick(("week", "month", "year", "hour", "day"))
-        tree.time = numerals.since(number, unit)
+        tree.time = numerals.distance("since", number, unit)
     elif mood == "lasting":
         tree.tense = "past"
         span = numerals.span(draw.random.randint(1, 12), draw.pick(("hour", "minute")))

@@ -3,12 +3,12 @@
 from importlib import import_module
 from typing import Any, get_type_hints
 
-from endeavour.__main__ import LONG_NAMES, ROOTS
+from endeavour.__main__ import COMMANDS, LONG_NAMES
 
 
 def _kinds() -> dict[str, type[Any]]:
     kinds: dict[str, type[Any]] = {}
-    for command, root in ROOTS.items():
+    for command, root in COMMANDS.items():
         if command != "sweep":
             name = LONG_NAMES.get(command, command)
             function = getattr(import_module(f"endeavour.commands.{name}"), name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import endeavour
-from endeavour.__main__ import ROOTS
+from endeavour.__main__ import COMMANDS
 from endeavour.completion import SCRIPTS, complete
 
 
@@ -26,12 +26,12 @@ from endeavour.completion import SCRIPTS, complete
     ],
 )
 def test_the_last_word_becomes_what_the_command_knows(line: str, expected: list[str]) -> None:
-    assert complete(line, ROOTS) == expected
+    assert complete(line, COMMANDS) == expected
 
 
 def test_after_the_program_come_all_commands_and_after_a_command_all_keys() -> None:
-    assert complete("endeavour ", ROOTS) == [f"{command} " for command in ROOTS]
-    assert {"run=", "text="} <= set(complete("endeavour translate ", ROOTS))
+    assert complete("endeavour ", COMMANDS) == [f"{command} " for command in COMMANDS]
+    assert {"run=", "text="} <= set(complete("endeavour translate ", COMMANDS))
 
 
 def test_runs_are_completed_by_name_wherever_they_lie(
@@ -41,10 +41,10 @@ def test_runs_are_completed_by_name_wherever_they_lie(
     for name in ("outputs/night/one", "outputs/nine", "outputs/other", "elsewhere/new"):
         (tmp_path / name / "model").mkdir(parents=True)
         (tmp_path / name / "model" / "model.json").touch()
-    assert complete("endeavour evaluate run=ni", ROOTS) == ["run=night/one", "run=nine"]
-    assert complete("endeavour compare runs=o", ROOTS) == ["runs=other"]
-    assert complete("endeavour train pretrained=", ROOTS)[-1] == "pretrained=other"
-    assert complete("endeavour translate output_folder=elsewhere run=n", ROOTS) == ["run=new"]
+    assert complete("endeavour evaluate run=ni", COMMANDS) == ["run=night/one", "run=nine"]
+    assert complete("endeavour compare runs=o", COMMANDS) == ["runs=other"]
+    assert complete("endeavour train pretrained=", COMMANDS)[-1] == "pretrained=other"
+    assert complete("endeavour translate output_folder=elsewhere run=n", COMMANDS) == ["run=new"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.__main__ import LONG_NAMES, ROOTS
+from endeavour.__main__ import COMMANDS, LONG_NAMES
 from roots import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,7 @@ def make(checkout: Path, *arguments: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("target", [name for name in ROOTS if name != "evaluate"])
+@pytest.mark.parametrize("target", [name for name in COMMANDS if name != "evaluate"])
 def test_overrides_pass_through(target: str, checkout: Path) -> None:
     typed = [
         "model=tiny,small",

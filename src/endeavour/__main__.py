@@ -31,7 +31,7 @@ endeavour --install-completion says how a shell completes all this.
 """
 
 # Command → its root in conf/. The function that bears the command's name is in `commands/`.
-ROOTS = {
+COMMANDS = {
     "prepare": "train",
     "train": "train",
     "evaluate": "evaluate",
@@ -66,8 +66,8 @@ def main() -> None:
         _complete(*arguments)
         return
     name, *overrides = arguments
-    if name not in ROOTS:
-        _fail("endeavour", f"no command {name!r}; choose one of {', '.join(ROOTS)}", USER_ERROR)
+    if name not in COMMANDS:
+        _fail("endeavour", f"no command {name!r}; choose one of {', '.join(COMMANDS)}", USER_ERROR)
     command = LONG_NAMES.get(name, name)
     if command == "train" and MULTIRUN & set(overrides):
         command = "sweep"
@@ -121,7 +121,7 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
     kinds = get_type_hints(function)
     noted = {"command": words} if "command" in kinds else {}
     run_hydra(
-        ROOTS[command],
+        COMMANDS[command],
         command,
         lambda composed: function(to_config(kinds["config"], composed), **noted),
         [quote_literal(override) for override in overrides],
@@ -170,7 +170,9 @@ def _complete(option: str, argument: str | None = None, *_: str) -> None:
     from endeavour.completion import complete, script
 
     print(
-        script(argument) if option == "--install-completion" else "\n".join(complete(argument or "", ROOTS))
+        script(argument)
+        if option == "--install-completion"
+        else "\n".join(complete(argument or "", COMMANDS))
     )
 
 

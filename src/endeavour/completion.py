@@ -45,15 +45,15 @@ def script(shell: str | None) -> str:
     return "".join(f"{command}\n" for command in _INSTALL.values())
 
 
-def complete(line: str, roots: Mapping[str, str]) -> list[str]:
-    """What the last word of a command line up to the cursor may become. `roots`: command → its root in conf/."""
+def complete(line: str, commands: Mapping[str, str]) -> list[str]:
+    """What the last word of a command line up to the cursor may become. `commands`: command → its root in conf/."""
     _, *words = line.split()
     if line.endswith(" "):
         words.append("")
     if len(words) <= 1:
-        return [f"{command} " for command in roots if command.startswith("".join(words))]
+        return [f"{command} " for command in commands if command.startswith("".join(words))]
     command, *overrides = words
-    if command not in roots:
+    if command not in commands:
         return []
     key, equals, value = overrides[-1].partition("=")
     if equals and key in ("run", "runs", "pretrained"):
@@ -62,7 +62,7 @@ def complete(line: str, roots: Mapping[str, str]) -> list[str]:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         plugin = DefaultCompletionPlugin(hydra.config_loader)
-        return plugin._query(roots[command], " ".join(overrides))  # pyright: ignore[reportPrivateUsage]
+        return plugin._query(commands[command], " ".join(overrides))  # pyright: ignore[reportPrivateUsage]
 
 
 def _run_names(overrides: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from commands import endeavour
 from endeavour.__main__ import run_command
 from endeavour.errors import UserError
-from endeavour.export import exporter
+from endeavour.export import formats
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder
 
@@ -176,8 +176,8 @@ def test_a_float_export_that_is_not_the_same_model_is_not_written(
             other.decoder_norm.weight.mul_(1.05)
         write(folder, other, *rest, **named)
 
-    write = exporter.write_ctranslate2
-    monkeypatch.setattr(exporter, "write_ctranslate2", write_another)
+    write = formats.write_ctranslate2
+    monkeypatch.setattr(formats, "write_ctranslate2", write_another)
     assert endeavour("export", *folders(workplace), "quantization=float32") == 2
     assert "nothing was written" in capsys.readouterr().err
     assert not any((workplace / "outputs" / "run" / "export").iterdir())

@@ -10,6 +10,7 @@ pads more or recomputes gets no credit for it.
 import numpy as np
 from numpy.typing import NDArray
 
+from endeavour.model.layers import GATED
 from endeavour.model.transformer import ModelConfig
 
 
@@ -28,7 +29,7 @@ def update_flop(
     source, target = source_lengths.astype(np.int64), target_lengths.astype(np.int64)
     width = config.width
     square = width * width
-    feed_forward = (3 if config.activation == "swiglu" else 2) * width * config.feed_forward
+    feed_forward = (3 if config.activation in GATED else 2) * width * config.feed_forward
     source_tokens, target_tokens = int(source.sum()), int(target.sum())
     # Multiply-adds. Query, key, value and output maps are 4 · width² a token; the scores and the weighted sum
     # of the values are 2 · width for each pair of positions.

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from endeavour.model.layers import GATED
 from endeavour.model.positions import SinusoidalPositions
 from endeavour.model.transformer import ModelConfig
 from endeavour.special import BOS, EOS, PAD
@@ -28,9 +29,9 @@ def why_not(name: str, config: ModelConfig, device: torch.device) -> str | None:
     if find_spec(PACKAGES[name]) is None:
         return f"{PACKAGES[name]} is not installed"
     if name == "ctranslate2":  # an export of our own model, whatever its parts
-        return None if device.type in ("cpu", "cuda") else f"it knows no {device.type}"
-    if config.activation == "swiglu":
-        return "it has no model.activation=swiglu"
+        return None if device.type in ("cpu", "cuda") else f"it does not support {device.type}"
+    if config.activation in GATED:
+        return f"it has no model.activation={config.activation}"
     if config.positions != "sinusoidal":
         return f"it has no model.positions={config.positions}"
     if name == "huggingface" and config.tie != "all":

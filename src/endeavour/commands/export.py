@@ -11,7 +11,7 @@ from rich.console import Console
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.export.exporter import Exporter
-from endeavour.export.huggingface import check_huggingface
+from endeavour.export.formats import FORMATS, FormatName
 from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
@@ -25,7 +25,7 @@ class ExportRoot:
     """Values and their meaning: conf/export.yaml."""
 
     run: str | None
-    format: Literal["ctranslate2", "huggingface"]
+    format: FormatName
     quantization: Literal["int8", "float32"]
     data_folder: str
     output_folder: str
@@ -47,10 +47,10 @@ def export(config: ExportRoot) -> Path:
         raise UserError(
             "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
         )
-    require("ctranslate2" if config.format == "ctranslate2" else "transformers")
+    kind = FORMATS[config.format]
+    require(kind.package)
     model, tokenizers = run.load_model(torch.device("cpu"))
-    if config.format == "huggingface":
-        check_huggingface(model.config)
+    kind.check(model.config)
     data = data_of(run, Path(config.data_folder), config.corpus_path)
     exporter = Exporter(
         run=run.name,
@@ -63,9 +63,9 @@ def export(config: ExportRoot) -> Path:
         sources=data.lines(data.validation_split, "source"),
         references=data.lines(data.validation_split, "target"),
     )
-    folder = run.export_folder(config.format, config.quantization)
+    folder = run.export_folder(config.format, config.quantization if kind.quantizes else None)
     with write_errors(folder, "output_folder"), atomic_folder(folder) as partial:
-        parity = exporter.fill(partial)
+        parity = exporter.write(partial)
     _show(folder, parity)
     return folder
 

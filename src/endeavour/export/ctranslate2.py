@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from endeavour.model.attention import CrossAttention, SelfAttention
-from endeavour.model.layers import FeedForward
+from endeavour.model.layers import GATED, FeedForward
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, UNK
@@ -66,7 +66,7 @@ def _spec(model: Transformer) -> Any:
         "num_heads": config.num_heads,
         "pre_norm": config.norm == "pre",
         "activation": activation,
-        "ffn_glu": config.activation == "swiglu",
+        "ffn_glu": config.activation in GATED,
     }
     if config.positions == "rotary":
         # Halves are paired, as in `positions.rotate`; self-attention alone turns.

@@ -3,7 +3,6 @@
 Knows a model and validation lines; not runs, and not where the folder will lie.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,21 +10,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.beam_search import length_limit
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.ctranslate2 import DESCRIPTION
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
-from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
-from endeavour.export.huggingface import HuggingFaceEngine, write_huggingface
+from endeavour.export.ctranslate2 import positions_of
+from endeavour.export.formats import FORMATS, Format, FormatName
 from endeavour.export.parity import TOLERANCE, Parity, measure_parity
-from endeavour.export.readme import CTRANSLATE2, HUGGINGFACE, MAX_LENGTH
 from endeavour.model.transformer import Transformer
-from endeavour.special import BOS, EOS, PAD
+from endeavour.special import EOS, PAD
 from endeavour.storage import write_json
 
 PARITY_SENTENCES = 500  # of the validation split
@@ -37,13 +33,12 @@ class Exporter:
 
     Attributes:
         run: its name, for the README.
-        format: ctranslate2 or huggingface.
-        quantization: of ctranslate2; Hugging Face's is always float32.
+        quantization: of a format that has a choice; the others are always float32.
         sources, references: untouched validation lines, on which the export is compared with the model.
     """
 
     run: str
-    format: str
+    format: FormatName
     quantization: str
     model: Transformer
     tokenizers: Tokenizers
@@ -53,26 +48,25 @@ class Exporter:
     references: Sequence[str]
 
     @property
-    def package(self) -> str:
-        """That which reads the export."""
-        return "ctranslate2" if self.format == "ctranslate2" else "transformers"
+    def kind(self) -> Format:
+        return FORMATS[self.format]
+
+    @property
+    def written_quantization(self) -> str:
+        return self.quantization if self.kind.quantizes else "float32"
 
     @property
     def is_exact(self) -> bool:
         """Whether the export computes what the model does, except for rounding."""
-        return self.format == "huggingface" or self.quantization == "float32"
+        return self.written_quantization == "float32"
 
-    def fill(self, folder: Path) -> Parity:
+    def write(self, folder: Path) -> Parity:
         """Writes everything into the still empty folder.
 
         Raises:
             UserError: the exported model is broken, or of a float format and not the same.
         """
-        if self.format == "ctranslate2":
-            pieces = [tokenizer.pieces(range(tokenizer.vocabulary_size)) for tokenizer in self.tokenizers]
-            write_ctranslate2(folder, self.model, (pieces[0], pieces[1]), quantization=self.quantization)
-        else:
-            write_huggingface(folder, self.model, self.decoding)
+        self.kind.write(folder, self.model, self.tokenizers, self.decoding, self.written_quantization)
         for side, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
             tokenizer.save(folder / f"{side}.model")
         description = self._description()
@@ -93,14 +87,15 @@ class Exporter:
         return {
             "run": self.run,
             "format": self.format,
-            "quantization": self.quantization if self.format == "ctranslate2" else "float32",
+            "quantization": self.written_quantization,
             "weights_sha256": self.weights_digest,
             "positions": positions_of(self.model),
-            "versions": {name: version(name) for name in ("endeavour", "torch", self.package)},
+            "versions": {name: version(name) for name in ("endeavour", "torch", self.kind.package)},
         }
 
     def _require_same(self, parity: Parity) -> None:
-        remedy = f"another release of {self.package} than {version(self.package)} may help"
+        package = self.kind.package
+        remedy = f"another release of {package} than {version(package)} may help"
         if not math.isfinite(parity.largest_difference):
             raise UserError(
                 "the probabilities of the exported model are not numbers (NaN or infinite); nothing was written\n"
@@ -127,21 +122,20 @@ class Exporter:
         return measure_parity(
             self.model,
             PyTorchEngine(self.model, settings),
-            open_exported(folder, self.format, settings),
+            self.kind.open(folder, settings),
             sources=sources,
             targets=targets,
             references=references,
             decode=self.tokenizers[1].decode,
             limits=limits,
             alpha=settings.length_penalty,
-            # CTranslate2 excludes them before its softmax.
-            excluded=(PAD, BOS) if self.format == "ctranslate2" else (),
+            excluded=self.kind.excluded,
         )
 
     def _sentences(self, positions: int) -> tuple[list[list[int]], list[list[int]], list[str]]:
         """Of the validation lines: source ids with EOS, target ids, and the untouched references.
 
-        Empty lines are left out, and those that with EOS or BOS need more than so many positions.
+        Empty lines are left out, and those that with EOS or BOS need more than `positions`.
         """
         sources, targets = (
             tokenizer.encode(lines)
@@ -175,17 +169,4 @@ class Exporter:
             "sentence": first.replace("\\", "\\\\").replace('"', '\\"'),
             "pad": PAD,
         }
-        if self.format == "ctranslate2":
-            return CTRANSLATE2.format(**values, max_length=min(MAX_LENGTH, description["positions"]))
-        architecture = json.loads((folder / "config.json").read_text("utf-8"))["architectures"][0]
-        max_length = json.loads((folder / "generation_config.json").read_text("utf-8"))["max_length"]
-        return HUGGINGFACE.format(**values, architecture=architecture, max_length=max_length)
-
-
-def open_exported(
-    folder: Path, format: str, decoding: DecodingConfig
-) -> CTranslate2Engine | HuggingFaceEngine:
-    """An engine over an exported folder, for the comparison."""
-    if format == "ctranslate2":
-        return CTranslate2Engine(folder, decoding, workers=torch.get_num_threads())
-    return HuggingFaceEngine(folder, decoding)
+        return self.kind.readme.format(**values, **self.kind.readme_values(folder, description["positions"]))

@@ -23,6 +23,7 @@ from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import positions_of
 from endeavour.export.readme import MAX_LENGTH
 from endeavour.model.attention import CrossAttention, SelfAttention
+from endeavour.model.layers import GATED
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
@@ -35,10 +36,14 @@ Tensors = dict[str, Tensor]
 def check_huggingface(config: ModelConfig) -> None:
     """Raises `UserError`, naming the key, for a model that no architecture there can hold exactly."""
     remedy = "use format=ctranslate2, or train with"
-    if config.activation == "swiglu":
-        raise UserError(f"format=huggingface knows no model.activation=swiglu: {remedy} relu or gelu")
+    if config.activation in GATED:
+        raise UserError(
+            f"format=huggingface does not support model.activation={config.activation}: {remedy} relu or gelu"
+        )
     if config.positions == "rotary":
-        raise UserError(f"format=huggingface knows no model.positions=rotary: {remedy} sinusoidal ones")
+        raise UserError(
+            f"format=huggingface does not support model.positions=rotary: {remedy} sinusoidal ones"
+        )
     if config.positions == "learned" and config.norm == "post":
         raise UserError(
             "format=huggingface: Marian drops learned positions when it is saved again (model.positions=learned "

@@ -82,6 +82,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
     "swiglu": _swiglu,
 }
+GATED = {"swiglu"}  # these halve their input: the map before them has twice the outputs
 
 
 class FeedForward(nn.Module):
@@ -94,7 +95,7 @@ class FeedForward(nn.Module):
     def __init__(self, *, width: int, feed_forward: int, activation: str, dropout: float) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
-        self.halves = 2 if activation == "swiglu" else 1
+        self.halves = 2 if activation in GATED else 1
         self.inner = nn.Linear(width, self.halves * feed_forward)
         self.dropout = Dropout(dropout)
         self.outer = nn.Linear(feed_forward, width)

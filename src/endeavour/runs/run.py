@@ -62,9 +62,9 @@ class Run:
     def teacher_data_folder(self) -> Path:
         return self.folder / "teacher_data"
 
-    def export_folder(self, format: str, quantization: str) -> Path:
-        """One format and quantization never overwrites another. Hugging Face's is always float32."""
-        return self.folder / "export" / (f"{format}-{quantization}" if format == "ctranslate2" else format)
+    def export_folder(self, format: str, quantization: str | None) -> Path:
+        """One format and quantization never overwrites another. `quantization`: None where there is no choice."""
+        return self.folder / "export" / (f"{format}-{quantization}" if quantization else format)
 
     def __str__(self) -> str:
         return str(self.folder)

@@ -217,8 +217,8 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("preterite haben", say(WE, "haben", n("Geld", "no"), **PAST), "We had no money.", "Wir hatten kein Geld."),
     ("preterite modal", say(HE, "arbeiten", modal="müssen", time=YESTERDAY, **PAST), "He had to work yesterday.", "Er musste gestern arbeiten."),
     ("future", say(I, "besuchen", YOU, time=TOMORROW, tense="future"), "I will visit you tomorrow.", "Ich werde dich morgen besuchen."),
-    ("since", say(I, "wohnen", place=Word("in Wien", "in Vienna"), time=numerals.since(3, "year"), tense="since"), "I have been living in Vienna for three years.", "Ich wohne seit drei Jahren in Wien."),
-    ("since simple", say(WE, "kennen", THEY, time=numerals.since(1, "year"), tense="since"), "We have known them for a year.", "Wir kennen sie seit einem Jahr."),
+    ("since", say(I, "wohnen", place=Word("in Wien", "in Vienna"), time=numerals.distance("since", 3, "year"), tense="since"), "I have been living in Vienna for three years.", "Ich wohne seit drei Jahren in Wien."),
+    ("since simple", say(WE, "kennen", THEY, time=numerals.distance("since", 1, "year"), tense="since"), "We have known them for a year.", "Wir kennen sie seit einem Jahr."),
     ("duration", say(n("Kind"), "schlafen", time=Word("zwei Stunden lang", "for two hours"), **PAST), "The child slept for two hours.", "Das Kind hat zwei Stunden lang geschlafen."),
     # Modal verbs
     ("modal können", say(n("Mädchen"), "schwimmen", modal="können", manner=ADVERBS["gut"]), "The girl can swim well.", "Das Mädchen kann gut schwimmen."),
@@ -373,8 +373,8 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("weekday", say(I, "arbeiten", time=numerals.on_weekday(CALENDAR["Monday"], None), front="time", **NOT), "On Monday, I do not work.", "Am Montag arbeite ich nicht."),
     ("evening", say(SHE, "tanzen", time=numerals.on_weekday(CALENDAR["Friday"], CALENDAR["evening"])), "She dances on Friday evening.", "Sie tanzt am Freitagabend."),
     ("season", say(WE, "schwimmen", place=place("See"), time=numerals.in_period(CALENDAR["summer"]), front="time"), "In summer, we swim at the lake.", "Im Sommer schwimmen wir am See."),
-    ("ago", say(HE, "ankommen", time=numerals.ago(2, "day"), **PAST), "He arrived two days ago.", "Er ist vor zwei Tagen angekommen."),
-    ("in a week", say(I, "zurückkommen", time=numerals.ahead(1, "week"), tense="future"), "I will come back in a week.", "Ich werde in einer Woche zurückkommen."),
+    ("ago", say(HE, "ankommen", time=numerals.distance("ago", 2, "day"), **PAST), "He arrived two days ago.", "Er ist vor zwei Tagen angekommen."),
+    ("in a week", say(I, "zurückkommen", time=numerals.distance("ahead", 1, "week"), tense="future"), "I will come back in a week.", "Ich werde in einer Woche zurückkommen."),
     ("film lasts", say(n("Film"), "dauern", predicate=numerals.span(2, "hour")), "The film lasts two hours.", "Der Film dauert zwei Stunden."),
     # Professions, names and the rest
     ("profession m", say(PAUL, "sein", predicate=n("Lehrer", "", english_determiner="a")), "Paul is a teacher.", "Paul ist Lehrer."),

@@ -10,9 +10,8 @@ import pytest
 from endeavour.errors import UserError
 from endeavour.textbook import german, textbook_splits
 from endeavour.textbook.draw import Draw
-from endeavour.textbook.generate import held_out
+from endeavour.textbook.generate import CONSTRUCTIONS, draw_sentence, held_out
 from endeavour.textbook.reading import load_lexicon
-from endeavour.textbook.sentences import CONSTRUCTIONS, draw_sentence
 from endeavour.textbook.trees import words_of
 
 Splits = dict[str, list[tuple[str, str]]]

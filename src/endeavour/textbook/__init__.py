@@ -10,8 +10,7 @@ german.py english.py write the same tree, each in its language; german_phrases.p
 draw.py              random words by class
 phrases.py adverbials.py tenses.py clauses.py  random parts of trees, chosen so that they make sense
 simple.py descriptions.py joined.py relatives.py  random sentences, a function for each construction
-sentences.py         all constructions and how often each comes
-generate.py          the splits
+generate.py          all constructions and how often each comes; the splits
 """
 
 from endeavour.textbook.generate import textbook_splits

@@ -21,14 +21,14 @@ def some_time(draw: Draw, use: str) -> Slot | None:
         return word
     if use in ("past", "future") and dice < 0.62:
         unit = draw.pick(("minute", "hour", "day", "week", "month", "year"))
-        return numerals.ago(number, unit) if use == "past" else numerals.ahead(number, unit)
+        return numerals.distance("ago" if use == "past" else "ahead", number, unit)
     if use == "present" or dice < 0.72:
         return clock_time(draw)
     if dice < 0.82:
         part = draw.word("daypart") if draw.chance(0.4) else None
         return numerals.on_weekday(draw.word("weekday"), part)
     if dice < 0.9:
-        return some_date(draw)
+        return numerals.date(draw.random.randint(1, 28), draw.word("month"))
     if use == "past" and dice < 0.95:
         preposition = draw.word("occasion")
         event = draw.noun_of("occasion")
@@ -45,10 +45,6 @@ def clock_time(draw: Draw, figures: bool = False) -> Word:
     return numerals.at_clock(
         numerals.clock(draw.random.randint(1, 12), draw.pick((0, 0, 30, 30, 15, 45, 10, 20, 50, 5)))
     )
-
-
-def some_date(draw: Draw) -> Word:
-    return numerals.date(draw.random.randint(1, 28), draw.word("month"))
 
 
 def some_manner(draw: Draw, verb: Verb) -> Word:
@@ -140,9 +136,7 @@ def by_vehicle(draw: Draw) -> Slot:
 
 def some_reason(draw: Draw) -> Slot:
     noun = draw.noun_of("reason")
-    phrase = NounPhrase(noun, "the")
-    if draw.chance(0.4):
-        word = draw.adjective(noun)
-        phrase.adjectives = (word,) if word else ()
+    adjective = draw.adjective(noun) if draw.chance(0.4) else None
+    phrase = NounPhrase(noun, "the", adjectives=(adjective,) if adjective else ())
     word = draw.lexicon.words["reason"][0]
     return Prepositional(word.german, word.english, GENITIVE, phrase)

@@ -94,7 +94,9 @@ def identity(draw: Draw) -> Sentence:
         clause.subject = some_name(draw) if draw.chance(0.5) else Pronoun(draw.pick(("he", "she")))
     subject = clause.subject
     if dice < 0.25:
-        clause.predicate = some_age(draw)
+        years = draw.random.randint(2, 99)
+        german, english = numerals.german_number(years), numerals.english_number(years)
+        clause.predicate = Word(f"{german} Jahre alt", f"{english} years old")
     elif dice < 0.4:
         clause = naming(draw)
     else:
@@ -114,11 +116,6 @@ def identity(draw: Draw) -> Sentence:
                 clause.predicate = NounPhrase(job, "a", adjectives=(word,), feminine=woman)
         clause.negated = clause.verb.german == "sein" and draw.chance(0.2)
     return Sentence(clause)
-
-
-def some_age(draw: Draw) -> Slot:
-    years = draw.random.randint(2, 99)
-    return Word(f"{numerals.german_number(years)} Jahre alt", f"{numerals.english_number(years)} years old")
 
 
 def naming(draw: Draw) -> Clause:

@@ -112,11 +112,8 @@ def _verb_group(tree: Clause, person: int) -> tuple[str, list[str], str]:
     if tense == "since" and not verb.simple:
         return forms.finite("have", person, ""), ["been", forms.progressive(verb)], ""
     if tense in ("perfect", "since", "pluperfect"):
-        return (
-            forms.finite("have", person, "had" if tense == "pluperfect" else ""),
-            [forms.participle(verb)],
-            "",
-        )
+        past = "had" if tense == "pluperfect" else ""
+        return forms.finite("have", person, past), [forms.participle(verb)], ""
     if tree.progressive:
         past = "was" if tense == "past" else ""
         return forms.finite("be", person, past), [forms.progressive(verb)], ""
@@ -135,21 +132,18 @@ def clause(tree: Clause, inverted: bool = False, imperative: bool = False, infin
     there = tree.verb.frame == "there"
     person = person_of(direct if there else subject)
     finite, rest, base = _verb_group(tree, person)
-    past = tree.tense == "past"
     swap = inverted and front != "subject"
     early = [tree.frequency.english] if tree.frequency is not None else []
     if tree.aspect in EARLY_ASPECTS:
         early.append(tree.aspect)
 
-    name = full(subject, subject=True) if subject is not None else ""
-    if there:
-        name = "there"
+    name = "there" if there else full(subject, subject=True) if subject is not None else ""
     if imperative:
         words = ["do not"] * tree.negated + [forms.head(tree.verb)]
     elif infinitive:
         words = ["not"] * tree.negated + ["to", *(_verb_group(tree, 1)[1] or [forms.head(tree.verb)])]
     elif base and (swap or tree.negated):
-        do = "did" if past else "does" if person == 2 else "do"
+        do = "did" if tree.tense == "past" else "does" if person == 2 else "do"
         words = [*([do, name] if swap else [name, do]), *["not"] * tree.negated, *early, base, *rest]
     elif base:
         words = [name, *early, finite, *rest]
@@ -180,22 +174,20 @@ def _after_verb(tree: Clause, direct: Slot | None, indirect: Slot | None, front:
     verb = tree.verb
     tail = verb.english.split(" ")[1:]
     preposition = verb.english_preposition
-    fronted = front == "direct"
-    words: list[str] = []
-    direct_words = [full(direct)] if direct is not None and not fronted else []
+    direct_words = [full(direct)] if direct is not None and front != "direct" else []
     indirect_words = [full(indirect)] if indirect is not None and front != "indirect" else []
     if verb.frame.startswith("dat acc"):
         pronoun = isinstance(direct, Pronoun) and direct.key.startswith("it")
         if preposition or pronoun:
-            words += [*direct_words, *tail, *(["to", *indirect_words] if indirect_words else [])]
+            words = [*direct_words, *tail, *(["to", *indirect_words] if indirect_words else [])]
         else:
-            words += [*indirect_words, *tail, *direct_words]
+            words = [*indirect_words, *tail, *direct_words]
     elif verb.frame.startswith("acc") and tail and not preposition:
         after = isinstance(direct, Pronoun) or "particle_last" in verb.flags
-        words += [*direct_words, *tail] if after else [*tail, *direct_words]
+        words = [*direct_words, *tail] if after else [*tail, *direct_words]
     else:
         linked = [preposition] if preposition and verb.frame != "oblique" and (direct or indirect) else []
-        words += [*tail, *linked, *indirect_words, *direct_words]
+        words = [*tail, *linked, *indirect_words, *direct_words]
     if tree.oblique is not None:
         words.append(preposition)
         if front != "oblique":

@@ -1,23 +1,51 @@
 """Draws the splits of the textbook corpus: distinct pairs, disjoint splits, unseen combinations held out.
 
-Knows nothing of grammar: `draw_sentence` makes the trees, german.py and english.py write them.
+Knows of grammar only the constructions that a textbook teaches and how often each of them comes.
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from endeavour.errors import UserError
-from endeavour.textbook import english, german
+from endeavour.textbook import descriptions, english, german, joined, relatives, simple
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Adjective, Noun, Verb
 from endeavour.textbook.reading import load_lexicon
-from endeavour.textbook.sentences import draw_sentence
 from endeavour.textbook.trees import Sentence, words_of
 
 EVALUATION_PAIRS = 1000
 HELD_OUT_SHARE = 16  # one combination of noun, verb and adjective in so many never reaches the training pairs
 MAX_FAILURES = 200_000  # draws in a row without a new pair, after which the grammar counts as exhausted
+
+CONSTRUCTIONS: tuple[tuple[int, Callable[[Draw], Sentence]], ...] = (
+    (30, simple.statement),
+    (7, simple.yes_no_question),
+    (9, simple.wh_question),
+    (5, simple.command),
+    (3, simple.existence),
+    (3, simple.figures),
+    (8, descriptions.description),
+    (4, descriptions.identity),
+    (2, descriptions.possession),
+    (2, descriptions.superlative),
+    (2, descriptions.sensation),
+    (8, joined.because),
+    (4, joined.condition),
+    (2, joined.past_moment),
+    (6, joined.with_complement),
+    (5, joined.with_infinitive),
+    (5, joined.joined_clauses),
+    (8, relatives.with_relative),
+)
+TABLE = tuple(construct for weight, construct in CONSTRUCTIONS for _ in range(weight))
+
+
+def draw_sentence(draw: Draw) -> Sentence:
+    """One sentence of any construction; ihr and Sie come only where somebody is addressed by name."""
+    dice = draw.random.random()
+    draw.start("you" if dice < 0.9 else "you_formal" if dice < 0.96 else "you_all")
+    return simple.addressed(draw) if draw.you != "you" else draw.pick(TABLE)(draw)
 
 
 @lru_cache(maxsize=1 << 20)

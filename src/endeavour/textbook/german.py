@@ -26,6 +26,8 @@ from endeavour.textbook.trees import (
 
 CASES = {"acc": ACCUSATIVE, "dat": DATIVE}
 INDEFINITE = frozenset({"", "a", "no", "some", "many", "several"})  # these objects follow the adverbials
+INDEFINITE_PRONOUNS = frozenset({"somebody", "nobody", "something", "nothing", "who", "what"})
+AMBIGUOUS = frozenset({"sie", "es", "Sie"})  # nominative and accusative alike
 ASPECTS = {"already": "schon", "just": "gerade", "never": "noch nie", "yet": "noch", "ever": "schon einmal"}
 ATTITUDES = {"like to": "gern", "would rather": "lieber"}
 
@@ -39,18 +41,17 @@ def _relative(slot: Slot | None) -> str:
 
 
 def _definite(slot: Slot) -> bool:
-    return isinstance(slot, Name | Pair) or (
-        isinstance(slot, NounPhrase) and (slot.determiner not in INDEFINITE or slot.owner is not None)
-    )
+    if isinstance(slot, NounPhrase):
+        return slot.determiner not in INDEFINITE or slot.owner is not None
+    return isinstance(slot, Name | Pair)
 
 
 def _takes_kein(slot: Slot | None) -> bool:
-    return (
-        isinstance(slot, NounPhrase)
-        and slot.determiner in ("", "a")
-        and not slot.count
-        and slot.owner is None
-    )
+    return isinstance(slot, NounPhrase) and slot.determiner in ("", "a") and not (slot.count or slot.owner)
+
+
+def _personal(slot: Slot | None) -> bool:
+    return isinstance(slot, Pronoun) and slot.key not in INDEFINITE_PRONOUNS
 
 
 def _helper(name: str, person: int, tense: str = "present") -> str:
@@ -124,21 +125,16 @@ def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> 
     """Everything between the brackets; relative clauses of objects are added to `tail`."""
     verb = tree.verb
     objects = {n: s for n in ("direct", "indirect") if n != fronted and (s := getattr(tree, n)) is not None}
-    for slot in (
-        *objects.values(),
-        *(getattr(tree, n) for n in ("oblique", "place", "direction") if n != fronted),
-    ):
-        if relative := _relative(slot):
-            tail.append(relative)
+    tail.extend(
+        _relative(getattr(tree, n)) for n in (*objects, "oblique", "place", "direction") if n != fronted
+    )
     pronouns = _pronouns(tree, objects)
-    nouns = {n: s for n, s in objects.items() if not isinstance(s, Pronoun) or s.key in INDEFINITE_PRONOUNS}
+    nouns = {n: s for n, s in objects.items() if not _personal(s)}
 
     words: list[str] = []
     if fronted != "subject" and (tree.subject is not None or verb.frame == "there"):
         subject = _slot(tree, "subject") + _relative(tree.subject)
-        personal = verb.frame == "there" or (
-            isinstance(tree.subject, Pronoun) and tree.subject.key not in INDEFINITE_PRONOUNS
-        )
+        personal = verb.frame == "there" or _personal(tree.subject)
         # A pronoun that could be the subject itself stays behind: dass seine Tante sie nicht versteht.
         unclear = bool(AMBIGUOUS.intersection(pronouns))
         words = [subject, *pronouns] if personal or unclear else [*pronouns, subject]
@@ -156,24 +152,23 @@ def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> 
     early = bool(tree.aspect) or (tree.negated and not tree.attitude)
     denial = "nicht" if tree.negated and not kein else ""
 
+    def parts(*names: str) -> list[str]:
+        return [_slot(tree, n) for n in names if n != fronted and getattr(tree, n) is not None]
+
     words.extend(known if early else ())
-    words.extend(_part(tree, n, fronted) for n in ("time", "frequency", "reason"))
+    words.extend(parts("time", "frequency", "reason"))
     words.append(ASPECTS.get(tree.aspect, ""))
     if tree.attitude:
         words.extend([denial, ATTITUDES[tree.attitude]])
         denial = ""
     words.extend(() if early else known)
     words.append(denial)
-    words.extend(_part(tree, n, fronted) for n in ("companion", "manner", "place"))
+    words.extend(parts("companion", "manner", "place"))
     words.append(late)
-    words.extend(_part(tree, n, fronted) for n in ("oblique", "direction"))
+    words.extend(parts("oblique", "direction"))
     if tree.predicate is not None and fronted != "predicate":
         words.append(phrase(tree.predicate, NOMINATIVE, kein))
     return words
-
-
-AMBIGUOUS = frozenset({"sie", "es", "Sie"})  # nominative and accusative alike
-INDEFINITE_PRONOUNS = frozenset({"somebody", "nobody", "something", "nothing", "who", "what"})
 
 
 def _pronouns(tree: Clause, objects: dict[str, Slot]) -> list[str]:
@@ -182,15 +177,11 @@ def _pronouns(tree: Clause, objects: dict[str, Slot]) -> list[str]:
     found: list[str] = []
     for name, case, reflexive in (("direct", ACCUSATIVE, "accusative"), ("indirect", DATIVE, "dative")):
         slot = objects.get(name)
-        if isinstance(slot, Pronoun) and slot.key not in INDEFINITE_PRONOUNS:
+        if isinstance(slot, Pronoun) and _personal(slot):
             found.append(forms.PRONOUNS[slot.key][case])
         if tree.verb.reflexive == reflexive:
             found.append(forms.REFLEXIVE[reflexive][person])
     return found
-
-
-def _part(tree: Clause, name: str, fronted: str) -> str:
-    return "" if name == fronted or getattr(tree, name) is None else _slot(tree, name)
 
 
 def _dependent(part: Subordinate) -> str:

@@ -38,10 +38,8 @@ def phrase(slot: Slot, case: int, negated: bool = False) -> str:
 
 def _name(slot: Name, case: int) -> str:
     if slot.title:
-        title = {"Mr.": "Herr", "Mrs.": "Frau"}[slot.title]
-        return (
-            f"{title}n {slot.german}" if title == "Herr" and case != NOMINATIVE else f"{title} {slot.german}"
-        )
+        title = "Frau" if slot.title == "Mrs." else "Herr" if case == NOMINATIVE else "Herrn"
+        return f"{title} {slot.german}"
     if case == GENITIVE:
         return slot.german + ("'" if slot.german[-1] in "sxzß" else "s")
     return slot.german
@@ -50,7 +48,6 @@ def _name(slot: Name, case: int) -> str:
 def _noun_phrase(slot: NounPhrase, case: int, negated: bool) -> str:
     gender = gender_of(slot)
     words: list[str] = []
-    genitive = ""
     name = slot.determiner
     if negated and name in ("", "a"):
         name = "no"
@@ -62,14 +59,15 @@ def _noun_phrase(slot: NounPhrase, case: int, negated: bool) -> str:
         word, endings = forms.determiner(name if not slot.count or name != "a" else "", gender, case)
         if word:
             words.append(word)
-        if slot.owner is not None:
-            genitive = " " + phrase(slot.owner, GENITIVE)
     if slot.count:
         words.append(german_number(slot.count))
     words.extend(forms.adjective(a, slot.degree, endings[gender][case]) for a in slot.adjectives)
     words.append(slot.noun.feminine if slot.feminine else forms.noun(slot.noun, gender == "p", case))
-    attribute = f" {phrase(slot.attribute, DATIVE)}" if slot.attribute is not None else ""
-    return " ".join(words) + genitive + attribute
+    if slot.owner is not None and not isinstance(slot.owner, Name | Relative):
+        words.append(phrase(slot.owner, GENITIVE))
+    if slot.attribute is not None:
+        words.append(phrase(slot.attribute, DATIVE))
+    return " ".join(words)
 
 
 def _property(slot: Property) -> str:

@@ -5,14 +5,12 @@ from endeavour.textbook.clauses import draw_clause, human_verb, voluntary_verb
 from endeavour.textbook.descriptions import quality_clause
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb, Word
-from endeavour.textbook.phrases import some_pronoun, some_subject
+from endeavour.textbook.phrases import pronoun_key, some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
 from endeavour.textbook.tenses import keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
-    Name,
     NounPhrase,
-    Pair,
     Pronoun,
     Property,
     Sentence,
@@ -25,20 +23,9 @@ MAIN_MOODS = ("past", "now", "modal", "future", "bare")
 
 
 def pronoun_for(subject: Slot | None) -> Pronoun:
-    """The pronoun that takes up a subject again."""
-    if isinstance(subject, Pronoun):
-        return subject if subject.key != "who" else Pronoun("he")
-    if isinstance(subject, Pair):
-        return Pronoun("we" if isinstance(subject.second, Pronoun) else "they")
-    if isinstance(subject, Name):
-        return Pronoun("he" if subject.gender == "m" else "she")
-    assert isinstance(subject, NounPhrase)
-    gender = gender_of(subject)
-    if gender == "p" or subject.determiner == "every":
-        return Pronoun("they")
-    if "person" in subject.noun.classes and gender != "n":
-        return Pronoun("he" if gender == "m" else "she")
-    return Pronoun("it_" + gender)
+    """The pronoun that takes up a subject again; "every guest" is taken up by "they"."""
+    every = isinstance(subject, NounPhrase) and subject.determiner == "every"
+    return Pronoun("they" if every else pronoun_key(subject))
 
 
 def main_person(draw: Draw, mood: str = "", verb: Verb | None = None) -> Clause:
@@ -85,7 +72,14 @@ def because(draw: Draw) -> Sentence:
     person = pronoun_for(main.subject)
     german, english = ("weil", "because") if draw.chance(0.7) else ("obwohl", "although")
     clause = cause_of(draw, person, past)
-    first = draw.chance(0.22)
+    return with_finite(draw, main, clause, german, english, 0.22)
+
+
+def with_finite(
+    draw: Draw, main: Clause, clause: Clause, german: str, english: str, first_probability: float
+) -> Sentence:
+    """A main clause with a finite clause and its conjunctions; sometimes the finite clause comes first."""
+    first = draw.chance(first_probability)
     if first:
         swap_subjects(main, clause)
     return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
@@ -93,8 +87,9 @@ def because(draw: Draw) -> Sentence:
 
 def swap_subjects(main: Clause, clause: Clause) -> None:
     """When the dependent clause comes first, it names the person, and the main clause has the pronoun."""
-    if clause.subject != Pronoun("it_n"):  # the weather
-        main.subject, clause.subject = pronoun_for(main.subject), main.subject
+    pronoun = pronoun_for(main.subject)
+    if clause.subject == pronoun:
+        main.subject, clause.subject = pronoun, main.subject
 
 
 def condition(draw: Draw) -> Sentence:
@@ -117,10 +112,7 @@ def condition(draw: Draw) -> Sentence:
         clause = draw_clause(draw, human_verb(draw), pronoun_for(main.subject), "bare", plain=True)
         clause.tense, clause.negated = "pluperfect", False
         german, english = "nachdem", "after"
-    first = draw.chance(0.5)
-    if first and clause.subject == pronoun_for(main.subject):
-        swap_subjects(main, clause)
-    return Sentence(main, subordinate=Subordinate("finite", clause, german, english, first))
+    return with_finite(draw, main, clause, german, english, 0.5)
 
 
 def past_moment(draw: Draw) -> Sentence:
@@ -139,10 +131,7 @@ def past_moment(draw: Draw) -> Sentence:
         verb = draw.verb_of("past_moment") if dice < 0.75 else human_verb(draw)
         clause = draw_clause(draw, verb, person, "past", plain=True)
         clause.negated = False
-    first = draw.chance(0.6)
-    if first:
-        swap_subjects(main, clause)
-    return Sentence(main, subordinate=Subordinate("finite", clause, "als", "when", first))
+    return with_finite(draw, main, clause, "als", "when", 0.6)
 
 
 def with_complement(draw: Draw) -> Sentence:
@@ -171,12 +160,9 @@ def with_infinitive(draw: Draw) -> Sentence:
         verb = draw.pick([v for v in draw.lexicon.verbs if v.frame.split()[-1:] == ["to"]])
         subject = some_subject(draw, ("person",))
         main = Clause(verb, subject)
-        if verb.simple:
-            main.tense = "present"
-        elif draw.chance(0.6) or "trying" not in verb.flags:
-            main.tense = "past"
-        else:
-            main.progressive = True
+        if not verb.simple:
+            main.progressive = not draw.chance(0.6) and "trying" in verb.flags
+            main.tense = "present" if main.progressive else "past"
         form = "infinitive"
     else:
         main = main_person(draw, draw.pick(("past", "now", "bare", "modal")), verb=draw.verb_of("going"))
@@ -220,8 +206,6 @@ def thing_again(draw: Draw) -> Sentence:
     main.negated = False
     word = draw.adjective(direct.noun)
     it = pronoun_for(direct)
-    if direct.determiner == "every":
-        it = Pronoun("they")
     but = draw.chance(0.6)
     if word is None or not word.comparative:
         again = draw.verb_of("given_up") if but else draw.verb_named["mögen"]
@@ -230,5 +214,4 @@ def thing_again(draw: Draw) -> Sentence:
         direct.adjectives = ()
         much = Word("zu", "too") if but else Word("sehr", "very")
         second = Clause(draw.verb_named["sein"], it, predicate=Property(word, much), tense=main.tense)
-    conjunction = Word("aber", "but") if but else Word("und", "and")
-    return Sentence(main, joined=second, conjunction=conjunction)
+    return Sentence(main, joined=second, conjunction=Word("aber", "but") if but else Word("und", "and"))

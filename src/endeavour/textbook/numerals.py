@@ -89,11 +89,10 @@ def timetable(hour: int, minute: int) -> Word:
     return Word(f"um {figures} Uhr", f"at {figures}")
 
 
-def date(day: int, month: Word) -> Word:
-    """on the third of May, am dritten Mai."""
-    return Word(
-        f"am {german_ordinal(day, 'en')} {month.german}", f"on the {english_ordinal(day)} of {month.english}"
-    )
+def date(day: int, month: Word, on: bool = True) -> Word:
+    """on the third of May, am dritten Mai; the third of May, der dritte Mai."""
+    german = f"am {german_ordinal(day, 'en')}" if on else f"der {german_ordinal(day, 'e')}"
+    return Word(f"{german} {month.german}", f"{'on ' * on}the {english_ordinal(day)} of {month.english}")
 
 
 def on_weekday(day: Word, part: Word | None) -> Word:
@@ -127,22 +126,14 @@ def span(number: int, unit: str, dative: bool = False) -> Word:
     return Word(f"{german_number(number)} {plural}", f"{english_number(number)} {unit}s")
 
 
-def ago(number: int, unit: str) -> Word:
-    """three days ago, vor drei Tagen."""
+DISTANCES = {"ago": ("vor {}", "{} ago"), "ahead": ("in {}", "in {}"), "since": ("seit {}", "for {}")}
+
+
+def distance(way: str, number: int, unit: str) -> Word:
+    """ago: three days ago, vor drei Tagen; ahead: in three days; since: for three days (and still), seit."""
+    german, english = DISTANCES[way]
     time = span(number, unit, dative=True)
-    return Word(f"vor {time.german}", f"{time.english} ago")
-
-
-def ahead(number: int, unit: str) -> Word:
-    """in three days, in drei Tagen."""
-    time = span(number, unit, dative=True)
-    return Word(f"in {time.german}", f"in {time.english}")
-
-
-def since(number: int, unit: str) -> Word:
-    """for three years (and still), seit drei Jahren."""
-    time = span(number, unit, dative=True)
-    return Word(f"seit {time.german}", f"for {time.english}")
+    return Word(german.format(time.german), english.format(time.english))
 
 
 def price(euros: int, in_words: bool) -> Word:

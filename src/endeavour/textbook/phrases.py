@@ -2,9 +2,12 @@
 
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Adjective
-from endeavour.textbook.trees import Name, NounPhrase, Pair, Phrase, Pronoun, Slot
+from endeavour.textbook.trees import Name, NounPhrase, Pair, Phrase, Pronoun, Slot, gender_of
 
-POSSESSIVES = {"I": "my", "he": "his", "she": "her", "we": "our", "they": "their"}
+POSSESSIVES = {
+    "I": "my", "you": "your", "he": "his", "she": "her", "we": "our", "you_all": "your_all", "they": "their",
+    "you_formal": "your_formal",
+}  # fmt: skip
 PEOPLE = ("I", "you", "he", "she", "we", "they")
 ONLY_DEFINITE = frozenset({"weather", "sky"})
 BARE = frozenset({"sport", "language", "music"})
@@ -37,24 +40,29 @@ def some_pronoun(draw: Draw, avoid: Slot | None = None) -> Pronoun:
             return Pronoun(key)
 
 
+def pronoun_key(phrase: Slot | None) -> str:
+    """The pronoun that stands for a phrase."""
+    if isinstance(phrase, Pronoun):
+        return phrase.key
+    if isinstance(phrase, Pair):
+        return "we" if isinstance(phrase.second, Pronoun) else "they"
+    if isinstance(phrase, Name):
+        return "he" if phrase.gender == "m" else "she"
+    assert isinstance(phrase, NounPhrase)
+    gender = gender_of(phrase)
+    if gender in "mf" and "person" in phrase.noun.classes:
+        return "he" if gender == "m" else "she"
+    return "they" if gender == "p" else "it_" + gender
+
+
 def possessive_of(draw: Draw, owner: Slot | None = None) -> str:
     """The possessive of the subject, or of anybody."""
-    if isinstance(owner, Pronoun):
-        if owner.key in POSSESSIVES:
-            return POSSESSIVES[owner.key]
-        if owner.key.startswith("you"):
-            return owner.key.replace("you", "your")
-    if isinstance(owner, Name):
-        return "his" if owner.gender == "m" else "her"
-    if isinstance(owner, Pair):
-        return "our" if isinstance(owner.second, Pronoun) else "their"
-    if isinstance(owner, NounPhrase) and "person" in owner.noun.classes:
-        if owner.plural or owner.count > 1 or owner.noun.gender == "p":
-            return "their"
-        if owner.noun.gender != "n":
-            return "his" if owner.noun.gender == "m" and not owner.feminine else "her"
-    own = draw.you.replace("you", "your")
-    return draw.pick(("my", "my", own, "his", "her", "our"))
+    person = isinstance(owner, NounPhrase) and "person" in owner.noun.classes
+    if person or isinstance(owner, Pronoun | Name | Pair):
+        key = pronoun_key(owner)
+        if key in POSSESSIVES:
+            return POSSESSIVES[key]
+    return draw.pick(("my", "my", POSSESSIVES[draw.you], "his", "her", "our"))
 
 
 def some_person(draw: Draw, subject: Slot | None = None, pronouns: float = 0.25) -> Phrase:
@@ -90,10 +98,7 @@ def some_subject(draw: Draw, classes: tuple[str, ...]) -> Phrase:
 
 def couple(draw: Draw) -> Pair:
     """Anna and Paul; my brother and I."""
-    first = some_name(draw)
-    if draw.chance(0.3):
-        return Pair(first, Pronoun("I"))
-    return Pair(first, some_name(draw))
+    return Pair(some_name(draw), Pronoun("I") if draw.chance(0.3) else some_name(draw))
 
 
 def noun_phrase(
@@ -147,8 +152,7 @@ def determine(draw: Draw, phrase: NounPhrase, subject: Slot | None, indefinite: 
         return
     if noun.gender == "p":
         phrase.plural = True
-        phrase.determiner = draw.pick(("the", "these", "many", "")) if dice < 0.6 else "the"
-        phrase.determiner = "this" if phrase.determiner == "these" else phrase.determiner
+        phrase.determiner = draw.pick(("the", "this", "many", "")) if dice < 0.6 else "the"
         return
     if dice < indefinite:
         make_indefinite(draw, phrase, countable)

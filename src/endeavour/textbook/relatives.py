@@ -102,7 +102,6 @@ def clause_about_place(draw: Draw, head: NounPhrase, who: Relative) -> Clause | 
     verb = draw.pick(verbs)
     clause = draw_clause(draw, verb, mood=draw.pick(("past", "state" if verb.simple else "now")), plain=True)
     clause.negated = False
-    english = noun.english_where
-    clause.place = Prepositional(noun.where, english, DATIVE, who)
+    clause.place = Prepositional(noun.where, noun.english_where, DATIVE, who)
     clause.front = "place"
     return clause

@@ -60,14 +60,13 @@ def read_table(path: Path, columns: list[str]) -> list[Row]:
     Raises:
         UserError: the header names other columns, or a row has more or fewer cells than the header.
     """
-    header_found = False
-    rows: list[Row] = []
+    rows: list[Row] | None = None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         place, cells = f"{path.name}, line {number}", line.split("\t")
-        if not header_found:
-            header_found = True
+        if rows is None:
+            rows = []
             if cells != columns:
                 raise UserError(f"{place}: the columns should be {' '.join(columns)}, separated by tabs")
         elif len(cells) != len(columns):
@@ -77,4 +76,4 @@ def read_table(path: Path, columns: list[str]) -> list[Row]:
             )
         else:
             rows.append(Row(place, dict(zip(columns, cells, strict=True))))
-    return rows
+    return rows or []

@@ -33,8 +33,7 @@ def whom_spoken_to(draw: Draw) -> Phrase:
         return some_name(draw)
     if draw.chance(0.4):
         return NounPhrase(draw.noun_named["Kind"], "", plural=True)
-    first = some_name(draw)
-    return Pair(first, some_name(draw))
+    return Pair(some_name(draw), some_name(draw))
 
 
 def addressed(draw: Draw) -> Sentence:
@@ -161,10 +160,10 @@ def existence(draw: Draw) -> Sentence:
     if draw.chance(0.3) and direct.determiner == "a" and not direct.adjectives and not direct.plural:
         direct.determiner = "no"
     tree.front = "place" if isinstance(tree.place, Prepositional) and draw.chance(0.4) else ""
-    question = draw.chance(0.15) and direct.determiner != "no"
-    if question:
-        tree.front = ""
-    return Sentence(tree, "question" if question else "statement")
+    sentence = Sentence(tree)
+    if draw.chance(0.15) and direct.determiner != "no":
+        sentence.kind, tree.front = "question", ""
+    return sentence
 
 
 def figures(draw: Draw) -> Sentence:
@@ -209,11 +208,7 @@ def time_of_day(draw: Draw) -> Clause:
         month = draw.word("month")
         day = draw.random.randint(1, 28 if month.english == "February" else 30)
         name, word = draw.pick((("today", "heute"), ("tomorrow", "morgen")))
-        predicate = Word(
-            f"der {numerals.german_ordinal(day, 'e')} {month.german}",
-            f"the {numerals.english_ordinal(day)} of {month.english}",
-        )
-        return Clause(being, Word(word, name), predicate=predicate)
+        return Clause(being, Word(word, name), predicate=numerals.date(day, month, on=False))
     verb = draw.verb_of("time_of_day")
     tree = draw_clause(draw, verb, mood="bare", plain=True)
     tree.time = clock_time(draw, figures="timetable" in verb.flags)

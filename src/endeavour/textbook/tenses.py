@@ -8,6 +8,12 @@ from endeavour.textbook.trees import Clause, NounPhrase, Pronoun
 
 DENYING = (Pronoun("nobody"), Pronoun("nothing"))
 UNDENIED = ("a", "", "every", "all", "many", "some", "several")  # not every man is another sentence
+MOODS = {  # mood → tense, the use of the adverbs of time that suit it, how often it is negated
+    "past": ("past", "past", 0.14),
+    "now": ("present", "progressive", 0.14),
+    "state": ("present", "", 0.25),
+    "future": ("future", "future", 0.15),
+}
 
 
 def set_tense(draw: Draw, tree: Clause, mood: str, plain: bool) -> None:
@@ -32,54 +38,46 @@ def set_tense(draw: Draw, tree: Clause, mood: str, plain: bool) -> None:
 
 def _apply_mood(draw: Draw, tree: Clause, mood: str, plain: bool) -> str:
     """Sets what a mood decides and returns which use of adverbs of time suits it, "" for none."""
-    use = ""
-    if mood == "past":
-        tree.tense, use = "past", "past"
-        tree.negated = draw.chance(0.14)
-    elif mood == "habit":
+    if mood in MOODS:
+        tree.tense, use, denied = MOODS[mood]
+        tree.progressive = mood == "now"
+        tree.negated = draw.chance(denied)
+        return use
+    if mood == "habit":
         if draw.chance(0.45):
             word = draw.word("frequency")
             tree.frequency = word if not plain else None
-        else:
-            use = "present"
-            tree.negated = draw.chance(0.12)
-    elif mood == "now":
-        tree.progressive, use = True, "progressive"
-        tree.negated = draw.chance(0.14)
-    elif mood == "state":
-        tree.negated = draw.chance(0.25)
-    elif mood == "perfect":
+            return ""
+        tree.negated = draw.chance(0.12)
+        return "present"
+    if mood == "perfect":
         tree.tense = "perfect"
         tree.aspect = draw.pick(("already", "just", "never", "yet"))
         tree.negated = tree.aspect == "yet"
-    elif mood == "future":
-        tree.tense, use = "future", "future"
-        tree.negated = draw.chance(0.15)
     elif mood in ("modal", "past modal"):
         past = mood == "past modal"
         tree.modal = draw.pick([m for m in draw.lexicon.modals if m.english_past or not past])
         tree.tense = "past" if past else "present"
         use = "past" if past else "future" if draw.chance(0.5) else ""
         tree.negated = draw.chance(0.2)
+        return use
     elif mood == "attitude":
         tree.attitude = "would rather" if draw.chance(0.3) else "like to"
         tree.negated = tree.attitude == "like to" and draw.chance(0.25)
     elif mood == "since":
         tree.tense = "since"
-        tree.time = numerals.since(
-            draw.random.randint(1, 12), draw.pick(("week", "month", "year", "hour", "day"))
-        )
+        number, unit = draw.random.randint(1, 12), draw.pick(("week", "month", "year", "hour", "day"))
+        tree.time = numerals.distance("since", number, unit)
     elif mood == "lasting":
         tree.tense = "past"
         span = numerals.span(draw.random.randint(1, 12), draw.pick(("hour", "minute")))
         tree.time = Word(f"{span.german} lang", f"for {span.english}")
-    return use
+    return ""
 
 
 def likely_mood(draw: Draw, tree: Clause) -> str:
     verb = tree.verb
     dice = draw.random.random()
-    human = verb.subject[:1] == ("person",)
     if "since" in verb.flags and dice < 0.12 and _specific(tree):
         return "since"
     if "lasting" in verb.flags and 0.12 < dice < 0.2:
@@ -96,7 +94,7 @@ def likely_mood(draw: Draw, tree: Clause) -> str:
         return "perfect"
     if dice < 0.79:
         return "future"
-    if not human:
+    if verb.subject[:1] != ("person",):
         return "now"
     return "modal" if dice < 0.91 else "past modal" if dice < 0.96 else "attitude"
 

@@ -23,15 +23,7 @@ def file_digest(path: Path) -> str:
 
 
 def flush(path: Path) -> None:
-    """Writes everything at and below `path` to the disk (fsync), folders after their contents."""
-    if path.is_dir():
-        for inner in path.iterdir():
-            flush(inner)
-    flush_entry(path)
-
-
-def flush_entry(path: Path) -> None:
-    """The same for this one file, or for the list of names of this one folder."""
+    """Writes this one file, or the list of names of this one folder, to the disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -43,7 +35,7 @@ def write_atomically(path: Path, text: str) -> None:
     """Writes UTF-8 with `\\n` line ends under another name, flushes, then renames: a reader never sees half a file."""
     partial = _partial(path)
     partial.write_text(text, encoding="utf-8", newline="\n")
-    flush_entry(partial)
+    flush(partial)
     partial.replace(path)
 
 
@@ -89,11 +81,10 @@ def atomic_folder(folder: Path) -> Generator[Path]:
     partial.mkdir(parents=True)
     try:
         yield partial
-        _complete(partial)
+        publish(partial, folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)  # the disk may be full
         raise
-    _replace(folder, partial)
 
 
 def publish(partial: Path, folder: Path) -> None:
@@ -101,8 +92,19 @@ def publish(partial: Path, folder: Path) -> None:
 
     `folder` is what it was, or complete, or for an instant absent, its old self beside it.
     """
-    _complete(partial)
-    _replace(folder, partial)
+    files = sorted(path for path in partial.rglob("*") if path.is_file() and path != partial / DIGESTS)
+    digests = {path.relative_to(partial).as_posix(): file_digest(path) for path in files}
+    (partial / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
+    for path in sorted((partial, *partial.rglob("*")), reverse=True):  # folders after their contents
+        flush(path)
+    # A folder cannot be replaced in one step: between the two renames its old self stands aside, complete.
+    aside = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        folder.rename(aside)
+    partial.rename(folder)
+    flush(folder.parent)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def verify(folder: Path, remedy: str = "") -> None:
@@ -125,22 +127,3 @@ def verify(folder: Path, remedy: str = "") -> None:
 
 def _partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial")
-
-
-def _complete(folder: Path) -> None:
-    """Adds the digests and flushes everything."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / DIGESTS)
-    digests = {path.relative_to(folder).as_posix(): file_digest(path) for path in files}
-    (folder / DIGESTS).write_text(json.dumps(digests, indent=1), "utf-8")
-    flush(folder)
-
-
-def _replace(folder: Path, partial: Path) -> None:
-    # A folder cannot be replaced in one step: between the two renames its old self stands aside, complete.
-    aside = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        folder.rename(aside)
-    partial.rename(folder)
-    flush_entry(folder.parent)
-    shutil.rmtree(aside, ignore_errors=True)

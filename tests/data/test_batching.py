@@ -1,107 +1,226 @@
-"""Batches: every pair once, within the budget, little padding, an order that (seed, epoch) alone decides."""
+"""Arrays on disk and batches made of them, against the plainest way to do the same."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from endeavour.data.arrays import RaggedWriter
-from endeavour.data.batching import collate, epoch_batches, length_batches, pad
-from endeavour.data.dataset import ParallelDataset
+from endeavour.data.batching import Batch, collate, epoch_batches, length_batches
+from endeavour.data.dataset import ParallelDataset, RaggedArray, join_rows, save_rows
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
+from endeavour.training.updates import updates
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
+LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=80)
 
 
-def lengths(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.array(values, np.int32)
+def sides(pairs: Sequence[tuple[int, int]]) -> list[np.ndarray[tuple[int], np.dtype[np.int32]]]:
+    return [np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1)]
 
 
-@settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200),
-    st.integers(40, 400),
-    st.integers(0, 5),
-)
-def test_every_pair_once_and_within_the_budget(pairs: list[tuple[int, int]], budget: int, epoch: int) -> None:
-    source, target = (lengths([pair[side] for pair in pairs]) for side in (0, 1))
-    batches = epoch_batches(source, target, tokens_per_batch=budget, seed=1, epoch=epoch)
+@given(LENGTHS, st.integers(30, 900), st.integers(0, 3))
+def test_batches_are_cut_from_the_sorted_pairs_as_a_loop_would(
+    pairs: list[tuple[int, int]], budget: int, seed: int
+) -> None:
+    """Longest side, then the difference of the sides, up and down in turn; as many as fit, of few sizes."""
+
+    def key(row: int) -> tuple[int, int]:
+        source, target = pairs[row]
+        longest = max(source, target)
+        return longest, (source - target) * (1 if longest % 2 else -1)
+
+    batches = epoch_batches(*sides(pairs), tokens_per_batch=budget, seed=seed, epoch=0)
     assert sorted(np.concatenate(batches)) == list(range(len(pairs)))
-    for rows in batches:
-        assert len(rows) * max(source[rows].max(), target[rows].max()) <= budget
+    found = [sorted(key(row) for row in rows) for rows in batches]
+    remaining = sorted(key(row) for row in range(len(pairs)))
+    expected: list[list[tuple[int, int]]] = []
+    while remaining:
+        size = 1
+        while size < len(remaining) and (size + 1) * remaining[size][0] <= budget:
+            size += 1
+        if size < len(remaining):
+            binary = f"{size:b}"
+            size = int(binary[:5] + "0" * len(binary[5:]), 2)
+        expected.append(remaining[:size])
+        del remaining[:size]
+    assert sorted(found) == sorted(expected)
 
 
 def test_a_batch_is_as_large_as_the_budget_however_short_its_pairs() -> None:
-    source, target = lengths([2] * 40_000), lengths([1, 2] * 20_000)
-    batches = epoch_batches(source, target, tokens_per_batch=16_384, seed=1, epoch=0)
+    pairs = sides([(2, 1), (2, 2)] * 20_000)
+    batches = epoch_batches(*pairs, tokens_per_batch=16_384, seed=1, epoch=0)
     assert sorted(len(rows) for rows in batches) == [7_232] + [8_192] * 4
 
 
-def test_few_numbers_of_pairs_a_batch_whatever_the_budget() -> None:
-    source, target = (np.full(20_000, length, np.int32) for length in (9, 7))
-    for budget in (9, 300, 4_000, 30_000):
-        sizes = {
-            len(rows) for rows in epoch_batches(source, target, tokens_per_batch=budget, seed=1, epoch=0)
-        }
-        full, rest = max(sizes), sizes - {max(sizes)}
-        assert 15 / 16 * (budget // 9) <= full <= budget // 9, "no more than a sixteenth is given up"
-        assert full % (1 << max(0, full.bit_length() - 5)) == 0
-        assert len(rest) <= 1, "only what is left at the end may be of another size"
+def test_a_pair_as_long_as_the_budget_is_a_batch_of_its_own_and_a_longer_one_is_refused() -> None:
+    pairs = sides([(10, 3), (2, 10), (4, 4)])
+    batches = epoch_batches(*pairs, tokens_per_batch=10, seed=1, epoch=0)
+    assert sorted(rows.tolist() for rows in batches) == [[0], [1], [2]]
+    with pytest.raises(UserError, match=r"training.tokens_per_batch=9 .* 10 tokens"):
+        epoch_batches(*pairs, tokens_per_batch=9, seed=1, epoch=0)
 
 
-def test_order_is_a_function_of_seed_and_epoch() -> None:
-    random = np.random.default_rng(0)
-    source, target = (random.integers(1, 30, 500).astype(np.int32) for _ in range(2))
+def test_seed_and_epoch_alone_decide_who_shares_a_batch_and_which_comes_first() -> None:
+    source, target = sides([(4, 4)] * 40 + [(9, 9)] * 40)
 
     def order(seed: int, epoch: int) -> list[list[int]]:
-        batches = epoch_batches(source, target, tokens_per_batch=256, seed=seed, epoch=epoch)
+        batches = epoch_batches(source, target, tokens_per_batch=36, seed=seed, epoch=epoch)
         return [rows.tolist() for rows in batches]
 
-    assert order(1, 0) == order(1, 0)
-    assert order(1, 0) != order(1, 1)
-    assert order(1, 0) != order(2, 0)
-
-
-def test_a_pair_longer_than_the_budget_is_named_with_its_remedy() -> None:
-    with pytest.raises(UserError, match=r"training.tokens_per_batch=10 .* 11 tokens"):
-        epoch_batches(lengths([3, 11]), lengths([3, 4]), tokens_per_batch=10, seed=1, epoch=0)
+    orders = [order(1, 0), order(1, 1), order(1, 2), order(2, 0)]
+    assert order(1, 0) == orders[0]
+    partners = [sorted(map(sorted, batches)) for batches in orders]
+    lengths = [[source[rows[0]] for rows in batches] for batches in orders]
+    for views in (partners, lengths):
+        assert all(one != other for number, one in enumerate(views) for other in views[:number])
+    assert lengths[0] != sorted(lengths[0])
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="Multi30k is not there")
 def test_padding_is_under_4_percent_on_multi30k() -> None:
-    sides = [(REAL / f"train.{language}").read_text("utf-8").splitlines() for language in ("en", "de")]
-    source, target = (lengths([len(line.split()) + 1 for line in side]) for side in sides)
+    texts = [(REAL / f"train.{language}").read_text("utf-8").splitlines() for language in ("en", "de")]
+    source, target = (np.array([len(line.split()) + 1 for line in side], np.int32) for side in texts)
     batches = epoch_batches(source, target, tokens_per_batch=4096, seed=1, epoch=0)
     cells = sum(len(rows) * int(source[rows].max() + target[rows].max()) for rows in batches)
     assert 1 - (source.sum() + target.sum()) / cells < 0.04
 
 
-def test_collate_shifts_and_pads(tmp_path: Path) -> None:
-    for side, rows in (("source", [[9, 8], [7]]), ("target", [[5], [6, 7, 8]])):
-        with RaggedWriter(tmp_path / f"train.{side}", vocabulary_size=100) as writer:
-            writer.append(rows, end=EOS)
-    data = ParallelDataset.open(tmp_path, "train")
-    assert data.source.lengths.tolist() == [3, 2]
+@given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 100))
+def test_decoding_batches_are_those_of_a_loop(values: list[int], budget: int) -> None:
+    order = sorted(range(len(values)), key=lambda row: (-values[row], row))
+    expected: list[list[int]] = []
+    for row in order:
+        longest = values[expected[-1][0]] if expected else 0
+        if expected and (len(expected[-1]) + 1) * max(longest, 1) <= budget:
+            expected[-1].append(row)
+        else:
+            expected.append([row])
+    found = length_batches(np.array(values, np.int32), budget)
+    assert [rows.tolist() for rows in found] == expected
+
+
+def save(folder: Path, source: list[list[int]], target: list[list[int]]) -> ParallelDataset:
+    for name, rows in (("source", source), ("target", target)):
+        save_rows(folder / f"train.{name}", rows, vocabulary_size=300)
+    return ParallelDataset.open(folder, "train")
+
+
+def test_collate_shifts_pads_and_counts(tmp_path: Path) -> None:
+    data = save(tmp_path, [[9, 8], [7], [4]], [[5], [6, 7, 8], [4]])
+    assert (len(data), data.source.lengths.tolist()) == (3, [3, 2, 2])
     batch = collate(data, [1, 0])
     assert batch.source.tolist() == [[7, EOS, PAD], [9, 8, EOS]]
     assert batch.target_out.tolist() == [[6, 7, 8, EOS], [5, EOS, PAD, PAD]]
     assert batch.target_in.tolist() == [[BOS, 6, 7, 8], [BOS, 5, PAD, PAD]]
-    assert batch.target_tokens == 6
-    assert batch.padding == (3, 14)
+    assert {part.dtype for part in vars(batch).values()} == {torch.int64}
+    assert (batch.target_tokens, batch.padding) == (6, (3, 14))
 
 
-def test_pad_gives_int64() -> None:
-    padded = pad([[1, 2, 3], [4]])
-    assert padded.tolist() == [[1, 2, 3], [4, PAD, PAD]]
-    assert padded.dtype == torch.int64
+def test_a_batch_goes_to_its_device_without_holding_up_the_host() -> None:
+    class Part:
+        """Stands for a tensor: what was asked of it."""
+
+        def __init__(self, name: str, *asked: object) -> None:
+            self.name, self.asked = name, asked
+
+        def to(self, device: torch.device, *, non_blocking: bool) -> "Part":
+            return Part(self.name, device, non_blocking)
+
+        def pin_memory(self) -> "Part":
+            return Part(self.name, "pinned")
+
+    batch = Batch(Part("source"), Part("in"), Part("out"))  # type: ignore[arg-type]
+    device = torch.device("cuda:1")
+    for moved, asked in ((batch.to(device), (device, True)), (batch.pin_memory(), ("pinned",))):
+        parts = (moved.source, moved.target_in, moved.target_out)
+        assert [(part.name, part.asked) for part in parts] == [  # type: ignore[attr-defined]
+            (name, asked) for name in ("source", "in", "out")
+        ]
 
 
-def test_decoding_batches_hold_every_row_once_even_one_beyond_the_budget() -> None:
-    sizes = lengths([5, 50, 1, 7, 9])
-    batches = length_batches(sizes, 20)
-    assert sorted(np.concatenate(batches)) == [0, 1, 2, 3, 4]
-    assert all(len(rows) == 1 or len(rows) * sizes[rows].max() <= 20 for rows in batches)
+@pytest.mark.parametrize(
+    ("vocabulary", "dtype"), [(300, np.uint16), (2**16, np.uint16), (2**16 + 1, np.uint32)]
+)
+def test_rows_come_back_as_they_were_saved_and_joined(vocabulary: int, dtype: type, tmp_path: Path) -> None:
+    parts = [[[5], [], [vocabulary - 1, 7]], [[8, 9]], [], [[6]]]
+    paths = [tmp_path / f"part.{number}" for number in range(len(parts))]
+    for path, rows in zip(paths, parts, strict=True):
+        save_rows(path, rows, vocabulary_size=vocabulary)
+    join_rows(paths, tmp_path / "whole.source")
+    every = [row for rows in parts for row in rows]
+    save_rows(tmp_path / "at once", every, vocabulary_size=vocabulary)
+    for name in ("ids", "offsets"):
+        joined = (tmp_path / f"whole.source.{name}.npy").read_bytes()
+        assert joined == (tmp_path / f"at once.{name}.npy").read_bytes()
+    found = RaggedArray(tmp_path / "whole.source")
+    assert [found[row].tolist() for row in range(len(found))] == [[*row, EOS] for row in every]
+    assert found.lengths.tolist() == [len(row) + 1 for row in every]
+    assert (found.lengths.dtype, found.ids.dtype, found._offsets.dtype) == (np.int32, dtype, np.int64)
+    assert isinstance(found.ids, np.memmap)
+    assert isinstance(found._offsets, np.memmap)
+
+
+def of_lengths(folder: Path, pairs: Sequence[tuple[int, int]]) -> ParallelDataset:
+    """Row i consists of the id 10 + i."""
+    source, target = ([[10 + row] * (pair[side] - 1) for row, pair in enumerate(pairs)] for side in (0, 1))
+    return save(folder, source, target)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("accumulate", [1, 2, 4])
+def test_processes_share_each_batch_and_count_its_tokens_together(
+    count: int, accumulate: int, tmp_path: Path
+) -> None:
+    """The rows of a batch fall to the processes in turn; one that gets none has nothing to predict."""
+    data = of_lengths(tmp_path, [(2 + row % 7, 2 + row * 5 % 9) for row in range(23)])
+
+    def stream(rank: int, of: int):
+        options = {"tokens_per_batch": 40, "seed": 3, "epoch": 0, "position": 0, "accumulate": accumulate}
+        return updates(data, **options, rank=rank, count=of)
+
+    streams = [stream(rank, count) for rank in range(count)]
+    for alone, *shares in zip(stream(0, 1), *streams, strict=False):
+        places = {(share.epoch, share.position, share.target_tokens) for share in shares}
+        assert places == {(alone.epoch, alone.position, alone.target_tokens)}
+        assert alone.target_tokens == sum(batch.target_tokens for batch in alone.batches)
+        for number, batch in enumerate(alone.batches):
+            rows = [[] for _ in batch.source]
+            for rank, share in enumerate(shares):
+                own = share.batches[number]
+                if not own.target_tokens:
+                    assert rank >= len(rows)
+                    assert len(own.source) == 1
+                    continue
+                for place, ids in zip(range(rank, len(rows), count), own.source.tolist(), strict=True):
+                    rows[place] = [number for number in ids if number != PAD]
+            assert rows == [[number for number in ids if number != PAD] for ids in batch.source.tolist()]
+        if alone.epoch == 2:
+            break
+
+
+def test_an_epochs_last_update_leads_to_the_next_ones_start(tmp_path: Path) -> None:
+    data = of_lengths(tmp_path, [(3, 3)] * 10)  # five batches of two
+    places: list[tuple[int, int, int]] = []
+    for update in updates(data, tokens_per_batch=6, accumulate=2, seed=1, epoch=4, position=2):
+        places.append((len(update.batches), update.epoch, update.position))
+        if update.epoch == 6:
+            break
+    assert places == [(2, 4, 4), (1, 5, 0), (2, 5, 2), (2, 5, 4), (1, 6, 0)]
+
+
+def test_alone_a_process_has_every_row_in_memory_as_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, pinned = of_lengths(tmp_path, [(3, 4)] * 9), []
+    monkeypatch.setattr(Batch, "pin_memory", lambda batch: pinned.append(batch) or batch)
+    for asked in (False, True):
+        options = {"tokens_per_batch": 12, "accumulate": 2, "seed": 1, "epoch": 0, "position": 0}
+        update = next(updates(data, **options, **({"pinned": True} if asked else {})))
+        assert sum(batch.target_tokens for batch in update.batches) == update.target_tokens == 24
+        assert (len(update.batches), len(pinned)) == (2, 2 * asked)
+        assert all(batch is known for batch, known in zip(update.batches, pinned, strict=False))

@@ -5,17 +5,18 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import datasets
-import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
 from endeavour.data import build, preparing, tables
-from endeavour.data.arrays import RaggedWriter
 from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
+from endeavour.data.dataset import RaggedArray
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.data.preparing import prepare_data
@@ -24,6 +25,7 @@ from endeavour.errors import UserError
 from endeavour.special import EOS
 from endeavour.storage import DIGESTS
 
+CONF = Path(__file__).parents[2] / "conf"
 MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 
 ENGLISH = ["dog", "cat", "old man", "girl", "green apple", "house", "car", "tree"]
@@ -36,27 +38,6 @@ TRAIN = [
 ]
 VALIDATION = [("Some  dogs  .", "Ein paar Ha\u0308user ."), ("", "leer"), ("x" * 500, "y")]
 TEST = [("A test.", "Ein\u00a0Test\ufeff."), ("A test.", "Ein\u00a0Test\ufeff."), (" – „ß“ ", "½ 🙂 ")]
-
-
-def write(folder: Path, **splits: list[tuple[str, str]]) -> CorpusConfig:
-    folder.mkdir(exist_ok=True)
-    for name, pairs in splits.items():
-        for side, language in enumerate(("en", "de")):
-            text = "".join(pair[side] + "\n" for pair in pairs)
-            (folder / f"{name}.{language}").write_bytes(text.encode())
-    return CorpusConfig(
-        name="toy",
-        kind="files",
-        path=str(folder),
-        repository=None,
-        revision=None,
-        splits={name: [f"{name}.en", f"{name}.de"] for name in splits},
-        path_files=None,
-        english_column="en",
-        german_column="de",
-        train_pairs=None,
-        seed=None,
-    )
 
 
 CLEANING = CleaningConfig(
@@ -72,82 +53,93 @@ TOKENIZER = TokenizerConfig(
 )
 
 
-@pytest.fixture
-def settings(tmp_path):
+def write(folder: Path, **changes: list[tuple[str, str]]) -> CorpusConfig:
+    """The corpus of the three splits above, except for `changes`."""
+    folder.mkdir(exist_ok=True)
+    splits = {"train": TRAIN, "validation": VALIDATION, "test": TEST} | changes
+    for name, pairs in splits.items():
+        for side, language in enumerate(("en", "de")):
+            text = "".join(pair[side] + "\n" for pair in pairs)
+            (folder / f"{name}.{language}").write_bytes(text.encode())
+    shipped = OmegaConf.to_container(OmegaConf.load(CONF / "corpus" / "files.yaml"))
+    own = {"path": str(folder), "splits": {name: [f"{name}.en", f"{name}.de"] for name in splits}}
+    return CorpusConfig(**(shipped | own))
+
+
+def settings_in(folder: Path) -> dict[str, Any]:
     return {
-        "corpus": write(tmp_path / "raw", train=TRAIN, validation=VALIDATION, test=TEST),
+        "corpus": write(folder / "raw"),
         "cleaning": CLEANING,
         "tokenizer": TOKENIZER,
         "direction": "en-de",
-        "folder": tmp_path / "data",
+        "folder": folder / "data",
     }
 
 
+@pytest.fixture
+def settings(tmp_path):
+    return settings_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> PreparedData:
+    """What `settings` give, not to be altered."""
+    return prepare_data(**settings_in(tmp_path_factory.mktemp("shared")))
+
+
 def rows(data: PreparedData, split: str, side: str) -> list[list[int]]:
-    ids = np.load(data.folder / f"{split}.{side}.ids.npy", mmap_mode="r")
-    offsets = np.load(data.folder / f"{split}.{side}.offsets.npy", mmap_mode="r")
-    assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
-    assert offsets[0] == 0
-    assert offsets[-1] == len(ids)
-    return [ids[start:end].tolist() for start, end in pairwise(offsets)]
+    found = RaggedArray(data.folder / f"{split}.{side}")
+    return [row.tolist() for row in found]
 
 
-def test_rows_are_the_encoded_normal_form_and_end_in_eos(settings):
-    data = prepare_data(**settings)
-    source, target = data.load_tokenizers()
+def dropped(data: PreparedData) -> dict[str, int]:
+    steps = json.loads((data.folder / "report.json").read_text())["steps"]
+    return {step["name"].split()[0]: step["dropped"] for step in steps if step["dropped"]}
+
+
+def test_rows_are_the_encoded_normal_form_and_end_in_eos(data):
     for split, pairs in {"train": TRAIN, "validation": VALIDATION, "test": TEST}.items():
-        for side, tokenizer, number in (("source", source, 0), ("target", target, 1)):
+        table = datasets.load_from_disk(data.folder / "text" / split)
+        assert table.column_names == ["source", "target"]
+        for side, tokenizer, number in zip(("source", "target"), data.load_tokenizers(), (0, 1), strict=True):
             found = rows(data, split, side)
-            assert found == [[*ids, EOS] for ids in tokenizer.encode([pair[number] for pair in pairs])]
-            assert [tokenizer.decode([row])[0] for row in found] == [
-                normalize(pair[number]) for pair in pairs
-            ]
+            normal = [normalize(pair[number]) for pair in pairs]
+            assert found == [[*ids, EOS] for ids in tokenizer.encode(normal)]
+            assert tokenizer.decode(found) == list(table[side]) == normal
             assert data.splits[split][f"{side}_tokens"] == sum(map(len, found))
         assert data.splits[split]["pairs"] == len(pairs)
     assert (data.validation_split, data.test_splits) == ("validation", ["test"])
 
 
-def test_references_are_kept_byte_for_byte(settings, tmp_path):
-    data = prepare_data(**settings)
+def test_references_are_kept_byte_for_byte(data):
     for split, pairs in {"validation": VALIDATION, "test": TEST}.items():
-        for side, language, number in (("source", "en", 0), ("target", "de", 1)):
+        for number, side in enumerate(("source", "target")):
+            lines = [pair[number] for pair in pairs]
             kept = (data.folder / f"{split}.{side}.txt").read_bytes()
-            assert kept == (tmp_path / "raw" / f"{split}.{language}").read_bytes()
-            assert data.lines(split, side) == [pair[number] for pair in pairs]
+            assert kept.decode() == "".join(f"{line}\n" for line in lines)
+            assert data.lines(split, side) == lines
     with pytest.raises(UserError, match="choose one of validation, test"):
         data.lines("train", "target")
 
 
-def test_the_text_is_an_arrow_table_in_normal_form(settings):
-    data = prepare_data(**settings)
-    for split, pairs in {"train": TRAIN, "test": TEST}.items():
-        table = datasets.load_from_disk(data.folder / "text" / split)
-        assert table.column_names == ["source", "target"]
-        assert list(table["target"]) == [normalize(target) for _, target in pairs]
-
-
-def test_the_direction_swaps_the_sides(settings):
-    forth, back = prepare_data(**settings), prepare_data(**(settings | {"direction": "de-en"}))
-    assert forth.folder != back.folder
+def test_the_direction_swaps_the_sides(settings, data):
+    back = prepare_data(**(settings | {"direction": "de-en"}))
+    assert data.folder.name != back.folder.name
     assert (back.manifest["source_language"], back.manifest["target_language"]) == ("de", "en")
-    assert back.lines("test", "source") == forth.lines("test", "target")
-    assert back.splits["test"]["pairs"] == forth.splits["test"]["pairs"]
-    text = back.load_tokenizers()[0].decode([rows(back, "train", "source")[0]])
-    assert text == [TRAIN[0][1]]
+    assert back.lines("test", "source") == data.lines("test", "target")
+    assert rows(back, "train", "source") == rows(data, "train", "target")
 
 
-def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path):
-    first = prepare_data(**settings)
-    given = first.load_tokenizers()
+def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path, data):
+    given = data.load_tokenizers()
     other = [(f"Another {source}", f"Anderes {target}") for source, target in TRAIN]
-    settings["corpus"] = write(tmp_path / "raw", train=other, validation=VALIDATION, test=TEST)
+    settings["corpus"] = write(tmp_path / "raw", train=other)
     second = prepare_data(
         **(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=350)}), tokenizers=given
     )
-    assert second.manifest["vocabularies"] == first.manifest["vocabularies"]
-    assert rows(second, "train", "source") == [
-        [*ids, EOS] for ids in given[0].encode([source for source, _ in other])
-    ]
+    assert second.manifest["vocabularies"] == data.manifest["vocabularies"]
+    sources = given[0].encode([source for source, _ in other])
+    assert rows(second, "train", "source") == [[*ids, EOS] for ids in sources]
     # How they were learnt is no matter, which they are is.
     assert prepare_data(**settings, tokenizers=given).folder == second.folder
     assert prepare_data(**settings).folder != second.folder
@@ -156,45 +148,30 @@ def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path):
 def test_only_training_pairs_are_dropped_and_every_one_is_accounted_for(settings, tmp_path):
     long = " ".join(str(number) for number in range(101))
     dirty = [*TRAIN, TRAIN[0], ("A test.", "neu"), ("neu", TEST[0][1]), ("", "x"), (long, long)]
-    settings["corpus"] = write(tmp_path / "raw", train=dirty, validation=VALIDATION, test=TEST)
-    data = prepare_data(**settings)
-    report = json.loads((data.folder / "report.json").read_text())
+    settings["corpus"] = write(tmp_path / "raw", train=dirty)
+    cleaned = prepare_data(**settings)
+    report = json.loads((cleaned.folder / "report.json").read_text())
     assert (report["read"], report["kept"]) == (len(dirty), len(TRAIN))
-    dropped = {step["name"]: step["dropped"] for step in report["steps"] if step["dropped"]}
-    assert dropped == {
-        "empty": 1,
-        "duplicate": 1,
-        "overlap with validation or test": 2,
-        "more than 100 tokens": 1,
-    }
-    assert data.splits["test"]["pairs"] == len(TEST)
-    assert "| overlap with validation or test | 0 | 2 |" in (data.folder / "report.md").read_text()
+    assert dropped(cleaned) == {"empty": 1, "duplicate": 1, "overlap": 2, "more": 1}
+    assert cleaned.splits["test"]["pairs"] == len(TEST)
+    assert "| overlap with validation or test | 0 | 2 |" in (cleaned.folder / "report.md").read_text()
 
 
-def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path):
-    first = prepare_data(**settings)
+def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path, data):
     other = [("Zyxwv qqq zzz.", "Zyxwv qqq zzz.")] * 500
-    settings["corpus"] = write(tmp_path / "raw", train=TRAIN, validation=other, test=other)
+    settings["corpus"] = write(tmp_path / "raw", validation=other, test=other)
     second = prepare_data(**settings)
-    assert first.folder != second.folder
-    assert first.manifest["vocabularies"] == second.manifest["vocabularies"]
+    assert second.folder.name != data.folder.name
+    assert second.manifest["vocabularies"] == data.manifest["vocabularies"]
 
 
-def test_joint_and_separate_vocabularies(settings):
-    source, target = prepare_data(**settings).load_tokenizers()
+def test_joint_and_separate_vocabularies(settings, data):
+    source, target = data.load_tokenizers()
     assert source.digest == target.digest
     apart = prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}))
     source, target = apart.load_tokenizers()
     assert source.digest != target.digest
     assert apart.manifest["vocabularies"]["target"]["size"] == 310
-
-
-def test_batches_leave_no_trace(settings, tmp_path, monkeypatch):
-    whole = prepare_data(**settings)
-    for user in (build, tables):
-        monkeypatch.setattr(user, "BATCH", 7)
-    pieces = prepare_data(**(settings | {"folder": tmp_path / "other"}))
-    assert whole.content_digest == pieces.content_digest
 
 
 def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
@@ -203,48 +180,36 @@ def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
     monkeypatch.setattr(
         Tokenizer, "train", lambda texts, config: train((seen.append(text) or text for text in texts), config)
     )
-    few = prepare_data(
-        **(settings | {"tokenizer": replace(TOKENIZER, max_sentences=40, vocabulary_size=320)})
-    )
-    assert few.splits["train"]["pairs"] == len(TRAIN)
+    few = replace(TOKENIZER, max_sentences=40, vocabulary_size=320)
+    assert prepare_data(**(settings | {"tokenizer": few})).splits["train"]["pairs"] == len(TRAIN)
     stride = -(-len(TRAIN) // 40)
     assert stride > 1
     assert seen == [normalize(text) for pair in TRAIN[::stride] for text in pair]
 
 
-def test_a_second_prepare_does_nothing(settings, monkeypatch):
+def test_a_second_prepare_does_nothing_and_imports_nothing_heavy(settings, monkeypatch):
     first = prepare_data(**settings)
-    monkeypatch.setattr(preparing, "_fill", lambda *_: pytest.fail("built again"))
+    code = "\nimport sys; assert not {'datasets', 'huggingface_hub', 'torch'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script(settings) + code], check=True)
+    monkeypatch.setattr(preparing, "load_splits", lambda *_: pytest.fail("built again"))
     monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("read again"))
     assert prepare_data(**settings) == first
-
-
-def test_a_second_prepare_imports_nothing_heavy(settings):
-    prepare_data(**settings)
-    code = (
-        script(settings)
-        + "\nimport sys; assert not {'datasets', 'huggingface_hub', 'torch'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_equal_settings_make_equal_files(settings, tmp_path):
-    one, two = prepare_data(**settings), prepare_data(**(settings | {"folder": tmp_path / "other"}))
-    assert one.folder.name == two.folder.name
-    assert (one.manifest, one.content_digest) == (two.manifest, two.content_digest)
 
 
 @pytest.mark.parametrize(
     "change",
     [
+        {},
         {"cleaning": replace(CLEANING, max_tokens=99)},
         {"cleaning": replace(CLEANING, drop_overlap=False)},
         {"tokenizer": replace(TOKENIZER, vocabulary_size=341)},
         {"tokenizer": replace(TOKENIZER, algorithm="unigram", vocabulary_size=300)},
     ],
 )
-def test_a_changed_setting_makes_a_new_folder(settings, change):
-    assert prepare_data(**settings).folder != prepare_data(**(settings | change)).folder
+def test_equal_settings_make_equal_files_and_a_changed_one_makes_a_new_folder(settings, data, change):
+    other = prepare_data(**(settings | change))
+    assert (other.folder.name == data.folder.name) is (not change)
+    assert (contents(other) == contents(data)) is (not change)
 
 
 def test_a_changed_input_makes_a_new_folder_and_the_old_one_stays(settings, tmp_path):
@@ -283,12 +248,12 @@ def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):
         prepare_data(**(settings | {"direction": "de-en"}))
 
 
-@pytest.mark.parametrize("name", [MANIFEST, DIGESTS])
-def test_a_torn_manifest_says_what_to_delete(settings, name):
+@pytest.mark.parametrize("name", [MANIFEST, DIGESTS, "train.source.ids.npy"])
+def test_a_torn_file_is_refused_with_what_to_delete(settings, name):
     folder = prepare_data(**settings).folder
     (folder / name).write_text('{"format":')
-    with pytest.raises(UserError, match=f"delete {folder} and run"):
-        prepare_data(**settings)
+    with pytest.raises(UserError, match=f"delete {folder} and run `endeavour prepare`"):
+        prepare_data(**settings).verify()
 
 
 def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):
@@ -314,20 +279,26 @@ def contents(data: PreparedData) -> list[object]:
     return [data.manifest, data.content_digest, text, *reports]
 
 
-@pytest.mark.parametrize("size", [7, 40, len(DIRTY)])  # the last leaves nothing for its second part
-def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, size):
-    settings["corpus"] = write(tmp_path / "raw", train=DIRTY, validation=VALIDATION, test=TEST)
+@pytest.mark.parametrize(
+    ("module", "name", "size"),
+    [
+        (tables, "BATCH", 7),
+        (build, "SHARD_PAIRS", 7),
+        (build, "SHARD_PAIRS", 40),
+        (build, "SHARD_PAIRS", len(DIRTY)),  # which leaves nothing for its second part
+    ],
+)
+def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, module, name, size):
+    settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
-    steps = json.loads((at_once.folder / "report.json").read_text())["steps"]
-    dropped = {step["name"].split()[0]: step["dropped"] for step in steps if step["dropped"]}
-    assert dropped == {"empty": 2, "duplicate": 3, "overlap": 1, "more": 1}
-    monkeypatch.setattr(build, "SHARD_PAIRS", size)
+    assert dropped(at_once) == {"empty": 2, "duplicate": 3, "overlap": 1, "more": 1}
+    monkeypatch.setattr(module, name, size)
     assert contents(prepare_data(**settings)) == contents(at_once)
 
 
 @pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
 def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
-    settings["corpus"] = write(tmp_path / "raw", train=DIRTY, validation=VALIDATION, test=TEST)
+    settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
     monkeypatch.setattr(build, "SHARD_PAIRS", 40)
     events = count()
@@ -403,21 +374,12 @@ def test_of_two_processes_one_builds_and_the_other_waits(settings):
     assert sorted("train the tokenizer" in output for output in outputs) == [False, True]
 
 
-def test_an_unfinished_or_damaged_folder_is_refused(settings, tmp_path):
-    data = prepare_data(**settings)
-    with pytest.raises(UserError, match="endeavour prepare"):
-        PreparedData.open(tmp_path)
-    (data.folder / "train.source.ids.npy").unlink()
-    with pytest.raises(UserError, match=r"train\.source\.ids\.npy.*endeavour prepare"):
-        data.verify()
-
-
 def test_progress_counts_up_to_the_total(settings):
     seen = []
     prepare_data(**settings, progress=lambda *event: seen.append(event))
-    assert ("train the tokenizer", 0, None) in seen
-    assert ("encode train", len(TRAIN), len(TRAIN)) in seen
-    assert ("read and clean train", len(TRAIN), None) in seen
+    total = len(TRAIN)
+    assert {("train the tokenizer", 0, None), ("encode train", total, total)} <= set(seen)
+    assert ("read and clean train", total, None) in seen
 
 
 @pytest.mark.parametrize(
@@ -429,8 +391,7 @@ def test_progress_counts_up_to_the_total(settings):
     ],
 )
 def test_nothing_to_learn_from_is_an_error(settings, tmp_path, changes, message):
-    splits = {"train": TRAIN, "validation": VALIDATION, "test": TEST} | changes
-    settings["corpus"] = write(tmp_path / "raw", **splits)
+    settings["corpus"] = write(tmp_path / "raw", **changes)
     with pytest.raises(UserError, match=message):
         prepare_data(**settings)
 
@@ -440,18 +401,6 @@ def test_a_line_break_inside_a_reference_is_an_error(settings, tmp_path):
     settings["corpus"].splits["test"] = ["t.jsonl"]
     with pytest.raises(UserError, match="split test, pair 1: a line break"):
         prepare_data(**settings)
-
-
-@pytest.mark.parametrize(("size", "dtype"), [(65_536, np.uint16), (65_537, np.uint32)])
-def test_every_id_of_a_vocabulary_fits_its_array(tmp_path, size, dtype):
-    with RaggedWriter(tmp_path / "x.source", vocabulary_size=size) as writer:
-        writer.append([[5], []], end=EOS)
-        writer.append([], end=EOS)
-        writer.append([[size - 1, 6]], end=EOS)
-    ids = np.load(tmp_path / "x.source.ids.npy", mmap_mode="r")
-    assert ids.dtype == dtype
-    assert ids.tolist() == [5, EOS, EOS, size - 1, 6, EOS]
-    assert np.load(tmp_path / "x.source.offsets.npy").tolist() == [0, 2, 3, 6]
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"Multi30k is not at {MULTI30K}")

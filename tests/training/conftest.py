@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from configs import run_config
-from endeavour.data.arrays import RaggedWriter
-from endeavour.data.dataset import ParallelDataset
+from endeavour.data.dataset import ParallelDataset, save_rows
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.special import EOS
 
 VOCABULARY = 300
 
@@ -24,7 +22,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
     folder = tmp_path_factory.mktemp("arrays")
     random = np.random.default_rng(0)
     for side in ("source", "target"):
-        with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
-            rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
-            writer.append(rows, end=EOS)
+        rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
+        save_rows(folder / f"train.{side}", rows, vocabulary_size=VOCABULARY)
     return ParallelDataset.open(folder, "train")

@@ -19,12 +19,11 @@ from silent import SilentMonitor
 from torch.distributed import HashStore
 
 from configs import run_config
-from endeavour.data.arrays import RaggedWriter
-from endeavour.data.dataset import ParallelDataset
+from endeavour.data.dataset import ParallelDataset, save_rows
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError
 from endeavour.model.transformer import Transformer
-from endeavour.special import EOS, PAD
+from endeavour.special import PAD
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.distributed import Ranks, _agree_on_group, join_ranks
 from endeavour.training.log import MetricLog
@@ -44,11 +43,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
     folder = tmp_path_factory.mktemp("arrays")
     random = np.random.default_rng(0)
     for side in ("source", "target"):
-        with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
-            rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(PAIRS)]
-            # One pair fills a batch alone, so that some process has nothing to predict.
-            rows[0] = random.integers(4, VOCABULARY, 60).tolist()
-            writer.append(rows, end=EOS)
+        rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(PAIRS)]
+        # One pair fills a batch alone, so that some process has nothing to predict.
+        rows[0] = random.integers(4, VOCABULARY, 60).tolist()
+        save_rows(folder / f"train.{side}", rows, vocabulary_size=VOCABULARY)
     return ParallelDataset.open(folder, "train")
 
 

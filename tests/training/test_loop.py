@@ -16,13 +16,12 @@ from silent import SilentMonitor
 from torch.nn import functional
 
 from configs import run_config
-from endeavour.data.arrays import RaggedWriter
 from endeavour.data.batching import collate
-from endeavour.data.dataset import ParallelDataset
+from endeavour.data.dataset import ParallelDataset, save_rows
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.special import EOS, PAD
+from endeavour.special import PAD
 from endeavour.training import loop, step
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.config import TrainingConfig
@@ -511,8 +510,7 @@ def test_learns_to_translate(tmp_path: Path, tokenizer: Tokenizer) -> None:
         folder = tmp_path / name
         folder.mkdir()
         for side, side_rows in (("source", sources), ("target", rows)):
-            with RaggedWriter(folder / f"train.{side}", vocabulary_size=VOCABULARY) as writer:
-                writer.append(side_rows, end=EOS)
+            save_rows(folder / f"train.{side}", side_rows, vocabulary_size=VOCABULARY)
         config = training_config("training.max_updates=200", "training.learning_rate=0.01")
         run(folder / "run", ParallelDataset.open(folder, "train"), tokenizer, config, overrides=eager)
         lines = MetricLog(folder / "run" / "log.jsonl").read()

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
-from endeavour.special import BOS, PAD
+from endeavour.special import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,9 @@ def _cut(order: NDArray[np.int64], longest: NDArray[np.int32], budget: int) -> l
 def collate(dataset: ParallelDataset, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
     """Reads `rows` and pads them into one batch."""
     target = pad([dataset.target[row] for row in rows])
-    target_in = torch.full_like(target, PAD)
+    target_in = target.roll(1, dims=1)
+    target_in[target_in == EOS] = PAD  # the last token of every row is predicted and never read
     target_in[:, 0] = BOS
-    target_in[:, 1:] = target[:, :-1]
-    # The last token of every row is EOS, which is predicted and never read.
-    lengths = (target != PAD).sum(dim=1, keepdim=True)
-    target_in.masked_fill_(torch.arange(target.shape[1]) >= lengths, PAD)
     return Batch(pad([dataset.source[row] for row in rows]), target_in, target)
 
 

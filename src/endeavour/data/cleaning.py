@@ -1,8 +1,8 @@
 """The steps that clean training pairs, with a count and examples of everything changed or dropped.
 
-To add a step: one entry in `text_filters` or `length_filters`, a setting for it in `CleaningConfig`, and its value in
-conf/cleaning/default.yaml. What changes text, in place of dropping it, belongs to `normalization`, because training,
-evaluation and translation share it.
+To add a step: one entry in the filters of `TextCleaner` or `LengthCleaner`, which run in this order, a setting for it
+in `CleaningConfig`, and its value in conf/cleaning/default.yaml. What changes text, in place of dropping it, belongs to
+`normalization`, because training, evaluation and translation share it.
 
 Only training pairs come here: validation and test are never cleaned. Works on batches, so that memory does not grow
 with the corpus, except for 8 bytes for each distinct pair. Knows no files and no tokenizer.
@@ -73,7 +73,7 @@ def restore_steps(steps: Sequence[Step], saved: Sequence[Mapping[str, Any]]) -> 
     """Puts back the counts and examples that `asdict` took of each step."""
     for step, values in zip(steps, saved, strict=True):
         assert step.name == values["name"]
-        step.changed, step.dropped, step.examples = values["changed"], values["dropped"], values["examples"]
+        vars(step).update(values)
 
 
 class HeldOut:
@@ -93,53 +93,25 @@ class HeldOut:
 
 
 TextFilter = Callable[[list[Pair]], Sequence[bool]]  # pairs in normal form → for each whether it is dropped
-LengthFilter = Callable[
-    [int, int], bool
-]  # tokens of the shorter and of the longer side → whether it is dropped
-
-
-def text_filters(
-    config: CleaningConfig, held_out: HeldOut, seen: "SeenPairs"
-) -> list[tuple[Step, TextFilter]]:
-    """The steps that drop pairs by their text, in the order in which they run."""
-    filters: list[tuple[Step, TextFilter]] = [
-        (Step("empty"), lambda pairs: [not source or not target for source, target in pairs])
-    ]
-    if config.drop_duplicates:
-        filters.append((Step("duplicate"), seen.add))
-    if config.drop_overlap:
-        filters.append(
-            (
-                Step("overlap with validation or test"),
-                lambda pairs: [held_out.overlaps(pair) for pair in pairs],
-            )
-        )
-    return filters
-
-
-def length_filters(config: CleaningConfig) -> list[tuple[Step, LengthFilter]]:
-    """The steps that drop pairs by their number of tokens, in the order in which they run."""
-    return [
-        (Step(f"fewer than {config.min_tokens} tokens"), lambda shorter, _: shorter < config.min_tokens),
-        (Step(f"more than {config.max_tokens} tokens"), lambda _, longer: longer > config.max_tokens),
-        (
-            Step(f"length ratio above {config.max_ratio:g}"),
-            lambda shorter, longer: (
-                longer >= config.ratio_from_tokens and longer > config.max_ratio * shorter
-            ),
-        ),
-    ]
+LengthFilter = Callable[[int, int], bool]  # tokens of the shorter and the longer side → whether it is dropped
 
 
 class TextCleaner:
-    """Brings pairs to their normal form and runs `text_filters`."""
+    """Brings pairs to their normal form and drops them by their text."""
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut) -> None:
         self.seen = SeenPairs()
         self.read = 0
         self._control = Step("control characters")
         self._form = Step("unicode and whitespace")
-        self._filters = text_filters(config, held_out, self.seen)
+        self._filters: list[tuple[Step, TextFilter]] = [
+            (Step("empty"), lambda pairs: [not source or not target for source, target in pairs])
+        ]
+        if config.drop_duplicates:
+            self._filters.append((Step("duplicate"), self.seen.add))
+        if config.drop_overlap:
+            overlap = Step("overlap with validation or test")
+            self._filters.append((overlap, lambda pairs: [held_out.overlaps(pair) for pair in pairs]))
 
     @property
     def steps(self) -> list[Step]:
@@ -168,10 +140,17 @@ class TextCleaner:
 
 
 class LengthCleaner:
-    """Runs `length_filters`."""
+    """Drops pairs by their number of tokens."""
 
     def __init__(self, config: CleaningConfig) -> None:
-        self._filters = length_filters(config)
+        def unequal(shorter: int, longer: int) -> bool:
+            return longer >= config.ratio_from_tokens and longer > config.max_ratio * shorter
+
+        self._filters: list[tuple[Step, LengthFilter]] = [
+            (Step(f"fewer than {config.min_tokens} tokens"), lambda shorter, _: shorter < config.min_tokens),
+            (Step(f"more than {config.max_tokens} tokens"), lambda _, longer: longer > config.max_tokens),
+            (Step(f"length ratio above {config.max_ratio:g}"), unequal),
+        ]
 
     @property
     def steps(self) -> list[Step]:
@@ -190,13 +169,11 @@ class LengthCleaner:
 class SeenPairs:
     """Which pairs occurred earlier: a sorted array of 64-bit hashes, where a set of texts takes hundreds of bytes.
 
-    Two different pairs of a corpus of n collide with a probability of about n² / 2⁶⁵: 5e-7 for n = 4.5
-    million.
+    Two different pairs of a corpus of n collide with a probability of about n² / 2⁶⁵: 5e-7 for n = 4.5 million.
     """
 
     def __init__(self) -> None:
-        self.hashes: NDArray[np.uint64] = np.empty(0, np.uint64)
-        """Of all pairs so far, in ascending order."""
+        self.hashes: NDArray[np.uint64] = np.empty(0, np.uint64)  # of all pairs so far, ascending
 
     def add(self, pairs: Sequence[Pair]) -> list[bool]:
         """For each pair whether it occurred earlier, in this batch or another; then remembers them all."""
@@ -206,9 +183,7 @@ class SeenPairs:
         )
         unique, first = np.unique(hashes, return_index=True)
         places = np.searchsorted(self.hashes, unique)
-        known = np.zeros(len(unique), bool)
-        inside = places < len(self.hashes)
-        known[inside] = self.hashes[places[inside]] == unique[inside]
+        known = np.searchsorted(self.hashes, unique, side="right") > places
         seen = np.ones(len(pairs), bool)
         seen[first[~known]] = False
         self.hashes = np.insert(self.hashes, places[~known], unique[~known])

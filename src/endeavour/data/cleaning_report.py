@@ -1,23 +1,10 @@
-"""What a preparation read, changed, dropped and kept, as JSON and as Markdown. Pure."""
+"""What a preparation read, changed, dropped and kept, as Markdown. Pure."""
 
-from dataclasses import asdict
 from typing import Any
-
-from endeavour.data.cleaning import Step
-
-
-def cleaning_report(read: int, kept: int, steps: list[Step], splits: dict[str, Any]) -> dict[str, Any]:
-    """The report as plain JSON.
-
-    Args:
-        read, kept: training pairs before and after cleaning.
-        splits: name → counts, as in the manifest.
-    """
-    return {"read": read, "kept": kept, "steps": [asdict(step) for step in steps], "splits": splits}
 
 
 def as_markdown(report: dict[str, Any], title: str) -> str:
-    """The same for a reader: one table of steps, then their examples, then the splits."""
+    """The report of `build` for a reader: a table of steps, one of splits, and examples of each step."""
     lines = [
         f"# {title}",
         "",

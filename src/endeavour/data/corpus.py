@@ -6,7 +6,7 @@ and tokenizers, and leaves the network to `hub`.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -57,20 +57,20 @@ class CorpusConfig:
         """Whether the files come from the hub, and not from a folder."""
         return self.kind == "hub" and self.path is None
 
+    @property
+    def given_splits(self) -> dict[str, list[str]]:
+        """`splits` without the empty ones."""
+        return {split: names for split, names in self.splits.items() if names}
+
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
         """Each kind of corpus has what it needs, and nothing is set that it does not read."""
-        if self.kind == "textbook":
-            unread, readers = (
-                ("path", "repository", "splits"),
-                "a corpus of files: choose corpus=files or another",
-            )
-        else:
-            unread, readers = ("train_pairs", "seed"), "corpus=textbook"
-        for key in unread:
+        textbook = self.kind == "textbook"
+        readers = "a corpus of files: choose corpus=files or another" if textbook else "corpus=textbook"
+        for key in ("path", "repository", "splits") if textbook else ("train_pairs", "seed"):
             if getattr(self, key):
                 raise ValueError(f"corpus.{key}={getattr(self, key)} is for {readers}")
-        if self.kind == "textbook":
+        if textbook:
             if self.train_pairs is None or self.seed is None:
                 raise ValueError("corpus.train_pairs and corpus.seed must be set")
             return self
@@ -94,62 +94,56 @@ def load_splits(
     config: CorpusConfig,
     *,
     extra_pairs: Sequence[ExtraPairs] = (),
-    hub_cache: Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Iterable[Pair]]:
     """The (English, German) pairs of every split, streamed where they come from files.
 
     Args:
         extra_pairs: files of more training pairs, read after the corpus's own.
-        hub_cache: the hub client's cache folder; None is its own default (`HF_HOME`).
         progress: called as (what, done, total or None) for each file that is downloaded.
 
     Raises:
         UserError: a file cannot be read or downloaded.
     """
-    splits = _own_splits(config, hub_cache, progress)
+    splits: dict[str, Iterable[Pair]]
+    if config.kind == "textbook":
+        splits = import_module(_TEXTBOOK).textbook_splits(seed=config.seed, train_pairs=config.train_pairs)
+    else:
+        columns = {
+            "english_column": config.english_column or "",
+            "german_column": config.german_column or "",
+        }
+        files = _hub_files(config, progress) if config.on_hub else local_files(config)
+        splits = {split: read_pairs(paths, **columns) for split, paths in files.items()}
     pairs = [read_pairs(files, english_column="", german_column="") for files in extra_pairs]
     return splits | {TRAIN: chain(splits[TRAIN], *pairs)} if pairs else splits
 
 
-def _own_splits(
-    config: CorpusConfig, hub_cache: Path | None, progress: Progress
-) -> dict[str, Iterable[Pair]]:
-    if config.kind == "textbook":
-        return dict(
-            import_module(_TEXTBOOK).textbook_splits(seed=config.seed, train_pairs=config.train_pairs)
-        )
-    if config.on_hub:
-        repository, revision = _repository(config)
-        files = {
-            split: hub.fetch(
-                repository, revision, names, corpus=config.name, cache=hub_cache, progress=progress
-            )
-            for split, names in _split_files(config).items()
-        }
-    else:
-        files = local_files(config)
-    english, german = config.english_column or "", config.german_column or ""
-    return {
-        split: read_pairs(paths, english_column=english, german_column=german)
-        for split, paths in files.items()
-    }
+def _hub_files(config: CorpusConfig, progress: Progress) -> dict[str, list[Path]]:
+    """Split → its files in the hub's cache, downloaded where they are not there."""
+    assert config.repository is not None  # checked with the config
+    assert config.revision is not None
+    fetch = partial(hub.fetch, config.repository, config.revision, corpus=config.name, progress=progress)
+    return {split: [fetch(name) for name in names] for split, names in config.given_splits.items()}
 
 
 def local_files(config: CorpusConfig) -> dict[str, list[Path]]:
-    """Split → its files on this machine, for a corpus read from files; empty for the others."""
-    if config.kind == "textbook" or config.on_hub:
-        return {}
+    """Split → its files on this machine, for a corpus that is read from there."""
     folder = Path(config.path or ".").expanduser()
+    instead = config.path_files or {}
     try:
         if not folder.is_dir():
             raise UserError(f"corpus.path={config.path}: no such folder")
+        return {
+            split: [
+                folder / Path(file).expanduser()
+                for name in names
+                for file in (instead[name] if name in instead and not (folder / name).is_file() else [name])
+            ]
+            for split, names in config.given_splits.items()
+        }
     except OSError as error:
         raise UserError(f"corpus.path={config.path}: cannot be read ({error.strerror})") from error
-    return {
-        split: [folder / Path(name).expanduser() for name in names]
-        for split, names in _split_files(config).items()
-    }
 
 
 def fingerprint(
@@ -159,50 +153,26 @@ def fingerprint(
 
     Needs no network: a commit hash stands for what is in a hub repository.
     """
-    own = _own_fingerprint(config, hashes)
-    if extra_pairs:
-        own["extra_pairs"] = [[hashes.of(path) for path in files] for files in extra_pairs]
-    return own
-
-
-def _own_fingerprint(config: CorpusConfig, hashes: FileHashes) -> dict[str, Any]:
+    columns = {"english_column": config.english_column, "german_column": config.german_column}
+    inputs: dict[str, Any]
     if config.kind == "textbook":
         package = Path(import_module(_TEXTBOOK).__file__ or "").parent
         files = sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
-        return {
+        inputs = {
             "seed": config.seed,
             "train_pairs": config.train_pairs,
             "textbook": {str(path.relative_to(package)): hashes.of(path) for path in files},
         }
-    columns = {"english_column": config.english_column, "german_column": config.german_column}
-    files = local_files(config)
-    if not files:
-        repository, revision = _repository(config)
-        return {"repository": repository, "revision": revision, "splits": _split_files(config), **columns}
-    # Names without folders: the same files elsewhere are the same corpus. Suffixes decide how they are read.
-    return {
-        "splits": {split: [[path.name, hashes.of(path)] for path in paths] for split, paths in files.items()},
-        **columns,
-    }
-
-
-def _split_files(config: CorpusConfig) -> dict[str, list[str]]:
-    return {
-        split: [file for name in names for file in _under_path(config, name)]
-        for split, names in config.splits.items()
-        if names
-    }
-
-
-def _under_path(config: CorpusConfig, name: str) -> list[str]:
-    """The files under `path` for one of `splits`: itself where it is there, or those of another name."""
-    with suppress(OSError):  # whoever reads it will say so
-        if config.path is not None and not (Path(config.path).expanduser() / name).is_file():
-            return (config.path_files or {}).get(name, [name])
-    return [name]
-
-
-def _repository(config: CorpusConfig) -> tuple[str, str]:
-    assert config.repository is not None  # checked with the config
-    assert config.revision is not None
-    return config.repository, config.revision
+    elif config.on_hub:
+        inputs = {"repository": config.repository, "revision": config.revision}
+        inputs |= {"splits": config.given_splits, **columns}
+    else:
+        # Names without folders: the same files elsewhere are the same corpus. Suffixes decide how they are read.
+        splits = {
+            split: [[path.name, hashes.of(path)] for path in paths]
+            for split, paths in local_files(config).items()
+        }
+        inputs = {"splits": splits, **columns}
+    if extra_pairs:
+        inputs["extra_pairs"] = [[hashes.of(path) for path in files] for files in extra_pairs]
+    return inputs

@@ -1,38 +1,59 @@
-"""Token ids of one prepared split, memory-mapped: rows are read when a batch needs them.
+"""Token ids of prepared splits: saved part by part, joined, and read memory-mapped when a batch needs a row.
 
-Knows the arrays' layout (`arrays.RaggedWriter` wrote them); not text, batches or models.
+One side of a split is two files: `<prefix>.ids.npy`, its rows one after the other (uint16 or uint32), and
+`<prefix>.offsets.npy` (int64, rows + 1). Row i is `ids[offsets[i]:offsets[i + 1]]`; it ends in EOS and holds no BOS.
+Knows no text, batches or models.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from endeavour.special import EOS
 
 Ids = NDArray[np.uint16] | NDArray[np.uint32]
 
 
-class RaggedArray:
-    """Rows of different lengths in one flat file. Row i ends in EOS and holds no BOS."""
+def save_rows(prefix: Path, rows: Sequence[Sequence[int]], *, vocabulary_size: int) -> None:
+    """Saves `rows`, each followed by EOS."""
+    offsets = np.cumsum([0, *(len(row) + 1 for row in rows)], dtype=np.int64)
+    ids = (number for row in rows for number in (*row, EOS))
+    dtype = np.uint16 if vocabulary_size <= 2**16 else np.uint32
+    np.save(f"{prefix}.ids.npy", np.fromiter(ids, dtype, offsets[-1]))
+    np.save(f"{prefix}.offsets.npy", offsets)
 
-    def __init__(self, ids: Ids, offsets: NDArray[np.int64]) -> None:
-        self._ids = ids
-        self._offsets = offsets
-        # 32 bits: the one array that training holds in memory for each side.
-        self.lengths: NDArray[np.int32] = np.diff(offsets).astype(np.int32)
 
-    @classmethod
-    def open(cls, folder: Path, prefix: str) -> "RaggedArray":
-        """Maps `<prefix>.ids.npy` and `<prefix>.offsets.npy` below `folder`."""
-        return cls(
-            np.load(folder / f"{prefix}.ids.npy", mmap_mode="r"),
-            np.load(folder / f"{prefix}.offsets.npy", mmap_mode="r"),
+def join_rows(parts: Sequence[Path], prefix: Path) -> None:
+    """Saves the rows of at least one part, in order; holds the ids of one part in memory at a time."""
+    arrays = [RaggedArray(part) for part in parts]
+    offsets = np.cumsum(np.concatenate([[0], *(array.lengths for array in arrays)]), dtype=np.int64)
+    np.save(f"{prefix}.offsets.npy", offsets)
+    with Path(f"{prefix}.ids.npy").open("wb") as file:
+        descr = npy.dtype_to_descr(arrays[0].ids.dtype)
+        npy.write_array_header_1_0(
+            file, {"descr": descr, "fortran_order": False, "shape": (int(offsets[-1]),)}
         )
+        for part in parts:
+            np.load(f"{part}.ids.npy").tofile(file)
+
+
+class RaggedArray:
+    """Rows of different lengths, mapped from their two files."""
+
+    def __init__(self, prefix: Path) -> None:
+        self.ids: Ids = np.load(f"{prefix}.ids.npy", mmap_mode="r")
+        self._offsets: NDArray[np.int64] = np.load(f"{prefix}.offsets.npy", mmap_mode="r")
+        # 32 bits: the one array that training holds in memory for each side.
+        self.lengths: NDArray[np.int32] = np.diff(self._offsets).astype(np.int32)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, row: int) -> Ids:
-        return self._ids[self._offsets[row] : self._offsets[row + 1]]
+        return self.ids[self._offsets[row] : self._offsets[row + 1]]
 
 
 class ParallelDataset:
@@ -45,10 +66,7 @@ class ParallelDataset:
 
     @classmethod
     def open(cls, folder: Path, split: str) -> "ParallelDataset":
-        return cls(
-            RaggedArray.open(folder, f"{split}.source"),
-            RaggedArray.open(folder, f"{split}.target"),
-        )
+        return cls(RaggedArray(folder / f"{split}.source"), RaggedArray(folder / f"{split}.target"))
 
     def __len__(self) -> int:
         return len(self.source)

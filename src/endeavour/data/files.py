@@ -9,7 +9,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,9 +17,8 @@ from endeavour.errors import UserError
 
 Pair = tuple[str, str]
 
-_RECORD_SUFFIXES = {".tsv", ".jsonl", ".parquet"}
 # Two files of these would otherwise be read as English and German.
-_NO_TEXT = _RECORD_SUFFIXES | {".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
+_NO_TEXT = {".tsv", ".jsonl", ".parquet", ".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
 
 
 def kind_of(path: Path) -> str:
@@ -46,37 +45,29 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
         )
     for path in paths:
         require_file(path)
-    columns = (english_column, german_column)
-    return chain.from_iterable([_read(source, columns) for source in _sources(paths)])
+    return chain.from_iterable(_sources(paths, (english_column, german_column)))
 
 
-def _sources(paths: Sequence[Path]) -> list[tuple[Path, ...]]:
-    """`paths`, each file of records by itself and each two line-aligned files together."""
-    sources: list[tuple[Path, ...]] = []
-    waiting: Path | None = None  # an English file, for the German one that must come next
-    for path in paths:
-        if waiting is None and kind_of(path) in _RECORD_SUFFIXES:
-            sources.append((path,))
-        elif kind_of(path) in _NO_TEXT:
-            raise _not_a_split(paths)
-        elif waiting is None:
-            waiting = path
-        elif kind_of(waiting) == ".de" or kind_of(path) == ".en":
-            raise UserError(f"{waiting}, {path}: the English file comes first, then the German one")
-        else:
-            sources.append((waiting, path))
-            waiting = None
-    if waiting is not None:
-        raise _not_a_split(paths)
+def _sources(paths: Sequence[Path], columns: Pair) -> list[Iterator[Pair]]:
+    """What reads each file of records, and each two line-aligned files."""
+    records = {".tsv": _read_tsv, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
+    sources: list[Iterator[Pair]] = []
+    remaining = iter(paths)
+    for path in remaining:
+        if read_records := records.get(kind_of(path)):
+            sources.append(read_records(path, columns))
+            continue
+        german = next(remaining, None)
+        if german is None or {kind_of(path), kind_of(german)} & _NO_TEXT:
+            names = ", ".join(str(path) for path in paths)
+            raise UserError(
+                f"{names}: a split is pairs of line-aligned text files, English first, and any number of .tsv, .jsonl "
+                "and .parquet files"
+            )
+        if kind_of(path) == ".de" or kind_of(german) == ".en":
+            raise UserError(f"{path}, {german}: the English file comes first, then the German one")
+        sources.append(_read_aligned(path, german))
     return sources
-
-
-def _not_a_split(paths: Sequence[Path]) -> UserError:
-    names = ", ".join(str(path) for path in paths)
-    return UserError(
-        f"{names}: a split is pairs of line-aligned text files, English first, and any number of .tsv, .jsonl "
-        "and .parquet files"
-    )
 
 
 def require_file(path: Path) -> None:
@@ -92,40 +83,24 @@ def require_file(path: Path) -> None:
         raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
 
 
-def _read(source: tuple[Path, ...], columns: Pair) -> Iterator[Pair]:
-    if len(source) == 2:
-        return _read_aligned(*source)
-    (path,) = source
-    match kind_of(path):
-        case ".tsv":
-            return _read_tsv(path, columns)
-        case ".jsonl":
-            return _read_json_lines(path, columns)
-        case _:
-            return _read_parquet(path, columns)
-
-
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file that a user brings, gzip or not, without line ends (LF or CRLF) and byte order mark."""
-    number = 0
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        while True:
-            number += 1
+        for number in count(1):
             try:
                 # Only LF ends a line: str.splitlines would also break at U+2028 and shift the alignment.
                 line = file.readline()
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise UserError(
                     f"{path}:{number}: damaged gzip ({error}); download or copy it again"
                 ) from error
-            if not line:
-                return
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise UserError(
                     f"{path}:{number}: invalid UTF-8 (byte {error.start + 1} of the line); convert the file"
                 ) from error
+            if not line:
+                return
             yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -144,7 +119,7 @@ def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
 
 def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
     lines = enumerate(text_lines(path), start=1)
-    width, what = None, "header"
+    width = None
     if all(column.isdecimal() and int(column) > 0 for column in columns):
         first, second = (int(column) - 1 for column in columns)
     else:
@@ -161,18 +136,11 @@ def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
         width = len(header)
     for number, line in lines:
         fields = line.split("\t")
-        if (
-            width is None
-        ):  # without a header lines may have more columns than are read, but all of them as many
-            width, what = len(fields), "first line"
-        if len(fields) <= max(first, second):
-            raise UserError(
-                f"{path}:{number}: column {max(first, second) + 1} is missing, the line has {len(fields)}; "
-                "fields are separated by tabs, and a sentence must not hold one"
-            )
+        # Without a header lines may have more columns than are read, but all of them as many.
+        width = width or max(len(fields), first + 1, second + 1)
         if len(fields) != width:
             raise UserError(
-                f"{path}:{number}: the line has {len(fields)} columns and the {what} {width}; "
+                f"{path}:{number}: the line has {len(fields)} columns, not {width}; "
                 "fields are separated by tabs, and a sentence must not hold one"
             )
         yield fields[first], fields[second]
@@ -184,8 +152,7 @@ def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:  # a ValueError: a number of thousands of digits
-            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else reason
+            reason = getattr(error, "msg", error)  # without its "line 1", which is not that of the file
             raise UserError(f"{where}: not a JSON object ({reason}); correct or delete the line") from error
         yield _text(record, columns[0], where), _text(record, columns[1], where)
 

@@ -30,46 +30,29 @@ _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 def fetch(
     repository: str,
     revision: str,
-    names: list[str],
+    name: str,
     *,
     corpus: str,
-    cache: Path | None,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
-) -> list[Path]:
-    """The local paths of files of a dataset repository at a commit, downloaded where the cache lacks them.
+) -> Path:
+    """The local path of a file of a dataset repository at a commit, downloaded if the cache lacks it.
 
     Args:
         revision: a full commit hash; a file once in the cache is then never asked for again.
         corpus: the name to use in messages.
-        cache: the client's cache folder; None is its default.
-        progress: called as (what, 0, 1) before each file.
+        progress: called as (what, 0, 1) before the file.
 
     Raises:
         UserError: the hub cannot be reached, has no such file, or keeps sending damaged ones.
     """
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    shown = not are_progress_bars_disabled()
-    disable_progress_bars()  # the caller reports progress, and two bars would overwrite each other
-    try:
-        paths: list[Path] = []
-        for name in names:
-            progress(f"download {name} of {repository}", 0, 1)
-            paths.append(_fetch_file(repository, revision, name, corpus=corpus, cache=cache))
-        return paths
-    finally:
-        if shown:
-            enable_progress_bars()
-
-
-def _fetch_file(repository: str, revision: str, name: str, *, corpus: str, cache: Path | None) -> Path:
     # Imported here: a prepare with nothing to download should not wait for it.
     from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub.utils import disable_progress_bars
 
+    disable_progress_bars()  # the caller reports progress, and two bars would overwrite each other
+    progress(f"download {name} of {repository}", 0, 1)
     try:
-        cached = try_to_load_from_cache(
-            repository, name, cache_dir=cache, revision=revision, repo_type="dataset"
-        )
+        cached = try_to_load_from_cache(repository, name, revision=revision, repo_type="dataset")
     except ValueError as error:  # a name that no repository or file can have
         raise UserError(
             f"corpus {corpus}: the hub has no {name} of {repository} ({str(error).splitlines()[0]}); check "
@@ -82,7 +65,7 @@ def _fetch_file(repository: str, revision: str, name: str, *, corpus: str, cache
     begin = time.monotonic()
     for wait in (*_WAITS, None):
         try:
-            return _download(repository, revision, name, endpoint=endpoint, cache=cache)
+            return _download(repository, revision, name, endpoint=endpoint)
         # The transport's errors belong to whichever HTTP library this version of the client uses.
         except Exception as error:
             explained = _explain_permanent(error)
@@ -116,7 +99,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 
-def _download(repository: str, revision: str, name: str, *, endpoint: str, cache: Path | None) -> Path:
+def _download(repository: str, revision: str, name: str, *, endpoint: str) -> Path:
     """One attempt: ask for the file's hash, download it, compare. The client itself compares the sizes alone."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.utils.sha import git_hash
@@ -129,7 +112,6 @@ def _download(repository: str, revision: str, name: str, *, endpoint: str, cache
             name,
             repo_type="dataset",
             revision=revision,
-            cache_dir=cache,
             endpoint=endpoint,
             etag_timeout=_TIMEOUT,
         )

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from endeavour.storage import flush_entry, write_atomically
+from endeavour.storage import flush, write_atomically
 
 
 class Journal:
@@ -34,6 +34,6 @@ class Journal:
     def write(self, part: str, content: dict[str, Any]) -> None:
         """Notes that `part` is done, after its files have reached the disk."""
         for file in self.folder.glob(f"{part}.*"):
-            flush_entry(file)
+            flush(file)
         write_atomically(self.path(part, "json"), json.dumps(content, ensure_ascii=False))
-        flush_entry(self.folder)
+        flush(self.folder)

@@ -3,7 +3,7 @@
     prepared.json                      the manifest: settings, inputs, counts
     digests.json                       the SHA-256 of every other file, see `storage`
     source.model, target.model         SentencePiece; equal where the vocabulary is joint
-    <split>.{source,target}.ids.npy, <split>.{source,target}.offsets.npy      see `arrays.RaggedWriter`
+    <split>.{source,target}.ids.npy, <split>.{source,target}.offsets.npy      see `dataset`
     <split>.{source,target}.txt        validation and test only: the untouched lines
     text/<split>/                      normal form, as an Arrow table with the columns source and target
     report.json, report.md             what cleaning changed and dropped
@@ -13,7 +13,6 @@ Knows no config and no corpus, only what the manifest says.
 
 import hashlib
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +53,8 @@ class PreparedData:
     @property
     def content_digest(self) -> str:
         """SHA-256, in hexadecimal, of all that training and evaluation read: ids, references, tokenizers."""
-        read = {
-            name: self.digests[name] for name in self.digests if name.endswith((".npy", ".txt", ".model"))
-        }
+        endings = (".npy", ".txt", ".model")
+        read = {name: digest for name, digest in self.digests.items() if name.endswith(endings)}
         return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -83,16 +81,14 @@ class PreparedData:
         return read_lines(self.folder / f"{split}.{side}.txt")
 
 
-def all_prepared(folder: Path) -> Iterator[PreparedData]:
-    """What is prepared below the data root `folder`, except for damaged folders."""
-    for path in sorted(folder.glob(f"prepared/[!.]*/{MANIFEST}")):
-        with suppress(UserError):
-            yield PreparedData.open(path.parent)
-
-
 def find_prepared(folder: Path, digest: str) -> PreparedData | None:
     """What is prepared below the data root `folder` and has this `content_digest`."""
-    return next((data for data in all_prepared(folder) if data.content_digest == digest), None)
+    for path in sorted(folder.glob(f"prepared/[!.]*/{MANIFEST}")):
+        with suppress(UserError):  # a damaged folder is passed over
+            data = PreparedData.open(path.parent)
+            if data.content_digest == digest:
+                return data
+    return None
 
 
 def _remedy(folder: Path) -> str:

@@ -7,7 +7,7 @@ terminal and no Hydra.
 import hashlib
 import json
 import shutil
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from filelock import FileLock
 
 from endeavour.data.cleaning import CleaningConfig
-from endeavour.data.cleaning_report import as_markdown, cleaning_report
+from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.corpus import (
     TRAIN,
     VALIDATION,
@@ -36,7 +36,6 @@ from endeavour.errors import UserError
 from endeavour.storage import atomic_folder, file_digest, write_atomically, write_errors, write_json
 
 Direction = Literal["en-de", "de-en"]
-LIBRARIES = ("datasets", "numpy", "sentencepiece")
 _FORMAT = 1  # to be raised when the same settings are to give other files
 
 
@@ -50,7 +49,6 @@ def prepare_data(
     extra_pairs: Sequence[ExtraPairs] = (),
     folder: Path,
     progress: Progress = lambda what, done, total: None,
-    hub_cache: Path | None = None,
 ) -> PreparedData:
     """The prepared data of these settings, built unless they are there.
 
@@ -59,7 +57,6 @@ def prepare_data(
         extra_pairs: files of more training pairs, read after the corpus's own.
         folder: the data root; the result is in its `prepared/<corpus>-<digest>/`.
         progress: called as (what, done, total or None).
-        hub_cache: the hub client's cache folder; None is its own default.
 
     Raises:
         UserError: an input or a setting is wrong, or an input cannot be read or downloaded.
@@ -82,20 +79,25 @@ def prepare_data(
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
-        with _locked(root / f".{final.name}.lock", folder):
+        with write_errors(folder, "data_folder"):
+            lock = FileLock(root / f".{final.name}.lock").acquire()
+        with lock:
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
-                splits = load_splits(corpus, extra_pairs=extra_pairs, hub_cache=hub_cache, progress=progress)
+                splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
                 with _scratch_folder(final) as scratch, atomic_folder(final) as partial:
-                    _fill(
+                    # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
+                    from endeavour.data.build import build
+
+                    report = build(
                         partial,
                         scratch,
                         _directed(splits, direction),
-                        recipe | {"digest": digest},
                         cleaning=cleaning,
                         tokenizer=tokenizers or tokenizer,
                         progress=progress,
                     )
+                    _describe(partial, final.name, recipe | {"digest": digest}, report)
                     if fingerprint(corpus, hashes, extra_pairs) != inputs:
                         raise UserError(
                             f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
@@ -104,26 +106,11 @@ def prepare_data(
     return PreparedData.open(final)
 
 
-@contextmanager
-def _locked(path: Path, folder: Path) -> Generator[None]:
-    with write_errors(folder, "data_folder"):
-        lock = FileLock(path)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[str, Iterable[Pair]]:
     """English–German pairs as (source, target) pairs."""
-
-    def swapped(pairs: Iterable[Pair]) -> Iterator[Pair]:
-        return ((german, english) for english, german in pairs)
-
     if direction == "en-de":
         return splits
-    return {name: swapped(pairs) for name, pairs in splits.items()}
+    return {name: ((german, english) for english, german in pairs) for name, pairs in splits.items()}
 
 
 @contextmanager
@@ -153,46 +140,28 @@ def _scratch(final: Path) -> Path:
 def _code() -> dict[str, Any]:
     """The code that a half-finished build was made by; other code may make other intermediate files."""
     sources = {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
-    return {"sources": sources, "versions": {name: version(name) for name in LIBRARIES}}
+    return {"sources": sources, "versions": _versions()}
 
 
-def _fill(
-    folder: Path,
-    scratch: Path,
-    splits: dict[str, Iterable[Pair]],
-    recipe: dict[str, Any],
-    *,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig | Tokenizers,
-    progress: Progress,
-) -> None:
-    """Writes everything into the empty `folder`."""
-    # Imported here: `datasets` takes seconds to import, and `prepare` with nothing to do should not wait for it.
-    from endeavour.data.build import build
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("datasets", "numpy", "sentencepiece")}
 
-    counts, account = build(
-        folder, scratch, splits, cleaning=cleaning, tokenizer=tokenizer, progress=progress
-    )
-    report = cleaning_report(**account, splits=counts)
+
+def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str, Any]) -> None:
+    """Writes the report and, last, the manifest: the recipe and what came of it."""
     write_json(folder / "report.json", report)
-    write_atomically(
-        folder / "report.md", as_markdown(report, f"{recipe['corpus']['name']}-{recipe['digest'][:12]}")
-    )
-    write_json(folder / MANIFEST, recipe | _manifest(folder, recipe["direction"], counts))
-
-
-def _manifest(folder: Path, direction: Direction, counts: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """What the manifest says beside the recipe."""
-    source, target = direction.split("-")
+    write_atomically(folder / "report.md", as_markdown(report, name))
+    source, target = recipe["direction"].split("-")
     tokenizers = dict(zip(("source", "target"), load_tokenizers(folder), strict=True))
-    return {
+    result = {
         "source_language": source,
         "target_language": target,
         "vocabularies": {
             side: {"size": one.vocabulary_size, "digest": one.digest} for side, one in tokenizers.items()
         },
-        "splits": counts,
+        "splits": report["splits"],
         "validation_split": VALIDATION,
-        "test_splits": [name for name in counts if name not in (TRAIN, VALIDATION)],
-        "versions": {name: version(name) for name in LIBRARIES},
+        "test_splits": [name for name in report["splits"] if name not in (TRAIN, VALIDATION)],
+        "versions": _versions(),
     }
+    write_json(folder / MANIFEST, recipe | result)

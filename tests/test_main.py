@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commands import endeavour
-from endeavour.__main__ import LITERAL_KEYS, ROOTS, quote_literal
+from endeavour.__main__ import COMMANDS, LITERAL_KEYS, quote_literal
 from endeavour.commands.compare import CompareRoot
 from endeavour.config import load_config
 from endeavour.training.signals import Interrupted
@@ -107,7 +107,7 @@ def test_several_processes_train_and_do_nothing_else(
     started = Mock()
     monkeypatch.setattr("endeavour.__main__.run_command", started)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "test")
-    assert [command for command in ROOTS if endeavour(command) == 0] == ["train"]
+    assert [command for command in COMMANDS if endeavour(command) == 0] == ["train"]
     assert started.call_count == 1
     assert "torchrun" in capsys.readouterr().err
 
@@ -115,12 +115,12 @@ def test_several_processes_train_and_do_nothing_else(
 def test_the_real_command_line() -> None:
     unknown = run("fly")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert all(command in unknown.stderr for command in ROOTS)
+    assert all(command in unknown.stderr for command in COMMANDS)
     assert len(unknown.stderr.splitlines()) == 1
     assert run().returncode == 2
     asked = run("--help")
     assert asked.returncode == 0
-    assert all(command in asked.stdout for command in ROOTS)
+    assert all(command in asked.stdout for command in COMMANDS)
     traced = run("train", "training.learningrate=1", HYDRA_FULL_ERROR="1")
     assert traced.returncode == 2
     assert "Traceback" in traced.stderr

@@ -90,7 +90,7 @@ def full_disk(harness: Harness) -> Row:
         for path in left:
             verify(path)
         refused = harness.live("fresh", command=[*command, "name=fresh", "training.preflight=true"])
-        refused_first = refused == 2 and "MB of room" in harness.said()
+        refused_first = refused == 2 and "training.keep_last" in harness.said()
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         same = harness.live("full", command=command) == 0 and harness.same("full", disk)
         whole = code == 1 and "a checkpoint needs" in said and len(left) > 0

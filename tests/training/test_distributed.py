@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -70,8 +71,14 @@ def in_processes(count: int, work: Callable[[Ranks], None], timeout_seconds: flo
             "WORLD_SIZE": str(count),
             "LOCAL_RANK": str(rank),
         }
-        with join_ranks(torch.device("cpu"), timeout_seconds) as ranks:
-            work(ranks)
+        try:
+            with join_ranks(torch.device("cpu"), timeout_seconds) as ranks:
+                work(ranks)
+        except (
+            Exception
+        ):  # as the command line ends: at a usual end a fork might wait for threads that it lacks
+            traceback.print_exc()
+            os._exit(1)
 
     context = multiprocessing.get_context("fork")
     children = [context.Process(target=one, args=(rank,)) for rank in range(count)]

@@ -341,18 +341,19 @@ def test_learned_positions_are_those_asked_for() -> None:
 def test_attention_maps_are_recorded_in_this_call_alone() -> None:
     made = model()
     before = [made.attention_maps(SOURCE, TARGET) for _ in range(2)]
-    assert [len(maps) for maps in before[1]] == [2, 3, 3]
-    assert all(
-        module.record is None
-        for module in made.modules()
-        if isinstance(module, attention.SelfAttention | attention.CrossAttention)
-    )
-    assert not any(weights.requires_grad for maps in before[0] for weights in maps)
+    assert [[len(maps) for maps in call] for call in before] == [[2, 3, 3]] * 2
+    assert not any(weights.requires_grad for maps in before[0] for layers in maps for weights in layers)
     with pytest.raises(IndexError):
         made.attention_maps(SOURCE, TARGET + VOCABULARY)
-    assert made.decoder[0].cross_attention.record is None
     encoder = made.attention_maps(SOURCE, TARGET).encoder
     assert torch.equal(encoder[0], before[0].encoder[0])
+
+
+def test_the_encoder_takes_what_it_would_have_embedded() -> None:
+    made = model()
+    embedded = made.embed_source(SOURCE)
+    assert torch.equal(made.encode(SOURCE, embedded=embedded).states, made.encode(SOURCE).states)
+    assert not torch.equal(made.encode(SOURCE, embedded=2 * embedded).states, made.encode(SOURCE).states)
 
 
 def test_a_batch_without_padding_has_no_mask() -> None:

@@ -189,7 +189,6 @@ class SelfAttention(nn.Module):
         self.input = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
         self.dropout = Dropout(dropout)
-        self.record: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
         """Xavier-uniform over the fused map, as in torch and fairseq: each part has 1/√2 of its own Xavier range."""
@@ -205,19 +204,18 @@ class SelfAttention(nn.Module):
         causal: bool = False,
         rotation: Rotation | None = None,
         cache: SelfCache | None = None,
+        record: list[Tensor] | None = None,
     ) -> Tensor:
         """States (batch, length, width) in and out; with a cache, these keys are added to those that it holds.
 
-        With a cache, `mask` is what `DecoderCache.advance` returned.
+        With a cache, `mask` is what `DecoderCache.advance` returned. The weights are appended to `record`.
         """
         query, key, value = split_heads(self.input(states), 3, self.num_heads)
         if rotation is not None:
             query, key = rotate(query, rotation), rotate(key, rotation)
         if cache is not None:
             key, value = cache.append(KeyValue(key, value))
-        attended = attend(
-            query, key, value, mask=mask, causal=causal, dropout=self.dropout, record=self.record
-        )
+        attended = attend(query, key, value, mask=mask, causal=causal, dropout=self.dropout, record=record)
         return self.output(merge_heads(attended))
 
 
@@ -231,7 +229,6 @@ class CrossAttention(nn.Module):
         self.memory = nn.Linear(width, 2 * width)
         self.output = nn.Linear(width, width)
         self.dropout = Dropout(dropout)
-        self.record: list[Tensor] | None = None
 
     def reset_parameters(self) -> None:
         """As for self-attention: the three input maps have 1/√2 of their own Xavier range, as if they were fused."""
@@ -246,11 +243,18 @@ class CrossAttention(nn.Module):
         key, value = split_heads(self.memory(memory), 2, self.num_heads)
         return KeyValue(key, value)
 
-    def forward(self, states: Tensor, memory: KeyValue, *, mask: Tensor | None) -> Tensor:
-        """States (batch, length, width) in and out."""
+    def forward(
+        self,
+        states: Tensor,
+        memory: KeyValue,
+        *,
+        mask: Tensor | None,
+        record: list[Tensor] | None = None,
+    ) -> Tensor:
+        """States (batch, length, width) in and out; the weights are appended to `record`."""
         (query,) = split_heads(self.query(states), 1, self.num_heads)
         attended = attend(
-            query, memory.key, memory.value, mask=mask, causal=False, dropout=self.dropout, record=self.record
+            query, memory.key, memory.value, mask=mask, causal=False, dropout=self.dropout, record=record
         )
         return self.output(merge_heads(attended))
 

@@ -35,7 +35,7 @@ class Memory(NamedTuple):
 
 
 class AttentionMaps(NamedTuple):
-    """Weights of every layer, each (batch, heads, queries, keys)."""
+    """Weights of every layer, each (batch, heads, queries, keys); filled by `encode` and `decode`."""
 
     encoder: list[Tensor]
     decoder: list[Tensor]
@@ -111,28 +111,42 @@ class Transformer(nn.Module):
         """Ids (batch, source) and (batch, target) to logits (batch, target, target_vocabulary)."""
         return self.project(self.decode(target_in, self.encode(source)))
 
-    def encode(self, source: Tensor) -> Memory:
-        """Ids (batch, source) to the encoder's states."""
-        states = self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1])
+    def embed_source(self, source: Tensor) -> Tensor:
+        """Ids (batch, source) to what the first layer of the encoder reads, (batch, source, width)."""
+        return self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1])
+
+    def encode(
+        self, source: Tensor, *, embedded: Tensor | None = None, record: AttentionMaps | None = None
+    ) -> Memory:
+        """Ids (batch, source) to the encoder's states.
+
+        Args:
+            embedded: what `embed_source` made of them, where its gradient is to be taken.
+            record: to whose `encoder` the attention weights are appended.
+        """
+        states = self.embed_source(source) if embedded is None else embedded
         rotation = self._rotation(0, source.shape[1])
         # Checking for padding is free on the CPU; on a GPU the host would have to wait for the answer.
         unpadded = source.device.type == "cpu" and bool((source != PAD).all())
         mask = None if unpadded else padding_mask(source, states.dtype)
         for layer in self._encoder_layers:
-            states = layer(states, mask=mask, rotation=rotation)
+            states = layer(states, mask=mask, rotation=rotation, record=record)
         return Memory(self.encoder_norm(states), mask)
 
-    def decode(self, target_in: Tensor, memory: Memory) -> Tensor:
+    def decode(self, target_in: Tensor, memory: Memory, *, record: AttentionMaps | None = None) -> Tensor:
         """Ids (batch, target), all known, to states (batch, target, width); each position sees no later one.
 
-        Target padding needs no mask: it is on the right, where no token attends.
+        Target padding needs no mask: it is on the right, where no token attends. The attention weights are appended
+        to `decoder` and `cross` of `record`.
         """
         length = target_in.shape[1]
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
         rotation = self._rotation(0, length)
         for layer in self._decoder_layers:
             cross = layer.cross_attention.project_kv(memory.states)
-            states = layer(states, cross, memory_mask=memory.mask, causal=True, rotation=rotation)
+            states = layer(
+                states, cross, memory_mask=memory.mask, causal=True, rotation=rotation, record=record
+            )
         return self.decoder_norm(states)
 
     def start(self, memory: Memory, *, beam_size: int) -> DecoderCache:
@@ -160,22 +174,11 @@ class Transformer(nn.Module):
         """States (..., width) to logits (..., target_vocabulary)."""
         return project(states, self.output_weight)
 
+    @torch.no_grad()
     def attention_maps(self, source: Tensor, target_in: Tensor) -> AttentionMaps:
         """All attention weights of one forward pass, to be shown; call it in evaluation mode."""
         maps = AttentionMaps([], [], [])
-        recorders: list[tuple[SelfAttention | CrossAttention, list[Tensor]]] = [
-            *((layer.self_attention, maps.encoder) for layer in self._encoder_layers),
-            *((layer.self_attention, maps.decoder) for layer in self._decoder_layers),
-            *((layer.cross_attention, maps.cross) for layer in self._decoder_layers),
-        ]
-        for module, record in recorders:
-            module.record = record
-        try:
-            with torch.no_grad():
-                self.decode(target_in, self.encode(source))
-        finally:
-            for module, _ in recorders:
-                module.record = None
+        self.decode(target_in, self.encode(source, record=maps), record=maps)
         return maps
 
     @property
@@ -216,9 +219,19 @@ class EncoderLayer(nn.Module):
         self.attention_residual = _residual(config)
         self.feed_forward_residual = _residual(config)
 
-    def forward(self, states: Tensor, *, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
+    def forward(
+        self,
+        states: Tensor,
+        *,
+        mask: Tensor | None,
+        rotation: Rotation | None,
+        record: AttentionMaps | None = None,
+    ) -> Tensor:
         """States (batch, source, width) in and out."""
-        states = self.attention_residual(states, partial(self.self_attention, mask=mask, rotation=rotation))
+        weights = None if record is None else record.encoder
+        states = self.attention_residual(
+            states, partial(self.self_attention, mask=mask, rotation=rotation, record=weights)
+        )
         return self.feed_forward_residual(states, self.feed_forward)
 
 
@@ -246,13 +259,19 @@ class DecoderLayer(nn.Module):
         mask: Tensor | None = None,
         causal: bool = False,
         cache: SelfCache | None = None,
+        record: AttentionMaps | None = None,
     ) -> Tensor:
         """States (batch, target, width) in and out."""
+        own, cross = (None, None) if record is None else (record.decoder, record.cross)
         states = self.attention_residual(
             states,
-            partial(self.self_attention, mask=mask, causal=causal, rotation=rotation, cache=cache),
+            partial(
+                self.self_attention, mask=mask, causal=causal, rotation=rotation, cache=cache, record=own
+            ),
         )
-        states = self.cross_residual(states, partial(self.cross_attention, memory=memory, mask=memory_mask))
+        states = self.cross_residual(
+            states, partial(self.cross_attention, memory=memory, mask=memory_mask, record=cross)
+        )
         return self.feed_forward_residual(states, self.feed_forward)
 
 

@@ -1,0 +1,135 @@
+/* Builds the page: store, search, the sentence and its translation, four views that are mounted when first shown.
+ *
+ * Knows every part by its interface and nothing of what a view shows.
+ */
+
+import * as api from "./api.js";
+import { createForcing } from "./forcing.js";
+import { openHelp } from "./help.js";
+import { listenForKeys, roving, setRoving } from "./keys.js";
+import { createResults } from "./results.js";
+import { createSearch } from "./searching.js";
+import { createState } from "./state.js";
+import { createSystems } from "./systems.js";
+import { createTooltip } from "./tooltip.js";
+import { mountSentence } from "./sentence.js";
+import { mountTranslation } from "./translation.js";
+
+const VIEWS = ["look", "search", "runs", "learn"];
+const $ = (id) => document.getElementById(id);
+
+/** Says something to screen readers; the same words twice are said twice. */
+function announce(text) {
+  $("live").textContent = "";
+  requestAnimationFrame(() => ($("live").textContent = text));
+}
+
+function report(message) {
+  $("problem").hidden = !message;
+  if ($("problem").textContent !== message) $("problem").textContent = message ?? "";
+}
+
+function wireTools(state) {
+  $("copy-link").addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(state.address());
+      $("copy-link").textContent = "Copied";
+      announce("Link copied");
+    } catch {
+      announce("The browser does not let this page copy; the address bar has the link");
+      $("copy-link").textContent = "See address bar";
+    }
+    setTimeout(() => ($("copy-link").textContent = "Copy link"), 2000);
+  });
+  $("theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    try {
+      localStorage.setItem("endeavour-theme", root.dataset.theme);
+    } catch {
+      // The choice then lasts as long as the page.
+    }
+    dispatchEvent(new Event("themechange"));
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
+  $("open-help").addEventListener("click", openHelp);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the hash is the state
+    $("tabs").querySelector('[aria-selected="true"]').focus();
+  });
+}
+
+/** Views by name, mounted when first shown; a module that fails to load says so in its place. */
+function createViews(context) {
+  const mounted = new Map();
+
+  async function mount(name) {
+    const root = $(`view-${name}`);
+    try {
+      const module = await import(`./${name}.js`);
+      return module.mount(root, context);
+    } catch (error) {
+      console.error(error);
+      root.textContent = `This view could not be loaded: ${error.message}`;
+      return { update() {}, key: () => false, exports: () => [] };
+    }
+  }
+
+  return {
+    async show(name, changed) {
+      for (const view of VIEWS) {
+        $(`view-${view}`).hidden = view !== name;
+        $(`tab-${view}`).setAttribute("aria-selected", view === name);
+      }
+      setRoving([...$("tabs").children], VIEWS.indexOf(name));
+      const first = !mounted.has(name);
+      if (first) mounted.set(name, mount(name));
+      const view = await mounted.get(name);
+      const state = context.state.get();
+      if (state.v === name) view.update(state, first || changed.has("v") ? new Set(Object.keys(state)) : changed);
+      mounted.set(name, view);
+    },
+    key: (name, event) => mounted.get(name)?.key?.(event) ?? false,
+  };
+}
+
+function wireTabs(state) {
+  const choose = (v) => state.set({ v }, { push: true });
+  for (const tab of $("tabs").children) tab.addEventListener("click", () => choose(tab.dataset.view));
+  $("tabs").addEventListener("focusin", ({ target }) => target.matches(":focus-visible") && choose(target.dataset.view));
+  roving($("tabs"), '[role="tab"]');
+  return Object.fromEntries(VIEWS.map((view, i) => [String(i + 1), () => choose(view)]));
+}
+
+async function boot() {
+  const state = createState();
+  const tooltip = createTooltip();
+  wireTools(state);
+  const toViews = wireTabs(state);
+  const systems = createSystems(await api.get("/api/runs"));
+  const search = createSearch(state, systems);
+  const results = createResults(state, search);
+  const forcing = createForcing(state, announce);
+  const context = { api, state, runs: systems, search, results, forcing, tooltip, announce, report };
+
+  if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
+  mountSentence(context);
+  mountTranslation(context);
+  search.subscribe(({ error, status }) => (error ? report(error) : status === "done" && report(null)));
+  const views = createViews(context);
+  state.subscribe((current, changed) => views.show(current.v, changed));
+  listenForKeys((event) => views.key(state.get().v, event), {
+    ...toViews,
+    "/": () => $("input").focus(),
+    "?": openHelp,
+    Backspace: () => forcing.undo(),
+  });
+  search.start();
+  await views.show(state.get().v, new Set());
+}
+
+boot().catch((error) => {
+  console.error(error);
+  report(error.message);
+});

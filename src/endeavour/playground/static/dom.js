@@ -1,0 +1,48 @@
+/* HTML elements without HTML text: whatever a piece or a sentence holds is only ever set as text.
+ *
+ * Knows the document; not what is shown.
+ */
+
+/**
+ * An HTML element. Attributes that are null, undefined or false are left out, `true` is an empty attribute,
+ * functions named `on…` listen, `class` may be a list; children may be nodes, strings, numbers, null or lists.
+ */
+export function h(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  setAttributes(element, attributes);
+  element.append(...flat(children));
+  return element;
+}
+
+/** Sets attributes on any element, as `h` does. */
+export function setAttributes(element, attributes) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function" && key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === null || value === undefined || value === false) element.removeAttribute(key);
+    else if (key === "class" && Array.isArray(value)) element.setAttribute(key, value.filter(Boolean).join(" "));
+    else element.setAttribute(key, value === true ? "" : value);
+  }
+}
+
+/** Children as `append` takes them: without null and false, lists opened. */
+export const flat = (children) => children.flat(Infinity).filter((child) => child !== null && child !== false);
+
+/** A function that waits until it was not called for some milliseconds. */
+export function debounce(action, milliseconds) {
+  let timer = 0;
+  const later = (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => action(...values), milliseconds);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}
+
+let lastId = 0;
+/** An id that nothing else on the page has. */
+export const uniqueId = (prefix) => `${prefix}-${++lastId}`;
+
+/** Whether keys typed now belong to a text field. */
+export function isTyping(target = document.activeElement) {
+  return Boolean(target?.closest?.("textarea, select, input:not([type=range], [type=checkbox], [type=radio])"));
+}

@@ -1,0 +1,106 @@
+/* A graphic as a file: SVG, PNG, JSON, or an HTML page that stands alone.
+ *
+ * Knows an SVG on the page, its table and its data; not what they show. Files carry their colours as attributes, as
+ * they are on the screen, and need neither the style sheet nor a server.
+ */
+
+import { h } from "./dom.js";
+import { el } from "./svg.js";
+
+const STYLES = [
+  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap",
+  "opacity", "visibility", "font-family", "font-size", "font-weight", "font-style", "text-anchor", "dominant-baseline",
+];
+const MARGIN = 16;
+
+/** A copy of an SVG in which every colour and font is an attribute, on the page's background. */
+export function standalone(graphic) {
+  const copy = graphic.cloneNode(true);
+  const originals = [graphic, ...graphic.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {
+    const style = getComputedStyle(originals[i]);
+    if (style.display === "none") element.setAttribute("display", "none");
+    for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["class", "tabindex", "aria-hidden", "role", "id"]) element.removeAttribute(name);
+  });
+  const [, , width, height] = graphic.getAttribute("viewBox").split(" ").map(Number);
+  const [w, t] = [width + 2 * MARGIN, height + 2 * MARGIN];
+  const background = getComputedStyle(document.documentElement).getPropertyValue("--surface");
+  copy.setAttribute("viewBox", `${-MARGIN} ${-MARGIN} ${w} ${t}`);
+  copy.setAttribute("width", w);
+  copy.setAttribute("height", t);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.prepend(el("rect", { x: -MARGIN, y: -MARGIN, width: w, height: t, fill: resolved(background) }));
+  return copy;
+}
+
+/** A colour as the browser computes it; custom properties may hold expressions. */
+function resolved(colour) {
+  const probe = h("span", { hidden: true });
+  probe.style.color = colour;
+  document.body.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+}
+
+const asText = (node) => new XMLSerializer().serializeToString(node);
+
+/** The bytes of a graphic as SVG. */
+export const svgFile = (graphic) => new Blob([asText(standalone(graphic))], { type: "image/svg+xml" });
+
+/** The bytes of a graphic as PNG, at twice its size on the screen. */
+export async function pngFile(graphic) {
+  const copy = standalone(graphic);
+  const url = URL.createObjectURL(new Blob([asText(copy)], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const canvas = h("canvas", { width: 2 * copy.getAttribute("width"), height: 2 * copy.getAttribute("height") });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+/** The bytes of a page with the graphic and its table, without script or reference to anything else. */
+export function htmlFile({ title, note, svg, table }) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => resolved(style.getPropertyValue(name));
+  const page = document.implementation.createHTMLDocument(title);
+  const css = `body{margin:2rem;font:15px/1.5 ${style.getPropertyValue("--sans")};color:${colour("--ink")};` +
+    `background:${colour("--surface")}}svg{max-width:100%;height:auto}table{border-collapse:collapse;margin-top:2rem}` +
+    `th,td{padding:.2rem .6rem;border-bottom:1px solid ${colour("--line")};text-align:right}th{text-align:left}`;
+  const parts = [h("h1", {}, title), note ? h("p", {}, note) : "", svg ? standalone(svg) : "", table ?? ""];
+  page.documentElement.lang = "en";
+  page.head.prepend(h("meta", { charset: "utf-8" }));
+  page.head.append(h("style", {}, css));
+  page.body.append(...parts.map((part) => (part instanceof Node ? page.importNode(part, true) : part)));
+  return new Blob([`<!doctype html>\n${page.documentElement.outerHTML}\n`], { type: "text/html" });
+}
+
+/** The bytes of a value as indented JSON. */
+export const jsonFile = (value) => new Blob([`${JSON.stringify(value, null, 1)}\n`], { type: "application/json" });
+
+const NAMES = /[^a-z0-9]+/g;
+
+/**
+ * Writes one kind of file of a graphic into the browser's downloads.
+ *
+ * @param {{name: string, note?: string, svg?: SVGElement, table?: HTMLElement, json?: object}} graphic
+ * @param {"svg" | "png" | "json" | "html"} kind
+ */
+export async function save({ name, note, svg, table, json }, kind) {
+  const makers = {
+    svg: () => svgFile(svg),
+    png: () => pngFile(svg),
+    json: () => jsonFile(json),
+    html: () => htmlFile({ title: name, note, svg, table }),
+  };
+  const url = URL.createObjectURL(await makers[kind]());
+  const file = name.toLowerCase().replace(NAMES, "-").replace(/^-|-$/g, "");
+  h("a", { href: url, download: `${file}.${kind}` }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

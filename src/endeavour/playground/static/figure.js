@@ -1,0 +1,75 @@
+/* The frame of a graphic: its title, a menu that exports it, the graphic in a box that takes the keyboard, its table.
+ *
+ * Knows how a graphic is presented; not what is drawn.
+ */
+
+import { h, uniqueId } from "./dom.js";
+import { save } from "./export.js";
+
+const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
+
+/**
+ * A figure whose content can be replaced.
+ *
+ * @param {object} options
+ * @param {string} options.title heading, and name of exported files
+ * @param {string} options.label what screen readers say of the graphic's box
+ * @param {string} [options.hint] one sentence beneath the title
+ * @param {Node[]} [options.tools] controls beside the title
+ * @param {(event: KeyboardEvent) => boolean} [options.onKey] keys typed in the box; true if used
+ * @param {(text: string) => void} [options.announce] tells screen readers that a file was written, or not
+ * @returns {{node: HTMLElement, stage: HTMLElement, show: (content: {graphic: Node, svg?: SVGElement,
+ *   table: () => HTMLElement, json: object, note?: string}) => void, content: () => object}}
+ */
+export function figure({ title, label, hint, tools = [], onKey, announce = () => {} }) {
+  const heading = h("h3", { id: uniqueId("figure") }, title);
+  const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label });
+  const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: table` });
+  const details = h("details", { class: "table" }, h("summary", {}, "Table"), table);
+  const shown = { name: title };
+
+  async function exported(kind) {
+    try {
+      await save({ ...shown, table: shown.table?.() }, kind);
+      announce(`${title} saved as ${KINDS[kind]}`);
+    } catch (error) {
+      announce(`${title} could not be saved: ${error.message}`);
+    }
+  }
+  const fill = () => details.open && shown.table && table.replaceChildren(shown.table());
+  details.addEventListener("toggle", fill);
+  if (onKey) {
+    stage.addEventListener("keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.altKey && onKey(event)) event.preventDefault();
+    });
+  }
+  const head = h("header", {}, heading, h("div", { class: "tools" }, tools, menu(title, exported)));
+  const node = h("figure", { class: "figure", "aria-labelledby": heading.id }, head,
+    hint ? h("p", { class: "hint" }, hint) : null, stage, details);
+  return {
+    node,
+    stage,
+    show({ graphic, svg = graphic, ...rest }) {
+      stage.replaceChildren(graphic);
+      Object.assign(shown, { svg }, rest);
+      fill();
+    },
+    content: () => ({ ...shown, table: shown.table?.() }),
+  };
+}
+
+function menu(title, exported) {
+  const list = h("div", { class: "menu", popover: "auto", id: uniqueId("export") },
+    Object.entries(KINDS).map(([kind, text]) =>
+      h("button", { type: "button", class: "quiet", onclick: () => (list.hidePopover(), exported(kind)) }, text),
+    ),
+  );
+  const opener = h("button", { type: "button", class: "quiet", popovertarget: list.id, "aria-label": `Export ${title}` }, "Export");
+  list.addEventListener("beforetoggle", (event) => {
+    if (event.newState !== "open") return;
+    const box = opener.getBoundingClientRect();
+    list.style.top = `${box.bottom + 4}px`;
+    list.style.left = `${Math.max(8, box.right - 128)}px`;
+  });
+  return [opener, list];
+}

@@ -1,0 +1,56 @@
+/* Forced prefixes: what the visitor decided of a translation, and the way back.
+ *
+ * Knows the keys p and t of the state; not how a prefix is chosen or shown.
+ */
+
+import { parsePrefix, printPrefix } from "./state.js";
+import { spoken } from "./format.js";
+
+/** @returns {{force: Function, undo: () => boolean, able: () => boolean}} */
+export function createForcing(state, announce) {
+  let past = []; // what undo restores: {p, t}
+
+  state.subscribe((current, changed) => {
+    if (changed.has("q") || changed.has("run")) past = [];
+    // The browser's Back button has undone it already.
+    else if (changed.has("p") && past.length && past.at(-1).p === current.p) past.pop();
+  });
+
+  return {
+    /**
+     * Forces ids and, after them, text that may end within a word.
+     *
+     * @param {number[]} ids
+     * @param {string} [typed]
+     * @param {boolean} [more] further letters of the same word: one undo takes all of them back
+     */
+    force(ids, typed = "", more = false) {
+      const { p, t } = state.get();
+      const next = printPrefix(ids, typed);
+      if (next === p) return;
+      const entry = { p, t };
+      state.set({ p: next, t: "", node: null }, { push: !more });
+      if (!more) past.push(entry);
+    },
+    /** Takes the last force back; false if nothing is forced. */
+    undo() {
+      if (!state.get().p) return false;
+      const before = past.pop() ?? { p: "", t: "" };
+      state.set({ ...before, node: null }, { push: true });
+      announce("Undone");
+      return true;
+    },
+    able: () => Boolean(state.get().p),
+  };
+}
+
+/** How many of a translation's pieces are forced by `p`: its ids, and the pieces that spell its typed text. */
+export function forcedCount(p, pieces) {
+  const prefix = parsePrefix(p);
+  if (!prefix) return 0;
+  let count = prefix.ids.length;
+  const wanted = prefix.text.trimStart().length;
+  let spelt = "";
+  while (spelt.trimStart().length < wanted && count < pieces.length) spelt += spoken(pieces[count++].piece);
+  return count;
+}

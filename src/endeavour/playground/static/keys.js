@@ -1,0 +1,74 @@
+/* Keys that hold on the whole page, and arrows within a group of elements.
+ *
+ * Knows which key means what; not what the views do with theirs, which they are asked first.
+ */
+
+import { isTyping } from "./dom.js";
+
+/** What the help dialog lists. */
+export const SHORTCUTS = [
+  ["/", "go to the sentence"],
+  ["1 – 4", "Look, Search, Runs, Learn"],
+  ["← → ↑ ↓", "move within words, hypotheses, matrices, the search tree"],
+  ["Enter", "choose; on a word of the translation: alternatives"],
+  ["letters", "on a word of the translation: type over it, the model goes on"],
+  ["Backspace", "undo the last forced choice"],
+  ["[ ]", "previous, next layer"],
+  [", .", "previous, next head"],
+  ["Esc", "close what is open; leave the sentence"],
+  ["?", "this list"],
+];
+
+/**
+ * Listens on the document.
+ *
+ * @param {(event: KeyboardEvent) => boolean} toView asks the view that is shown; true if it used the key
+ * @param {Record<string, () => void>} actions by `event.key`
+ */
+export function listenForKeys(toView, actions) {
+  document.addEventListener("keydown", (event) => {
+    const modified = event.ctrlKey || event.metaKey || event.altKey;
+    if (event.defaultPrevented || modified || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (toView(event)) event.preventDefault();
+    else if (Object.hasOwn(actions, event.key)) {
+      event.preventDefault();
+      actions[event.key]();
+    }
+  });
+}
+
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+/** The position that an arrow, Home or End leads to among `count`; null for other keys. */
+export function moved(key, position, count) {
+  if (key === "Home") return 0;
+  if (key === "End") return count - 1;
+  return key in STEPS ? Math.min(count - 1, Math.max(0, position + STEPS[key])) : null;
+}
+
+/**
+ * Arrows move the focus among a container's items, of which one takes part in the tab order.
+ *
+ * @param {HTMLElement} container
+ * @param {string} selector of its items
+ */
+export function roving(container, selector) {
+  const items = () => [...container.querySelectorAll(selector)];
+  const only = (item) => items().forEach((other) => other.setAttribute("tabindex", other === item ? 0 : -1));
+  container.addEventListener("focusin", ({ target }) => target.matches(selector) && only(target));
+  container.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const all = items();
+    const position = all.indexOf(event.target.closest(selector));
+    const next = position < 0 ? null : moved(event.key, position, all.length);
+    if (next === null) return;
+    event.preventDefault();
+    all[next].focus();
+  });
+}
+
+/** The tab order of a roving group after its items were made anew: `position` is the one in it. */
+export function setRoving(items, position) {
+  const chosen = Math.min(Math.max(0, position), items.length - 1);
+  items.forEach((item, i) => item.setAttribute("tabindex", i === chosen ? 0 : -1));
+}

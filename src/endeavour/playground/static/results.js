@@ -1,0 +1,41 @@
+/* The numbers of the chosen translation: its analysis, attention and saliency, asked once and kept.
+ *
+ * Knows the three requests; not who shows their answers. When another sentence, translation or system is chosen, what
+ * is still being worked out for the last one is given up.
+ */
+
+import { post } from "./api.js";
+
+const KEPT = 24; // answers
+const ALTERNATIVES = 10;
+
+/** @returns {{analysis: () => Promise<object> | null, attention: () => …, saliency: () => …}} null: nothing is chosen */
+export function createResults(state, search) {
+  const answers = new Map();
+  let pending = { pair: "", controller: new AbortController() };
+
+  function ask(path, extra = {}) {
+    const chosen = search.chosen();
+    const { q, run } = state.get();
+    if (!chosen || !q.trim()) return null;
+    const body = { system: run || null, text: q, target: { ids: chosen.ids }, ...extra };
+    const pair = JSON.stringify([run, q, chosen.ids]);
+    const key = path + pair;
+    if (answers.has(key)) return answers.get(key);
+    if (pending.pair !== pair) {
+      pending.controller.abort();
+      pending = { pair, controller: new AbortController() };
+    }
+    const answer = post(path, body, { signal: pending.controller.signal });
+    answers.set(key, answer);
+    answer.catch(() => answers.delete(key));
+    if (answers.size > KEPT) answers.delete(answers.keys().next().value);
+    return answer;
+  }
+
+  return {
+    analysis: () => ask("/api/analyse", { alternatives: ALTERNATIVES }),
+    attention: () => ask("/api/attention"),
+    saliency: () => ask("/api/saliency"),
+  };
+}

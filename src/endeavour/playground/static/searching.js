@@ -1,0 +1,109 @@
+/* The search for what the page shows: it follows the state, overtakes itself, and publishes what the server reports.
+ *
+ * Knows /api/search and which keys of the state it depends on; not how results are shown.
+ */
+
+import { ApiError, overtaken, stream } from "./api.js";
+import { debounce } from "./dom.js";
+import { parseIds, parsePrefix } from "./state.js";
+
+const DEPENDS_ON = ["q", "run", "p", "beam", "lp", "ref"];
+const PAUSE = 60; // ms without a key before a sentence is sent
+const PRUNED = 5; // pruned nodes a step that the tree shows at most
+
+const nothing = {
+  status: "idle", // idle | running | done | error
+  done: false,
+  error: null,
+  source: [],
+  prefix: [], // forced pieces
+  typed: "", // forced text after them
+  nodes: new Map(), // by id
+  steps: 0,
+  text: "", // the best so far
+  hypotheses: [],
+  reference: null,
+  milliseconds: null,
+};
+
+/** What a search is asked: the body of the request, from the state and the run's own settings. */
+export function question(state, systems) {
+  const own = systems.decoding(state.run);
+  return {
+    system: state.run || null,
+    text: state.q,
+    prefix: parsePrefix(state.p),
+    beam_size: state.beam ?? own.beam_size,
+    length_penalty: state.lp ?? own.length_penalty,
+    pruned: PRUNED,
+    reference: state.ref || null,
+  };
+}
+
+/**
+ * @returns {{readonly current: object, subscribe: (listener: (current: object) => void) => () => void,
+ *   chosen: () => null | {ids: number[], hypothesis: object | null}, start: () => void}}
+ */
+export function createSearch(state, systems) {
+  const listeners = new Set();
+  let current = nothing;
+  let running = new AbortController();
+
+  function publish(patch) {
+    current = { ...current, ...patch };
+    for (const listener of [...listeners]) listener(current);
+  }
+
+  async function start() {
+    running.abort();
+    const { signal } = (running = new AbortController());
+    if (!state.get().q.trim()) return publish({ ...nothing, nodes: new Map() });
+    const asked = question(state.get(), systems);
+    // What the last search found stays until this one has something to show.
+    publish({ status: "running", done: false, error: null, asked });
+    try {
+      await stream("/api/search", asked, { signal, onEvent: (name, data) => !signal.aborted && take(name, data) });
+      if (!signal.aborted && !current.done) throw new ApiError("The search ended without a result", 500);
+    } catch (error) {
+      if (!overtaken(error)) publish({ status: "error", error: error.message });
+    }
+    return undefined;
+  }
+
+  function take(name, data) {
+    if (name === "start") {
+      publish({ ...nothing, status: "running", asked: current.asked, ...data, nodes: new Map() });
+    } else if (name === "step") {
+      for (const node of data.nodes) current.nodes.set(node.id, node);
+      publish({ steps: data.step, text: data.text });
+    } else if (name === "result") {
+      for (const { id, ...late } of data.pruned_late) {
+        const node = current.nodes.get(id);
+        if (node) current.nodes.set(id, { ...node, ...late, status: "pruned" });
+      }
+      const { hypotheses, reference, milliseconds } = data;
+      const text = hypotheses[0]?.text ?? "";
+      publish({ status: "done", done: true, text, hypotheses, reference, milliseconds });
+    }
+  }
+
+  const soon = debounce(start, PAUSE);
+  state.subscribe((_, changed) => DEPENDS_ON.some((key) => changed.has(key)) && soon());
+
+  return {
+    get current() {
+      return current;
+    },
+    start,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    chosen() {
+      const { t } = state.get();
+      if (!t) return current.hypotheses.length ? { ids: current.hypotheses[0].ids, hypothesis: current.hypotheses[0] } : null;
+      const hypothesis = current.hypotheses.find(({ ids }) => ids.join(".") === t) ?? null;
+      return { ids: hypothesis?.ids ?? parseIds(t), hypothesis };
+    },
+  };
+}

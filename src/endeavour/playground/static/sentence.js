@@ -1,0 +1,48 @@
+/* The sentence to translate, examples of it, and the model that translates.
+ *
+ * Knows the state's keys q and run; not the translation.
+ */
+
+import { h } from "./dom.js";
+
+const NEW_SENTENCE = { p: "", t: "", ref: "", node: null };
+
+/** Fills the left card and the model's line in the head of the page. */
+export function mountSentence({ state, runs }) {
+  const input = document.getElementById("input");
+  const select = document.getElementById("run");
+  const examples = document.getElementById("examples");
+
+  input.addEventListener("input", () => state.set({ ...NEW_SENTENCE, q: input.value }));
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") event.preventDefault(); // one sentence; it is translated already
+    if (event.key === "Escape") input.blur();
+  });
+  select.append(
+    ...runs.choices().map(({ run, choices }) =>
+      h("optgroup", { label: run.name }, choices.map(({ value, text }) => h("option", { value }, text))),
+    ),
+  );
+  select.addEventListener("change", () =>
+    state.set({ run: select.value === runs.default ? "" : select.value, p: "", t: "", node: null }, { push: true }),
+  );
+
+  function showRun(system) {
+    select.value = system || runs.default;
+    document.getElementById("run-facts").textContent = runs.facts(system);
+    const [source, target] = runs.languages(system);
+    document.getElementById("source-language").textContent = source.name;
+    document.getElementById("target-language").textContent = target.name;
+    input.lang = source.code;
+    document.getElementById("output").lang = target.code;
+    const choose = (q) => state.set({ ...NEW_SENTENCE, q }, { push: true });
+    const texts = runs.runOf(system)?.examples ?? [];
+    examples.replaceChildren(...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)));
+  }
+  function update(current, changed) {
+    if (changed.has("q") && input.value !== current.q) input.value = current.q;
+    if (changed.has("run")) showRun(current.run);
+  }
+  state.subscribe(update);
+  update(state.get(), new Set(["q", "run"]));
+}

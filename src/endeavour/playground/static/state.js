@@ -1,0 +1,138 @@
+/* What is chosen on the page: one store, mirrored in the address's hash so that an address restores everything.
+ *
+ * Knows the keys, their types and defaults, and the browser's history; not what any key means to a view.
+ */
+
+const text = (fallback = "") => ({ fallback, parse: (value) => value, print: (value) => value });
+const number = (fallback = null) => ({
+  fallback,
+  parse: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : fallback),
+  print: (value) => (value === null ? "" : String(value)),
+});
+const flag = (fallback) => ({ fallback, parse: (value) => value === "1", print: (value) => (value ? "1" : "0") });
+const choice = (fallback, ...others) => ({
+  fallback,
+  parse: (value) => (others.includes(value) ? value : fallback),
+  print: (value) => value,
+});
+
+const KEYS = {
+  v: choice("look", "search", "runs", "learn"), // the view
+  run: text(), // the system; empty: the server's default
+  q: text(), // the sentence to translate
+  p: text(), // the forced prefix: "ids, dot-separated~typed text"
+  t: text(), // the chosen translation's ids, dot-separated; empty: the best hypothesis
+  ref: text(), // a translation to score beside the search
+  beam: number(), // null: as the run was configured
+  lp: number(), // length penalty, likewise
+  node: number(), // the chosen node of the search
+  kind: choice("cross", "encoder", "decoder"), // which attention
+  map: choice("attention", "saliency"), // what Look's large picture shows
+  layer: number(), // 0-based; null: the view's own choice
+  head: { ...number("avg"), parse: (value) => (/^\d+$/.test(value) ? Number(value) : "avg"), print: String },
+  words: flag(false), // pieces joined into words
+  step: number(0), // Learn: the step that is open
+  w: text(), // Runs: further systems, comma-separated
+  set: text(), // Runs: "run/evaluation folder"
+  sort: text(),
+  filter: text(),
+};
+
+const DELAY = 250; // ms; browsers limit how often the address may change, and typing changes it with every key
+
+/** The state an address's hash describes; keys it lacks, or that make no sense, have their defaults. */
+export function parseHash(hash) {
+  const query = new URLSearchParams(hash.replace(/^#/, ""));
+  const state = {};
+  for (const [key, kind] of Object.entries(KEYS)) {
+    state[key] = query.has(key) ? kind.parse(query.get(key)) : kind.fallback;
+  }
+  return state;
+}
+
+/** The shortest hash that describes a state: keys at their default are left out. */
+export function printHash(state) {
+  const query = new URLSearchParams();
+  for (const [key, kind] of Object.entries(KEYS)) {
+    if (state[key] !== kind.fallback) query.set(key, kind.print(state[key]));
+  }
+  const printed = query.toString();
+  return printed ? `#${printed}` : "";
+}
+
+/**
+ * A store over the window's address.
+ *
+ * @returns {{get: () => object, set: (patch: object, options?: {push?: boolean}) => void,
+ *   subscribe: (listener: (state: object, changed: Set<string>) => void) => () => void, address: () => string}}
+ */
+export function createState() {
+  const listeners = new Set();
+  let current = Object.freeze(parseHash(location.hash));
+  let timer = 0;
+
+  const url = () => location.pathname + location.search + printHash(current);
+
+  function write(push) {
+    clearTimeout(timer);
+    timer = 0;
+    if (push) history.pushState(null, "", url());
+    else history.replaceState(null, "", url());
+  }
+
+  function replace(next) {
+    const changed = new Set(Object.keys(KEYS).filter((key) => next[key] !== current[key]));
+    if (!changed.size) return false;
+    current = Object.freeze(next);
+    for (const listener of [...listeners]) listener(current, changed);
+    return true;
+  }
+
+  function set(patch, { push = false } = {}) {
+    for (const key of Object.keys(patch)) if (!(key in KEYS)) throw new Error(`state has no key ${key}`);
+    if (push && timer) write(false); // the entry that is left keeps what was typed
+    const before = current;
+    const next = { ...current, ...patch };
+    if (Object.keys(KEYS).every((key) => next[key] === before[key])) return;
+    if (push) {
+      current = Object.freeze(next);
+      write(true);
+      current = before;
+    } else if (!timer) {
+      timer = setTimeout(() => write(false), DELAY);
+    }
+    replace(next);
+  }
+
+  addEventListener("popstate", () => {
+    clearTimeout(timer);
+    timer = 0;
+    replace(parseHash(location.hash));
+  });
+  addEventListener("pagehide", () => timer && write(false));
+
+  return {
+    get: () => current,
+    set,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    address: () => location.origin + url(),
+  };
+}
+
+/** Ids of a dot-separated list, as `t` and `p` have them. */
+export const parseIds = (list) => (list ? list.split(".").map(Number).filter(Number.isInteger) : []);
+
+/** A forced prefix as the server wants it, from `p`; null where nothing is forced. */
+export function parsePrefix(p) {
+  if (!p) return null;
+  const cut = p.indexOf("~");
+  const ids = parseIds(cut < 0 ? p : p.slice(0, cut));
+  const typed = cut < 0 ? "" : p.slice(cut + 1);
+  return ids.length || typed ? { ids, text: typed } : null;
+}
+
+/** The inverse of `parsePrefix`. */
+export const printPrefix = (ids, typed = "") => ids.join(".") + (typed ? `~${typed}` : "");

@@ -1,0 +1,226 @@
+/* Drawing blocks that all views share: SVG elements, colour scales, a matrix of weights, lines between two columns
+ * of words, and the table that each graphic must have.
+ *
+ * Knows numbers and labels; not where they come from. Colours are custom properties of style.css, so that light and
+ * dark need no new drawing. Highlighting touches a handful of elements, however large the graphic is.
+ */
+
+import { flat, h, setAttributes } from "./dom.js";
+
+const NAMESPACE = "http://www.w3.org/2000/svg";
+
+/** An SVG element; attributes and children as `h` in dom.js takes them. */
+export function el(name, attributes = {}, ...children) {
+  const element = document.createElementNS(NAMESPACE, name);
+  setAttributes(element, attributes);
+  element.append(...flat(children));
+  return element;
+}
+
+/** An <svg> of a size in CSS pixels. It is hidden from screen readers, who get the figure's label and its table. */
+export function svg(width, height, ...children) {
+  const size = { width, height, viewBox: `0 0 ${width} ${height}` };
+  return el("svg", { ...size, "aria-hidden": "true", class: "graphic" }, ...children);
+}
+
+/** Fill of a weight between 0 and 1: the more, the stronger. */
+export const sequential = (weight) => ({
+  fill: "var(--weight)",
+  "fill-opacity": round(Math.min(1, Math.max(0, weight))),
+});
+
+/** Fill of a difference between −1 and 1: blue above zero, orange below. */
+export const diverging = (difference) => ({
+  fill: difference < 0 ? "var(--below)" : "var(--weight)",
+  "fill-opacity": round(Math.min(1, Math.abs(difference))),
+});
+
+/** The class of a text that stands on a fill of this strength, so that it can be read. */
+export const onFill = (strength) => (strength > 0.72 ? "on-strong" : "on-weak");
+
+const round = (value) => Math.round(value * 1000) / 1000;
+
+/** About how wide a text is, in CSS pixels; exact enough to leave room for it. */
+export function textWidth(text, size = 13) {
+  pen.font = `${size}px ${getComputedStyle(document.documentElement).getPropertyValue("--sans") || "sans-serif"}`;
+  return pen.measureText(text).width;
+}
+const pen = document.createElement("canvas").getContext("2d");
+
+/** A text shortened to a width, with an ellipsis. */
+export function shortened(text, width, size = 13) {
+  if (textWidth(text, size) <= width) return text;
+  let end = text.length;
+  while (end > 1 && textWidth(`${text.slice(0, end)}…`, size) > width) end--;
+  return `${text.slice(0, end)}…`;
+}
+
+/**
+ * A matrix: a row for each query, a column for each key, a square for each weight.
+ *
+ * @param {object} options
+ * @param {string[]} options.rows labels on the left
+ * @param {string[]} options.columns labels above, turned
+ * @param {number[][]} options.values [row][column]; null marks a square that does not exist (a masked one)
+ * @param {number} [options.cell] side of a square in CSS pixels
+ * @param {(value: number) => object} [options.colour] attributes of a fill; `sequential` unless told
+ * @param {(value: number) => string} [options.format] what is written into a square large enough; "" for nothing
+ * @param {number} [options.labels] room for labels, in CSS pixels
+ * @param {(row: number | null, column: number | null) => void} [options.onHover]
+ * @param {(row: number, column: number) => void} [options.onChoose]
+ * @returns {{node: SVGElement, highlight: (row: number | null, column: number | null) => void}}
+ */
+export function matrix({ rows, columns, values, cell = 26, colour = sequential, format, labels = 110, ...on }) {
+  const widest = (texts) => Math.min(labels, Math.max(...texts.map((text) => textWidth(text)), 10));
+  const left = widest(rows) + 12;
+  const top = widest(columns) + 12;
+  const [width, height] = [left + columns.length * cell, top + rows.length * cell];
+  const x = (column) => left + column * cell;
+  const y = (row) => top + row * cell;
+
+  const squares = [];
+  values.forEach((weights, row) =>
+    weights.forEach((value, column) => {
+      if (column >= columns.length) return;
+      squares.push(square(value, x(column), y(row), cell, colour, format));
+    }),
+  );
+  const rowLabels = rows.map((text, row) =>
+    el("text", { x: left - 8, y: y(row) + cell / 2, class: "label", "text-anchor": "end", dy: "0.35em" }, shortened(text, labels)),
+  );
+  const columnLabels = columns.map((text, column) => {
+    const [cx, cy] = [x(column) + cell / 2, top - 8];
+    return el("text", { x: cx, y: cy, class: "label", transform: `rotate(-90 ${cx} ${cy})`, dy: "0.35em" }, shortened(text, labels));
+  });
+  const band = { class: "band", fill: "none", rx: 3, visibility: "hidden" };
+  const rowBand = el("rect", { ...band, x: left, width: columns.length * cell, height: cell });
+  const columnBand = el("rect", { ...band, y: top, width: cell, height: rows.length * cell });
+  const frame = el("rect", { x: left, y: top, width: width - left, height: height - top, class: "frame", fill: "none" });
+  const node = svg(Math.ceil(width) + 2, Math.ceil(height) + 2, squares, frame, rowLabels, columnLabels, rowBand, columnBand);
+
+  const lit = { row: null, column: null };
+  function highlight(row, column) {
+    rowLabels[lit.row]?.classList.remove("lit");
+    columnLabels[lit.column]?.classList.remove("lit");
+    [lit.row, lit.column] = [row, column];
+    rowLabels[row]?.classList.add("lit");
+    columnLabels[column]?.classList.add("lit");
+    place(rowBand, row, "y", y);
+    place(columnBand, column, "x", x);
+  }
+  listen(node, on, ({ offsetX, offsetY }) => [
+    index((offsetY - top) / cell, rows.length),
+    index((offsetX - left) / cell, columns.length),
+  ]);
+  return { node, highlight };
+}
+
+function square(value, x, y, cell, colour, format) {
+  const place = { x, y, width: cell, height: cell };
+  if (value === null) return el("path", { class: "masked", d: `M${x + 3} ${y + cell - 3}L${x + cell - 3} ${y + 3}` });
+  const fill = colour(value);
+  const written = format && cell >= 22 ? format(value) : "";
+  const text = { x: x + cell / 2, y: y + cell / 2, dy: "0.35em", "text-anchor": "middle" };
+  return [
+    el("rect", { ...place, ...fill }),
+    written && el("text", { ...text, class: `value ${onFill(fill["fill-opacity"] ?? 0)}` }, written),
+  ];
+}
+
+function place(band, position, attribute, at) {
+  band.setAttribute("visibility", position === null || position === undefined ? "hidden" : "visible");
+  if (position !== null && position !== undefined) band.setAttribute(attribute, at(position));
+}
+
+const index = (value, length) => (value >= 0 && value < length ? Math.floor(value) : null);
+
+function listen(node, { onHover, onChoose }, locate) {
+  if (onHover) {
+    node.addEventListener("pointermove", (event) => onHover(...locate(event)));
+    node.addEventListener("pointerleave", () => onHover(null, null));
+  }
+  if (onChoose) {
+    node.addEventListener("click", (event) => {
+      const [row, column] = locate(event);
+      if (row !== null || column !== null) onChoose(row, column);
+    });
+  }
+}
+
+/**
+ * Lines between two columns of words, as wide as the weight is large.
+ *
+ * @param {object} options
+ * @param {string[]} options.left the words that attend
+ * @param {string[]} options.right the words attended to
+ * @param {number[][]} options.values [left][right]
+ * @param {[string, string]} options.titles above the columns
+ * @param {number} [options.width]
+ * @param {number} [options.row] height of a word in CSS pixels
+ * @param {(left: number | null, right: number | null) => void} [options.onHover]
+ * @param {(left: number | null, right: number | null) => void} [options.onChoose]
+ * @returns {{node: SVGElement, highlight: (left: number | null, right: number | null) => void}}
+ */
+export function links({ left, right, values, titles, width = 360, row = 26, ...on }) {
+  const labels = Math.min(130, Math.max(...[...left, ...right].map((text) => textWidth(text)))) + 12;
+  const top = 30;
+  const height = top + Math.max(left.length, right.length) * row;
+  const middle = (position, count) => top + ((height - top - count * row) / 2) + (position + 0.5) * row;
+  const [from, to] = [labels, width - labels];
+  const bend = (to - from) * 0.45;
+  const lines = left.map((_, i) =>
+    el("g", {}, right.map((_, j) => {
+      const weight = values[i][j] ?? 0;
+      if (weight < 0.02) return null;
+      const [y1, y2] = [middle(i, left.length), middle(j, right.length)];
+      const d = `M${from} ${y1}C${from + bend} ${y1} ${to - bend} ${y2} ${to} ${y2}`;
+      return el("path", { d, fill: "none", "stroke-width": 0.5 + 6 * weight, "stroke-opacity": round(0.12 + 0.8 * weight), class: "link", "data-to": j });
+    })),
+  );
+  const words = (texts, x, anchor) =>
+    texts.map((text, i) =>
+      el("text", { x, y: middle(i, texts.length), dy: "0.35em", "text-anchor": anchor, class: "label" }, shortened(text, 130)),
+    );
+  const [leftWords, rightWords] = [words(left, from - 8, "end"), words(right, to + 8, "start")];
+  const heads = [
+    el("text", { x: from - 8, y: 14, "text-anchor": "end", class: "heading" }, titles[0]),
+    el("text", { x: to + 8, y: 14, class: "heading" }, titles[1]),
+  ];
+  const node = svg(width, Math.ceil(height) + 4, lines, leftWords, rightWords, heads);
+
+  function highlight(i, j) {
+    const some = i !== null || j !== null;
+    node.classList.toggle("some-lit", some);
+    lines.forEach((group, at) => group.classList.toggle("lit", i !== null && at === i && j === null));
+    for (const line of node.querySelectorAll("path.lit")) line.classList.remove("lit");
+    if (j !== null) {
+      const chosen = (i === null ? node : lines[i]).querySelectorAll(`path[data-to="${j}"]`);
+      for (const line of chosen) line.classList.add("lit");
+    }
+    leftWords.forEach((word, at) => word.classList.toggle("lit", at === i));
+    rightWords.forEach((word, at) => word.classList.toggle("lit", at === j));
+  }
+  listen(node, on, ({ offsetX, offsetY }) => {
+    const side = (count) => index((offsetY - middle(0, count) + row / 2) / row, count);
+    if (offsetX < from + bend / 2) return [side(left.length), null];
+    return offsetX > to - bend / 2 ? [null, side(right.length)] : [null, null];
+  });
+  return { node, highlight };
+}
+
+/**
+ * The table of a graphic.
+ *
+ * @param {Array<Array<string | number>>} rows
+ * @param {string[]} columns headings
+ * @param {string} [caption]
+ */
+export function tableOf(rows, columns, caption) {
+  return h("table", { class: "data" },
+    caption ? h("caption", {}, caption) : null,
+    h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col" }, text)))),
+    h("tbody", {}, rows.map(([first, ...rest]) =>
+      h("tr", {}, h("th", { scope: "row" }, first), rest.map((value) => h("td", {}, value))),
+    )),
+  );
+}

@@ -1,0 +1,47 @@
+/* The runs that the server offers, by name and by checkpoint.
+ *
+ * Knows the answer of /api/runs; not what is done with a system.
+ */
+
+import { thousands } from "./format.js";
+
+const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
+const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
+
+/** @param {{default: string, runs: object[]}} offered the answer of /api/runs */
+export function createSystems(offered) {
+  const nameOf = (system) => (system || offered.default || "").split("@")[0];
+  const runOf = (system) => offered.runs.find(({ name }) => name === nameOf(system)) ?? null;
+  return {
+    ...offered,
+    /** The run of a system, null if there is none of that name. */
+    runOf,
+    /** Beam size and length penalty that a system's run is configured with. */
+    decoding: (system) => runOf(system)?.decoding ?? FALLBACK,
+    /** The two languages of a system: [{code, name}, {code, name}]. */
+    languages: (system) => (runOf(system)?.direction ?? "en-de").split("-").map((code) => ({ code, name: LANGUAGES.of(code) })),
+    /** One line about a system for people. */
+    facts(system) {
+      const run = runOf(system);
+      if (!run) return "";
+      const { model, bleu } = run;
+      const parts = [
+        model && `${model.encoder_layers} + ${model.decoder_layers} layers, ${model.num_heads} heads, width ${model.width}`,
+        model?.parameters && `${thousands(model.parameters)} parameters`,
+        bleu !== null && bleu !== undefined && `BLEU ${bleu.toFixed(1)}`,
+        run.training && "still training",
+      ];
+      return parts.filter(Boolean).join(" · ");
+    },
+    /** What can be chosen of each run: [{run, choices: [{value, text}]}]. */
+    choices() {
+      return offered.runs.map((run) => ({
+        run,
+        choices: [
+          ...(run.finished ? [{ value: run.name, text: run.name }] : []),
+          ...run.checkpoints.map((update) => ({ value: `${run.name}@${update}`, text: `${run.name} @ ${thousands(update)} updates` })),
+        ],
+      }));
+    },
+  };
+}

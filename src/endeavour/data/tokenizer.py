@@ -111,6 +111,18 @@ class Tokenizer:
         """The written form of each id, for pictures and tables; U+2581 marks the start of a word."""
         return [self._processor.id_to_piece(number) for number in ids]
 
+    def spellings(self) -> list[bytes | None]:
+        """What each id stands for in a text, in UTF-8, with U+2581 for a space; None for the special ids."""
+        one = self._processor
+        return [
+            None
+            if one.is_control(number) or one.is_unknown(number)
+            else bytes([int(piece[3:5], 16)])  # <0x0A>
+            if one.is_byte(number)
+            else piece.encode()
+            for number, piece in enumerate(self.pieces(range(self.vocabulary_size)))
+        ]
+
     def save(self, path: Path) -> None:
         """Writes the model file."""
         path.write_bytes(self._model)

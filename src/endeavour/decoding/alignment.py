@@ -1,14 +1,68 @@
-"""Which source pieces a model attends to while it writes a translation.
+"""Where a model looks while it writes a translation: attention of all kinds, saliency, and which words belong together.
 
 Knows a model, tokenizers and one sentence pair; not how the weights are shown.
+
+Shapes: layers, heads as in the model; source counts EOS; target counts the tokens and EOS, and row i of it is the
+position from which token i is predicted.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
+from torch import Tensor
 
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
+
+
+class Attention(NamedTuple):
+    """The weights of every layer and head, which add up to 1 over the last dimension.
+
+    encoder: (layers, heads, source, source); decoder: (layers, heads, target, target), whose keys are BOS and the
+    tokens; cross: (layers, heads, target, source).
+    """
+
+    encoder: Tensor
+    decoder: Tensor
+    cross: Tensor
+
+
+def attention(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Attention:
+    """The attention of a pair, on the CPU.
+
+    Args:
+        model: in evaluation mode.
+        source: ids, ending in EOS.
+        target: ids, without BOS and EOS.
+    """
+    device = model.output_weight.device
+    pair = torch.tensor([source], device=device), torch.tensor([[BOS, *target]], device=device)
+    return Attention(*(torch.cat(layers).float().cpu() for layers in model.attention_maps(*pair)))
+
+
+def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Tensor:
+    """How much each source token matters to each target token, (target, source); the rows add up to 1.
+
+    The size of gradient × input: |Σ gradient of log p(token) · embedding|, over the embedding's components (Denil et
+    al. 2014, "Extraction of Salient Sentences from Labelled Documents"; in translation Ding et al. 2019,
+    "Saliency-driven Word Alignment Interpretation"). The gradients of the weights are left alone.
+    """
+    device = model.output_weight.device
+    tokens = torch.tensor([*target, EOS], device=device)
+    # One row for each target token, so that one backward pass gives the gradients of all of them.
+    source_ids = torch.tensor([source], device=device).expand(len(tokens), -1)
+    target_in = torch.tensor([[BOS, *target]], device=device).expand(len(tokens), -1)
+    with torch.enable_grad():
+        embedded = model.embed_source(source_ids).detach().requires_grad_()
+        logits = model.project(model.decode(target_in, model.encode(source_ids, embedded=embedded)))
+        places = torch.arange(len(tokens), device=device)
+        chosen = logits.float().log_softmax(dim=-1)[places, places, tokens]
+        (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
+    sizes = (gradient * embedded.detach()).sum(dim=-1).abs().float().cpu()
+    return sizes / sizes.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
 
 
 def attention_picture(
@@ -20,11 +74,38 @@ def attention_picture(
         Source pieces, target pieces, and for each target piece its weights over the source pieces.
     """
     source_ids = [*tokenizers[0].encode([normalize(source)])[0], EOS]
-    target_ids = [*tokenizers[1].encode([normalize(hypothesis)])[0], EOS]
-    device = model.output_weight.device
-    batch = torch.tensor([source_ids], device=device)
-    # Position i of the decoder's input is what position i of its output was predicted from.
-    target_in = torch.tensor([[BOS, *target_ids[:-1]]], device=device)
-    weights = model.attention_maps(batch, target_in).cross[-1].mean(dim=1)[0]
-    pieces = tokenizers[0].pieces(source_ids), tokenizers[1].pieces(target_ids)
+    target_ids = tokenizers[1].encode([normalize(hypothesis)])[0]
+    weights = attention(model, source_ids, target_ids).cross[-1].mean(dim=0)
+    pieces = tokenizers[0].pieces(source_ids), tokenizers[1].pieces([*target_ids, EOS])
     return *pieces, weights.tolist()
+
+
+def align_words(
+    cross: Tensor, source_words: Sequence[int], target_words: Sequence[int]
+) -> list[tuple[int, int]]:
+    """For each target word the source word to which most of its attention goes.
+
+    The mean of the heads of the last layer but one, which agrees best with word alignments made by hand (Garg et al.
+    2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2).
+
+    Args:
+        cross: (layers, heads, target, source), see `Attention`.
+        source_words, target_words: the number of the word that each piece, EOS aside, belongs to.
+
+    Returns:
+        (source word, target word) pairs, counted from 0, in the order of the target.
+    """
+    if not source_words:
+        return []
+    weights = cross[max(0, len(cross) - 2)].mean(dim=0)[: len(target_words), : len(source_words)]
+    by_source = torch.zeros(len(target_words), max(source_words) + 1)
+    by_source.index_add_(1, torch.tensor(source_words), weights)
+    by_word = torch.zeros(max(target_words, default=-1) + 1, by_source.shape[1])
+    by_word.index_add_(0, torch.tensor(target_words, dtype=torch.int64), by_source)
+    return [(int(by_word[word].argmax()), word) for word in sorted(set(target_words))]
+
+
+def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """The number, from 0, of the word that each piece belongs to, words being what spaces separate in the text."""
+    texts = tokenizer.decode([ids[: end + 1] for end in range(len(ids))])
+    return [max(0, len(text.split()) - 1) for text in texts]

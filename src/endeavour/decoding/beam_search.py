@@ -10,10 +10,12 @@ only end, with the probability of EOS there: each score belongs to a whole sente
 Finished hypotheses are ranked by log-probability / length penalty. A sentence is done as soon as no live hypothesis
 could enter its n best even if all its further tokens were certain: nothing is lost.
 
+A prefix that is forced (`prefix`) leaves only the tokens that fit it. An `Observer` sees each step.
+
 Shapes: batch = unfinished sentences; beam = live hypotheses per sentence; best = finished ones kept per sentence.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -21,6 +23,8 @@ from torch.nn import functional
 
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
+from endeavour.decoding.prefix import Prefixes
+from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 
 # Finished sentences leave the batch once they are this share of it, because removing them copies the caches.
@@ -40,6 +44,20 @@ class Hypothesis(NamedTuple):
     log_probability: float
 
 
+class Observer(Protocol):
+    """Who watches a search of one sentence; see `decoding.trace`."""
+
+    extra: int
+    """How many extensions are shown of those that found no place in the beam."""
+
+    def step(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
+        """The best extensions of one step, each (1, beam + extra), as `_State.extend` returns them.
+
+        What it raises ends the search.
+        """
+        ...
+
+
 @torch.inference_mode()
 def beam_search(
     model: Model,
@@ -50,6 +68,8 @@ def beam_search(
     max_length_ratio: float,
     max_length_offset: int,
     num_hypotheses: int,
+    prefixes: Prefixes | None = None,
+    observer: Observer | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best translations of each sentence, best first.
 
@@ -61,6 +81,8 @@ def beam_search(
         max_length_ratio, max_length_offset: a translation has at most int(ratio × source tokens + offset)
             tokens, neither side counting EOS.
         num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
+        prefixes: what the translations begin with; a limit is raised where a prefix needs more.
+        observer: is told of each step; there is one sentence then.
     """
     assert 1 <= num_hypotheses <= beam_size
     assert min(alpha, max_length_ratio, max_length_offset) >= 0
@@ -68,12 +90,17 @@ def beam_search(
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
         return results
-    limits = length_limits(model, source, max_length_ratio, max_length_offset)
+    limits = length_limits(model, source, max_length_ratio, max_length_offset, prefixes)
     state = _State(limits, beam_size=beam_size, best=num_hypotheses, alpha=alpha, device=source.device)
+    state.prefixes = prefixes
+    extra = 0 if observer is None else observer.extra
     cache = model.start(model.encode(source), beam_size=beam_size)
     while len(state.rows):
         hidden = model.step(state.sequences[:, :, -1], cache)
-        scores, parents, tokens = state.extend(model.project(hidden))
+        extensions = state.extend(model.project(hidden), extra)
+        if observer is not None:
+            observer.step(*extensions)
+        scores, parents, tokens = (column[:, :beam_size] for column in extensions)
         state.update(scores, parents, tokens)
         cache.reorder(parents)
         done = state.done()
@@ -103,25 +130,29 @@ class _State:
         self.best_sequences = torch.full((batch, best, 1), PAD, device=device)
         self.best_scores = torch.full((batch, best), -torch.inf, device=device)
         self.best_log_probabilities = torch.full((batch, best), -torch.inf, device=device)
+        self.prefixes: Prefixes | None = None
 
     @property
     def generated(self) -> int:
         """Number of tokens of each live hypothesis; none of them has EOS."""
         return self.sequences.shape[2] - 1
 
-    def extend(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def extend(self, logits: Tensor, extra: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """The most probable extensions of each sentence's live hypotheses.
 
         Args:
             logits: (batch, beam, vocabulary), of the next token.
+            extra: how many are returned beyond those for which the beam has room.
 
         Returns:
-            Log-probabilities, parents (places in the beam) and tokens, each (batch, beam).
+            Log-probabilities, parents (places in the beam) and tokens, each (batch, beam + extra), the best first.
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
         log_probabilities[..., PAD] = log_probabilities[..., BOS] = -torch.inf
+        if self.prefixes is not None:
+            self.prefixes.restrict(log_probabilities, self.rows.tolist(), self.sequences[:, :, 1:])
         # The best of all extensions are among the best extensions of each hypothesis.
-        beam = self.live.shape[1]
+        beam = min(self.live.shape[1] + extra, self.live.shape[1] * logits.shape[-1])
         scores, tokens = largest(log_probabilities, min(beam, logits.shape[-1]))
         if self.generated in self.limits_met:  # these sentences can only end
             at_limit = (self.limits == self.generated)[:, None]
@@ -219,8 +250,19 @@ def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: in
     return limit if positions is None else min(limit, positions - 1)
 
 
-def length_limits(model: Model, source: Tensor, ratio: float, offset: int) -> list[int]:
-    """Most tokens of each translation, EOS not counted; each depends on its own source only."""
+def length_limits(
+    model: Model, source: Tensor, ratio: float, offset: int, prefixes: Prefixes | None = None
+) -> list[int]:
+    """Most tokens of each translation, EOS not counted; each depends on its own source and prefix only.
+
+    Raises:
+        UserError: a prefix may not fit the model's positions.
+    """
     lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
     positions = model.max_target_length
-    return [length_limit(length, ratio=ratio, offset=offset, positions=positions) for length in lengths]
+    limits = [length_limit(length, ratio=ratio, offset=offset, positions=positions) for length in lengths]
+    if prefixes is None:
+        return limits
+    if positions is not None and max(prefixes.lengths, default=0) >= positions:
+        raise UserError(f"prefix: it may take more than the {positions - 1} tokens that this model can write")
+    return [max(pair) for pair in zip(limits, prefixes.lengths, strict=True)]

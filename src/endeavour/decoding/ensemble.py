@@ -52,6 +52,10 @@ class Ensemble(nn.Module):
         limits = [model.max_target_length for model in self._transformers]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Ids (batch, source) and (batch, target) to what `project` returns, (batch, target, target_vocabulary)."""
+        return self.project([model.decode(target_in, model.encode(source)) for model in self._transformers])
+
     def encode(self, source: Tensor) -> list[Memory]:
         """Ids (batch, source) to the memory of each model."""
         return [model.encode(source) for model in self._transformers]

@@ -15,6 +15,7 @@ from endeavour.data.batching import length_batches, pad
 from endeavour.decoding.beam_search import Hypothesis, beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.prefix import Prefixes
 from endeavour.decoding.sampling import sample
 from endeavour.errors import named_memory_error
 from endeavour.model.transformer import Transformer
@@ -41,11 +42,17 @@ class PyTorchEngine:
         """See `decoding.engine.Engine`."""
         return self.model.max_target_length
 
-    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+    def search(
+        self, sources: Sequence[Sequence[int]], prefixes: Prefixes | None = None
+    ) -> list[list[Hypothesis]]:
         """See `decoding.engine.Engine`; sentences of similar length share a batch.
 
+        Args:
+            sources: ids of each sentence, ending in EOS.
+            prefixes: what the translation of each begins with.
+
         Raises:
-            UserError: a batch does not fit into memory.
+            UserError: a batch does not fit into memory, or a prefix not into the model's positions.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
@@ -62,13 +69,16 @@ class PyTorchEngine:
         for rows in length_batches(lengths, budget):
             shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
             with named_memory_error(shape, SMALLER_BATCHES):
-                found = self._search_batch(pad([sources[row] for row in rows]).to(device))
+                batch = pad([sources[row] for row in rows]).to(device)
+                found = self._search_batch(
+                    batch, None if prefixes is None else prefixes.select(rows.tolist())
+                )
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
         return results
 
-    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
+    def _search_batch(self, source: Tensor, prefixes: Prefixes | None) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, ids (batch, source)."""
         settings = self.decoding
         if settings.sampling:
@@ -83,6 +93,7 @@ class PyTorchEngine:
                 alpha=settings.length_penalty,
                 max_length_ratio=settings.max_length_ratio,
                 max_length_offset=settings.max_length_offset,
+                prefixes=prefixes,
             )
         return beam_search(
             self.model,
@@ -92,4 +103,5 @@ class PyTorchEngine:
             max_length_ratio=settings.max_length_ratio,
             max_length_offset=settings.max_length_offset,
             num_hypotheses=settings.num_hypotheses,
+            prefixes=prefixes,
         )

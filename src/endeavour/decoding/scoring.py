@@ -1,9 +1,10 @@
-"""The probability of given translations under a model, by one pass over each.
+"""The probability of given translations under a model, whole and piece by piece, by one pass over each.
 
 Knows the model and ids; not how the translations were found.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,15 +14,34 @@ from endeavour.special import BOS, EOS, PAD
 
 # Source ids (batch, source) and target ids (batch, target), padded, to logits (batch, target, vocabulary).
 Logits = Callable[[Tensor, Tensor], Tensor]
+Ids = Sequence[Sequence[int]]
 
 TOKENS_PER_BATCH = 2048
+
+
+class PieceScore(NamedTuple):
+    """What a model thinks of one token of a translation, given the source and the tokens before it.
+
+    Attributes:
+        token: its id.
+        log_probability: natural logarithm.
+        rank: how many tokens are more probable.
+        entropy: of the whole distribution, in nats; 0 where the model is certain.
+        alternatives: the most probable tokens and their log-probabilities, best first.
+    """
+
+    token: int
+    log_probability: float
+    rank: int
+    entropy: float
+    alternatives: list[tuple[int, float]]
 
 
 @torch.inference_mode()
 def log_probabilities(
     logits: Logits,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    sources: Ids,
+    targets: Ids,
     *,
     excluded: Sequence[int] = (),
     device: torch.device | None = None,
@@ -36,6 +56,51 @@ def log_probabilities(
         device: the model's device.
     """
     results = [0.0] * len(sources)
+    for rows, scores, target_out in _scored(logits, sources, targets, excluded, device):
+        tokens = scores.gather(2, target_out[..., None]).squeeze(2)
+        sums = tokens.masked_fill(target_out == PAD, 0.0).sum(dim=1).tolist()
+        for row, value in zip(rows, sums, strict=True):
+            results[row] = value
+    return results
+
+
+@torch.inference_mode()
+def score_pieces(
+    logits: Logits,
+    sources: Ids,
+    targets: Ids,
+    *,
+    alternatives: int = 0,
+    device: torch.device | None = None,
+) -> list[list[PieceScore]]:
+    """What the model thinks of each token of each target, and of EOS after it.
+
+    The log-probabilities are those that `beam_search` adds up; see `log_probabilities` for the arguments. Among the
+    `alternatives` are neither PAD nor BOS, which a search never writes.
+    """
+    results: list[list[PieceScore]] = [[] for _ in sources]
+    for rows, scores, target_out in _scored(logits, sources, targets, (), device):
+        tokens = scores.gather(2, target_out[..., None])
+        ranks = (scores > tokens).sum(dim=2)
+        entropies = torch.special.entr(scores.exp()).sum(dim=2)
+        scores[..., [PAD, BOS]] = -torch.inf
+        best = scores.topk(min(alternatives, scores.shape[-1] - 2), dim=-1)
+        for place, row in enumerate(rows):
+            count = len(targets[row]) + 1
+            columns = (target_out, tokens.squeeze(2), ranks, entropies, best.indices, best.values)
+            results[row] = [
+                PieceScore(token, value, rank, entropy, list(zip(ids, values, strict=True)))
+                for token, value, rank, entropy, ids, values in zip(
+                    *(column[place, :count].tolist() for column in columns), strict=True
+                )
+            ]
+    return results
+
+
+def _scored(
+    logits: Logits, sources: Ids, targets: Ids, excluded: Sequence[int], device: torch.device | None
+) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """Batches of like lengths: rows, log-probabilities (batch, target, vocabulary), and the ids (batch, target)."""
     order = sorted(range(len(sources)), key=lambda row: (len(sources[row]), len(targets[row])))
     longest = max(
         (len(source) + len(target) for source, target in zip(sources, targets, strict=True)), default=1
@@ -48,11 +113,7 @@ def log_probabilities(
         target_out = _padded([[*targets[row], EOS] for row in rows], device)
         scores = logits(source, target_in).float()
         scores[..., list(excluded)] = -torch.inf
-        tokens = scores.log_softmax(dim=-1).gather(2, target_out[..., None]).squeeze(2)
-        sums = tokens.masked_fill(target_out == PAD, 0.0).sum(dim=1).tolist()
-        for row, value in zip(rows, sums, strict=True):
-            results[row] = value
-    return results
+        yield rows, scores.log_softmax(dim=-1), target_out
 
 
 def _padded(rows: list[Sequence[int]] | list[list[int]], device: torch.device | None) -> Tensor:

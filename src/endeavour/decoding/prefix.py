@@ -1,0 +1,127 @@
+"""Forced prefixes: what a translation begins with, as ids or as text that may end inside a word; the model continues.
+
+A search or a sample goes through its usual steps, but while a prefix lasts, only tokens that fit it are possible. Log-
+probabilities stay the model's own, so that they are those of the whole translation. After typed text every piece that
+agrees with it is possible, however the text is split into pieces: after "Hau" both "Haus" and "Haut". Greedy decoding
+continues a prefix of its own translation with the rest of it; a wider beam may find a better rest, because the prefix
+frees places in the beam. Knows ids and what they spell; not models.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from endeavour.data.normalization import normalize
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.errors import UserError
+
+SPACE = "\u2581"  # as SentencePiece writes it
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """These ids, then pieces that together spell `text` (UTF-8, spaces as U+2581) or begin with it."""
+
+    ids: tuple[int, ...] = ()
+    text: bytes = b""
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that it can take: one for each byte of the text."""
+        return len(self.ids) + len(self.text)
+
+
+def typed_prefix(tokenizer: Tokenizer, text: str) -> Prefix:
+    """What somebody has typed so far: whole words as the tokenizer splits them, the last one open.
+
+    A space at the end closes the last word: then another one follows.
+    """
+    *words, last = normalize(text + "|").split(" ")  # a mark, so that a space before it survives
+    last = last.removesuffix("|")
+    if not words and not last:
+        return Prefix()
+    (ids,) = tokenizer.encode([" ".join(words)])
+    return Prefix(tuple(ids), (SPACE + last).encode())
+
+
+class Prefixes:
+    """The prefixes of a batch's sentences, over one target vocabulary.
+
+    Args:
+        prefixes: one for each sentence.
+        spellings: what each id spells, see `Tokenizer.spellings`.
+
+    Raises:
+        UserError: a prefix holds an id that is no piece of a translation.
+    """
+
+    def __init__(self, prefixes: Sequence[Prefix], spellings: Sequence[bytes | None]) -> None:
+        for prefix in prefixes:
+            for number in prefix.ids:
+                if not 0 <= number < len(spellings) or spellings[number] is None:
+                    raise UserError(
+                        f"prefix: {number} is not the id of a piece; there are {len(spellings)}, of which the first "
+                        "four are special"
+                    )
+        self._prefixes = prefixes
+        self._spellings = spellings
+        # In the order of their bytes, so that all pieces that begin with something stand together.
+        self._sorted = sorted((text, number) for number, text in enumerate(spellings) if text)
+        self._longest = max((len(text) for text, _ in self._sorted), default=0)
+
+    def select(self, rows: Sequence[int]) -> "Prefixes":
+        """Those of these sentences, in this order."""
+        selected = Prefixes([], self._spellings)
+        selected._prefixes = [self._prefixes[row] for row in rows]
+        return selected
+
+    @property
+    def lengths(self) -> list[int]:
+        """The most tokens that each prefix can take."""
+        return [prefix.longest for prefix in self._prefixes]
+
+    def allowed(self, row: int, ids: Sequence[int]) -> list[int] | None:
+        """The ids that may follow `ids` in the sentence `row`; None once its prefix is complete."""
+        prefix = self._prefixes[row]
+        if len(ids) < len(prefix.ids):
+            return [prefix.ids[len(ids)]]
+        spelt = sum(len(self._spellings[number] or b"") for number in ids[len(prefix.ids) :])
+        rest = prefix.text[spelt:]
+        if not rest:
+            return None
+        whole = [self._sorted[place][1] for place in self._beginning_with(rest)]
+        parts = [
+            self._sorted[place][1]
+            for length in range(1, min(len(rest) - 1, self._longest) + 1)
+            for place in self._equal_to(rest[:length])
+        ]
+        return whole + parts
+
+    def restrict(self, log_probabilities: Tensor, rows: Sequence[int], generated: Tensor) -> None:
+        """Sets what does not fit to -inf, in place.
+
+        Args:
+            log_probabilities: (batch, beam, vocabulary) of the next token.
+            rows: (batch), the sentence of each.
+            generated: (batch, beam, tokens so far) ids, without BOS.
+        """
+        for place, (row, beam) in enumerate(zip(rows, generated.tolist(), strict=True)):
+            for number, ids in enumerate(beam):
+                allowed = self.allowed(row, ids)
+                if allowed is not None:
+                    possible = torch.tensor(allowed, device=log_probabilities.device)
+                    values = log_probabilities[place, number, possible]
+                    log_probabilities[place, number] = -torch.inf
+                    log_probabilities[place, number, possible] = values
+
+    def _beginning_with(self, text: bytes) -> range:
+        start = end = bisect_left(self._sorted, (text, 0))
+        while end < len(self._sorted) and self._sorted[end][0].startswith(text):
+            end += 1
+        return range(start, end)
+
+    def _equal_to(self, text: bytes) -> range:
+        return range(bisect_left(self._sorted, (text, 0)), bisect_left(self._sorted, (text + b"\0", 0)))

@@ -14,7 +14,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate compare export sweep bench test slow faults mutants check format clean help
+.PHONY: prepare train eval translate play compare export sweep bench test slow faults mutants check format clean help
 
 prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
 	@$(RUN) prepare $(OVERRIDES)
@@ -27,6 +27,9 @@ eval: $(VENV)/installed  ## score a trained run: run=NAME, or the newest finishe
 
 translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input; run=NAME
 	@$(RUN) translate $(OVERRIDES)
+
+play: $(VENV)/installed  ## open a page to watch, question and steer a trained run: run=NAME
+	@$(RUN) play $(OVERRIDES)
 
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(RUN) compare $(OVERRIDES)

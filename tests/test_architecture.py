@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "export": {"evaluation", "decoding", "model", "data", *LEAVES},
     "benchmark": {"export", "reports", "textbook", *ENGINE},
     "runs": {"evaluation", *ENGINE},
+    "playground": {"runs", "evaluation", *ENGINE},
     "config": {"runs", "redaction", *LEAVES},
     "pipeline": {"runs", "reports", "evaluation", *ENGINE},
     "sweeps": {"pipeline", "runs", "reports", "evaluation", "config", "redaction", *ENGINE},

@@ -21,6 +21,7 @@ endeavour COMMAND [key=value …]
   evaluate   score a trained run on its test splits, or on other files (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
   compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; unusual outputs
+  play       a page to watch a trained run translate, question and steer it; POST /translate for programs
   export     write a trained run for CTranslate2 or Hugging Face: format=…, quantization=…
   sweep      train every combination, model=tiny,small seed=1,2, or search with hydra/sweeper=optuna
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
@@ -38,6 +39,7 @@ COMMANDS = {
     "eval": "evaluate",
     "translate": "translate",
     "compare": "compare",
+    "play": "play",
     "export": "export",
     "sweep": "train",
     "bench": "bench",
@@ -52,7 +54,18 @@ VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
 
 # Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = ("text", "input", "output", "run", "runs", "systems", "pretrained", "teachers", "corpus_path")
+LITERAL_KEYS = (
+    "text",
+    "input",
+    "output",
+    "run",
+    "runs",
+    "systems",
+    "pretrained",
+    "teachers",
+    "corpus_path",
+    "host",
+)
 
 
 def main() -> None:

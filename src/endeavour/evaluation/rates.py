@@ -4,6 +4,7 @@ Knows lines of text only. Every rate can be taken of the references too, which s
 names are copied there as well, and some sentences repeat themselves.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
@@ -29,6 +30,20 @@ class OutputRates:
     length_ratio: float  # output words ÷ reference words, over all lines
 
 
+def output_flags(source: str, hypothesis: str) -> list[str]:
+    """Which of the shares' faults one output has, by the names in `OutputRates`; those that need its source only."""
+    output, original = hypothesis.strip(), source.strip()
+    ours, theirs = len(output.split()), len(original.split())
+    faults = {
+        "empty": not output,
+        "copied": bool(output) and output == original,
+        "repetitive": _is_repetitive(output.split()),
+        "too_long": ours > 2 * theirs + SLACK,
+        "too_short": ours > 0 and theirs > 2 * ours + SLACK,
+    }
+    return [name for name, found in faults.items() if found]
+
+
 def output_rates(
     sources: Sequence[str],
     hypotheses: Sequence[str],
@@ -43,9 +58,7 @@ def output_rates(
     """
     check_counts(sources=sources, hypotheses=hypotheses, references=references)
     outputs = [hypothesis.strip() for hypothesis in hypotheses]
-    lengths = [
-        (len(output.split()), len(source.split())) for output, source in zip(outputs, sources, strict=True)
-    ]
+    flags = Counter(flag for columns in zip(sources, outputs, strict=True) for flag in output_flags(*columns))
 
     def share(hits: Sequence[bool]) -> float:
         return sum(hits) / max(len(hits), 1)
@@ -55,16 +68,11 @@ def output_rates(
         known = {*known_characters, " "}
         unseen = share([not known.issuperset(output) for output in outputs])
     return OutputRates(
-        empty=share([not output for output in outputs]),
-        copied=share(
-            [
-                bool(output) and output == source.strip()
-                for output, source in zip(outputs, sources, strict=True)
-            ]
-        ),
-        repetitive=share([_is_repetitive(output.split()) for output in outputs]),
-        too_long=share([ours > 2 * theirs + SLACK for ours, theirs in lengths]),
-        too_short=share([ours > 0 and theirs > 2 * ours + SLACK for ours, theirs in lengths]),
+        empty=flags["empty"] / len(outputs),
+        copied=flags["copied"] / len(outputs),
+        repetitive=flags["repetitive"] / len(outputs),
+        too_long=flags["too_long"] / len(outputs),
+        too_short=flags["too_short"] / len(outputs),
         untranslated=share(_in_source(outputs, sources)),
         unseen_characters=unseen,
         length_ratio=length_ratio(hypotheses, references),

@@ -34,6 +34,10 @@ from endeavour.training.checkpoint import checkpoints_in, load_model
 
 Summary = dict[str, Any]
 
+GLANCE = (
+    0.5  # seconds that a lock is waited for: whoever asks whether a run is locked holds it for an instant
+)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -153,6 +157,18 @@ class Run:
         """Held until it is released or the process ends; raises `UserError` while another process holds it."""
         return lock_folder(self.folder, doing)
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether a process is training it now."""
+        path = _lock_path(self.folder)
+        if not path.is_file():
+            return False
+        try:
+            FileLock(path, timeout=0).acquire().lock.release()
+        except (Timeout, OSError):  # the latter where it is another user's
+            return True
+        return False
+
     def discard(self) -> None:
         """Deletes what was trained here, in one step, so that half of it is never mistaken for a run."""
         real = self.folder.resolve()  # it may be a link to another disk
@@ -252,7 +268,7 @@ def require_trained(run: Run, remedy: str) -> None:
 
 def lock_folder(folder: Path, doing: str) -> FileLock:
     """The lock of a run's or a sweep's folder; it lies beside the folder."""
-    held = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    held = FileLock(_lock_path(folder), timeout=GLANCE)
     with write_errors(folder, "output_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -262,6 +278,10 @@ def lock_folder(folder: Path, doing: str) -> FileLock:
                 f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
             ) from error
     return held
+
+
+def _lock_path(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
 
 
 def _has_whole_vocabularies(folder: Path) -> bool:

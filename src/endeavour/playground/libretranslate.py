@@ -1,0 +1,83 @@
+"""LibreTranslate's interface, which many programs speak: what its requests mean here, and its answers.
+
+https://docs.libretranslate.com. Knows texts and one direction; not how they are translated.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from endeavour.decoding.translator import Translation
+from endeavour.errors import UserError
+from endeavour.playground.limits import Limits
+from endeavour.playground.schemas import TranslateRequest
+
+LANGUAGES = {"en": "English", "de": "German"}
+
+
+def languages(direction: str) -> list[dict[str, Any]]:
+    """All there are, and into what each is translated."""
+    source, target = direction.split("-")
+    return [
+        {"code": code, "name": name, "targets": [target] if code == source else []}
+        for code, name in LANGUAGES.items()
+    ]
+
+
+def check_translate(asked: TranslateRequest, direction: str, settings: Limits) -> None:
+    """Raises `UserError` for another direction than the model's, or too much."""
+    source, target = direction.split("-")
+    if asked.source not in (source, "auto") or asked.target != target:
+        raise UserError(
+            f"source={asked.source[:20]}, target={asked.target[:20]}: this model translates {source} to {target} only"
+        )
+    characters = sum(map(len, texts_of(asked)))
+    if characters > settings.characters:
+        raise UserError(
+            f"q has {characters:,} characters; at most {settings.characters:,} are translated at a time"
+        )
+    if asked.alternatives > settings.alternatives:
+        raise UserError(f"alternatives: at most {settings.alternatives}")
+
+
+def texts_of(asked: TranslateRequest) -> list[str]:
+    return [asked.q] if isinstance(asked.q, str) else asked.q
+
+
+def lines_of(texts: Sequence[str]) -> list[str]:
+    """What is translated: each line of each text by itself, so that paragraphs remain."""
+    return [line for text in texts for line in text.split("\n")]
+
+
+def answer(
+    asked: TranslateRequest, direction: str, translated: Sequence[list[Translation]]
+) -> dict[str, Any]:
+    """The answer's JSON.
+
+    Args:
+        translated: the best translations of each line, best first.
+    """
+    best: list[str] = []
+    others: list[list[str]] = []
+    start = 0
+    for text in texts_of(asked):
+        count = text.count("\n") + 1
+        rows = _join_lines(translated[start : start + count], asked.alternatives + 1)
+        best.append(rows[0])
+        others.append(rows[1:])
+        start += count
+    # Nothing is detected: there is only one language that it could be.
+    language = {"confidence": 100.0, "language": direction.split("-")[0]}
+    one = isinstance(asked.q, str)
+    found: dict[str, Any] = {"translatedText": best[0] if one else best}
+    if asked.alternatives:
+        found["alternatives"] = others[0] if one else others
+    if asked.source == "auto":
+        found["detectedLanguage"] = language if one else [language] * len(best)
+    return found
+
+
+def _join_lines(lines: Sequence[list[Translation]], count: int) -> list[str]:
+    """Up to `count` different translations of a text; a line that has fewer of its own keeps its last one."""
+    most = max(len(line) for line in lines)
+    joined = ["\n".join(line[min(rank, len(line) - 1)].text for line in lines) for rank in range(most)]
+    return list(dict.fromkeys(joined))[:count]

@@ -1,0 +1,143 @@
+"""A sentence and a translation of it under a model, as the page shows them: probabilities, attention, saliency.
+
+Knows one system, ids and pieces; not HTTP. Numbers are rounded to what a page can show.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from endeavour.data.normalization import normalize
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.length_penalty import length_penalty
+from endeavour.decoding.scoring import score_pieces
+from endeavour.errors import UserError
+from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
+from endeavour.playground.systems import System
+from endeavour.special import EOS
+
+Shown = dict[str, Any]  # in JSON's types
+
+DECIMALS = 5
+WEIGHT_DECIMALS = 4
+
+
+def rounded(value: float) -> float | None:
+    """None for what is no number or infinite, which JSON does not have."""
+    return round(value, DECIMALS) if math.isfinite(value) else None
+
+
+def named_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Shown]:
+    """Ids with their written form."""
+    pieces = tokenizer.pieces(ids)
+    return [{"id": number, "piece": piece} for number, piece in zip(ids, pieces, strict=True)]
+
+
+def source_ids(system: System, text: str, longest: int) -> list[int]:
+    """Of a source sentence, ending in EOS. Raises `UserError` where it is empty or has more than `longest` pieces."""
+    sentence = normalize(text)
+    if not sentence:
+        raise UserError("text is empty")
+    (ids,) = system.loaded.tokenizers[0].encode([sentence])
+    return require_shorter("text", [*ids, EOS], longest, _positions(system))
+
+
+def target_ids(system: System, target: Target, longest: int) -> list[int]:
+    """Without BOS and EOS. Raises `UserError` for ids that a translation cannot have, or too many."""
+    if target.text is not None:
+        (ids,) = system.loaded.tokenizers[1].encode([normalize(target.text)])
+    else:
+        ids = own_ids(system, "target.ids", target.ids or [])
+    positions = _positions(system)
+    require_shorter("target", [*ids, EOS], longest, positions)
+    return ids
+
+
+def own_ids(system: System, key: str, ids: Sequence[int]) -> list[int]:
+    """`ids`, all of which are of pieces. Raises `UserError` otherwise."""
+    for number in ids:
+        if number >= len(system.spellings) or system.spellings[number] is None:
+            raise UserError(f"{key}: {number} is not the id of a piece of a translation")
+    return list(ids)
+
+
+def require_shorter(key: str, ids: list[int], longest: int, positions: int | None) -> list[int]:
+    """`ids`, if there are at most so many. Raises `UserError` otherwise."""
+    most = longest if positions is None else min(longest, positions)
+    if len(ids) > most:
+        raise UserError(f"{key} has {len(ids)} pieces with the end; the page shows at most {most}")
+    return ids
+
+
+def _positions(system: System) -> int | None:
+    """Of the model, on either side; None for no limit."""
+    return system.loaded.first.max_target_length
+
+
+def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:
+    """Probabilities of a translation, piece by piece, with the pieces that could have stood there instead."""
+    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    ours = system.loaded.tokenizers
+    (scores,) = score_pieces(
+        system.loaded.first, [source], [target], alternatives=asked.alternatives, device=system.device
+    )
+    total = sum(one.log_probability for one in scores)
+    rows: list[Shown] = []
+    for one, piece in zip(scores, ours[1].pieces([score.token for score in scores]), strict=True):
+        others = ours[1].pieces([number for number, _ in one.alternatives])
+        rows.append(
+            {
+                "id": one.token,
+                "piece": piece,
+                "log_probability": rounded(one.log_probability),
+                "surprisal": rounded(-one.log_probability / math.log(2)),
+                "rank": one.rank,
+                "entropy": rounded(one.entropy / math.log(2)),
+                "alternatives": [
+                    {"id": number, "piece": other, "log_probability": rounded(value)}
+                    for (number, value), other in zip(one.alternatives, others, strict=True)
+                ],
+            }
+        )
+    return {
+        "source": named_pieces(ours[0], source),
+        "target": rows,
+        "text": ours[1].decode([target])[0],
+        "log_probability": rounded(total),
+        "score": rounded(total / length_penalty(len(scores), system.decoding.length_penalty)),
+        "perplexity": rounded(math.exp(min(-total / len(scores), 700.0))),
+    }
+
+
+def show_attention(system: System, asked: Pair, longest: int) -> Shown:
+    raise UserError("not yet")
+
+
+def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
+    raise UserError("not yet")
+
+
+def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
+    """See `learn.learn`."""
+    from endeavour.playground.learn import learn
+
+    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    tokenizers = system.loaded.tokenizers
+    return learn(
+        system.loaded.first,
+        source,
+        target,
+        kind=asked.kind,
+        layer=asked.layer,
+        head=asked.head,
+        pieces=(tokenizers[0].pieces, tokenizers[1].pieces),
+    )
+
+
+# Under /api: what is asked, and the function that answers it.
+VIEWS: dict[str, tuple[type[Pair], Callable[[System, Any, int], Shown]]] = {
+    "analyse": (AnalysisRequest, show_analysis),
+    "attention": (Pair, show_attention),
+    "saliency": (Pair, show_saliency),
+    "learn": (LearnRequest, show_learn),
+}

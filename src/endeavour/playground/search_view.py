@@ -1,0 +1,232 @@
+"""A search as the page shows it, step by step, with reasons in words: what `decoding.trace` reports, as JSON.
+
+Knows one system, ids and pieces; not HTTP.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from endeavour.data.normalization import normalize
+from endeavour.decoding.beam_search import Hypothesis, length_limit
+from endeavour.decoding.length_penalty import length_penalty
+from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
+from endeavour.decoding.scoring import score_pieces
+from endeavour.decoding.trace import Node, Trace, trace_search
+from endeavour.errors import UserError
+from endeavour.playground.pair_views import (
+    Shown,
+    named_pieces,
+    own_ids,
+    require_shorter,
+    rounded,
+    source_ids,
+)
+from endeavour.playground.schemas import Prefix as AskedPrefix
+from endeavour.playground.schemas import SearchRequest
+from endeavour.playground.systems import System
+from endeavour.special import BOS, EOS
+
+Emit = Callable[[str, Shown], None]
+
+
+def show_search(
+    system: System, asked: SearchRequest, longest: int, emit: Emit, check: Callable[[], None]
+) -> None:
+    """Searches, and gives `emit` the name and data of each event: start, step …, result.
+
+    Args:
+        longest: pieces that a sentence may have.
+        check: called at each step; what it raises ends the search.
+    """
+    started = time.perf_counter()
+    view = _SearchView(system, asked, longest)
+    emit("start", view.start())
+    emit("step", view.step([Node(0, None, 0, BOS, 0.0, 0.0, 0.0, 0, "kept")]))
+
+    def on_step(nodes: list[Node]) -> None:
+        check()
+        if nodes:
+            emit("step", view.step(nodes))
+
+    trace = trace_search(
+        system.loaded.first,
+        view.source,
+        beam_size=view.beam_size,
+        alpha=view.alpha,
+        max_length_ratio=system.decoding.max_length_ratio,
+        max_length_offset=system.decoding.max_length_offset,
+        num_hypotheses=view.beam_size,
+        prefix=view.prefix,
+        spellings=system.spellings,
+        pruned=asked.pruned,
+        on_step=on_step,
+        device=system.device,
+    )
+    check()
+    emit("result", view.result(trace) | {"milliseconds": round(1000 * (time.perf_counter() - started), 1)})
+
+
+class _SearchView:
+    """What is known of one search so far."""
+
+    def __init__(self, system: System, asked: SearchRequest, longest: int) -> None:
+        own = system.decoding
+        self._system = system
+        self._source_tokenizer, self._tokenizer = system.loaded.tokenizers
+        self._longest = longest
+        self.source = source_ids(system, asked.text, longest)
+        self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
+        self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
+        self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, longest)
+        self._reference = None if asked.reference is None else normalize(asked.reference)
+        self._nodes: list[Node] = []
+        self._worst_kept: list[float] = []
+        """The smallest total that found a place, by step."""
+
+    @property
+    def limit(self) -> int:
+        """The most tokens that a translation may have."""
+        own = self._system.decoding
+        positions = self._system.loaded.first.max_target_length
+        ratio, offset = own.max_length_ratio, own.max_length_offset
+        limit = length_limit(len(self.source) - 1, ratio=ratio, offset=offset, positions=positions)
+        return max(limit, 0 if self.prefix is None else self.prefix.longest)
+
+    def start(self) -> Shown:
+        prefix = self.prefix or Prefix()
+        return {
+            "source": named_pieces(self._source_tokenizer, self.source),
+            "prefix": named_pieces(self._tokenizer, prefix.ids),
+            "typed": prefix.text.decode().replace(SPACE, " "),
+            "limit": self.limit,
+            "beam_size": self.beam_size,
+            "length_penalty": self.alpha,
+        }
+
+    def step(self, nodes: list[Node]) -> Shown:
+        """`nodes` are all of one step."""
+        self._nodes += nodes
+        kept = [node.total for node in nodes if node.status != "pruned"]
+        self._worst_kept.append(min(kept, default=0.0))
+        pieces = self._tokenizer.pieces([node.token for node in nodes])
+        best = max(nodes, key=lambda node: (node.status != "pruned", node.score))
+        return {
+            "step": nodes[0].step,
+            "nodes": [self._node(node, piece) for node, piece in zip(nodes, pieces, strict=True)],
+            "text": self._tokenizer.decode([self._ids(best)])[0],
+        }
+
+    def _node(self, node: Node, piece: str) -> Shown:
+        pruned = node.status == "pruned"
+        return {
+            "id": node.id,
+            "parent": node.parent,
+            "step": node.step,
+            "token": node.token,
+            "piece": piece,
+            "log_probability": rounded(node.log_probability),
+            "total": rounded(node.total),
+            "score": rounded(node.score),
+            "rank": node.rank,
+            "status": node.status,
+            "reason": "beam" if pruned else None,
+            "why": self._outside(node.total, node.step) if pruned else None,
+        }
+
+    def _outside(self, total: float, step: int) -> str:
+        """Why something of that log-probability is not in the beam after that step."""
+        among = "not the best" if self.beam_size == 1 else f"not among the {self.beam_size} best"
+        return (
+            f"{among} of step {step} ({_number(total)}; the worst kept has {_number(self._worst_kept[step])})"
+        )
+
+    def result(self, trace: Trace) -> Shown:
+        hypotheses = [hypothesis for hypothesis, _ in trace.hypotheses]
+        return {
+            "hypotheses": [self._hypothesis(hypothesis, node) for hypothesis, node in trace.hypotheses],
+            "pruned_late": [
+                {"id": node, "reason": reason, "why": self._late(trace.nodes[node], reason, hypotheses)}
+                for node, reason in sorted(trace.reasons.items())
+                if reason != "beam"
+            ],
+            "reference": self._show_reference(trace),
+        }
+
+    def _hypothesis(self, hypothesis: Hypothesis, node: int) -> Shown:
+        return {
+            "ids": hypothesis.ids,
+            "pieces": named_pieces(self._tokenizer, [*hypothesis.ids, EOS]),
+            "text": self._tokenizer.decode([hypothesis.ids])[0],
+            "log_probability": rounded(hypothesis.log_probability),
+            "score": rounded(hypothesis.score),
+            "node": node,
+        }
+
+    def _late(self, node: Node, reason: str, best: Sequence[Hypothesis]) -> str:
+        """Why nothing came of a node that the beam had kept."""
+        last = f"the last of the {len(best)} best has {_number(best[-1].score)}"
+        if reason == "n_best":
+            return f"finished with the score {_number(node.score)}; {last}"
+        reachable = node.total / length_penalty(self.limit + 1, self.alpha)
+        return f"its score could at best become {_number(reachable)}; {last}"
+
+    def _show_reference(self, trace: Trace) -> Shown | None:
+        """Where the beam lost the reference, if it did; what a better search would have had to find."""
+        if self._reference is None:
+            return None
+        (ids,) = self._tokenizer.encode([self._reference])
+        require_shorter("reference", [*ids, EOS], self._longest, self._system.loaded.first.max_target_length)
+        (scores,) = score_pieces(self._system.loaded.first, [self.source], [ids], device=self._system.device)
+        total = sum(one.log_probability for one in scores)
+        path = trace.follow([*ids, EOS])
+        left_at = len(path) + 1 if len(path) < len(scores) else None
+        return {
+            "pieces": named_pieces(self._tokenizer, [*ids, EOS]),
+            "log_probability": rounded(total),
+            "score": rounded(total / length_penalty(len(scores), self.alpha)),
+            "left_at": left_at,
+            "why": self._why_left([one.log_probability for one in scores], left_at, trace, path),
+        }
+
+    def _why_left(self, values: list[float], left_at: int | None, trace: Trace, path: list[int]) -> str:
+        if left_at is None:
+            found = {node: place for place, (_, node) in enumerate(trace.hypotheses, start=1)}
+            place = found.get(path[-1])
+            return "found, but not among the best" if place is None else f"found: number {place} of the best"
+        if left_at >= len(self._worst_kept):
+            return "the search had ended before: nothing that was left could have been among the best"
+        total = sum(values[:left_at])
+        if self.prefix is not None and total > self._worst_kept[left_at]:
+            return f"the prefix, which was forced, leads elsewhere at step {left_at}"
+        return self._outside(total, left_at)
+
+    def _ids(self, node: Node) -> list[int]:
+        """The tokens up to a node, without BOS and EOS."""
+        ids: list[int] = []
+        while node.parent is not None:
+            if node.token != EOS:
+                ids.append(node.token)
+            node = self._nodes[node.parent]
+        return ids[::-1]
+
+
+def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
+    """Text alone is split into words and pieces; after ids it goes on in their last word unless it begins with a space.
+
+    Raises:
+        UserError: an id that a translation cannot have, or too many.
+    """
+    if not asked.ids:
+        prefix = typed_prefix(system.loaded.tokenizers[1], asked.text)
+    else:
+        ids = own_ids(system, "prefix.ids", asked.ids)
+        open_text = normalize(f"|{asked.text}|")[1:-1]  # marks, so that spaces at the ends survive
+        prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE).encode())
+    if prefix.longest > longest:
+        raise UserError(f"prefix: it may take {prefix.longest} pieces; the page shows at most {longest}")
+    return prefix
+
+
+def _number(value: float) -> str:
+    """Two decimals, with a minus sign that is as wide as a plus."""
+    return f"{value:.2f}".replace("-", "\u2212")

@@ -1,0 +1,267 @@
+"""The routes: what is asked and answered, and what becomes of errors. Work with models is done by the worker.
+
+/, /static      the page                    /translate, /languages, /health, /openapi.json   for programs
+/api/…          what the page asks for      docs/playground.md describes all of them
+"""
+
+import asyncio
+import mimetypes
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from endeavour.decoding.translator import Translation
+from endeavour.errors import UserError
+from endeavour.playground import libretranslate, pair_views, records, schemas
+from endeavour.playground.event_stream import ClientGone, EventStream, event, to_json, while_connected
+from endeavour.playground.limits import Limits
+from endeavour.playground.safety import Guard, Refused, media_type, read_body
+from endeavour.playground.search_view import show_search
+from endeavour.playground.systems import System, Systems, UnknownSystem
+from endeavour.playground.worker import Busy, Cancelled, Job, Lines, Worker
+
+R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
+
+STATIC = Path(__file__).parent / "static"
+RETRY_SECONDS = "1"
+DEFECT = 500
+
+
+class Playground:
+    """The state of a server, and an endpoint for each route."""
+
+    def __init__(self, systems: Systems, settings: Limits) -> None:
+        self.systems = systems
+        self.settings = settings
+        self.worker = Worker(
+            self._translate_lines, waiting=settings.waiting, joined_lines=settings.joined_lines
+        )
+        self.stopping = False
+        self._followers = 0
+
+    def app(self, host: str) -> ASGIApp:
+        """`host` is the address that the server listens at."""
+        mimetypes.add_type("text/javascript", ".js")  # which some systems call something else
+        routes = [
+            Route("/", self._page),
+            Route("/api/runs", self._runs),
+            Route("/api/evaluation", self._evaluation),
+            Route("/api/log", self._log),
+            Route("/api/search", self._search, methods=["POST"]),
+            *(
+                Route(f"/api/{name}", partial(self._show, kind, show), methods=["POST"])
+                for name, (kind, show) in pair_views.VIEWS.items()
+            ),
+            Route("/translate", self._translate, methods=["POST"]),
+            Route("/languages", self._languages),
+            Route("/health", self._health),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ]
+        handlers = dict.fromkeys((HTTPException, UserError, Refused, Busy, ClientGone, Exception), _failed)
+        app = Starlette(routes=routes, exception_handlers=handlers)  # pyright: ignore[reportArgumentType]
+        app.router.redirect_slashes = False
+        return Guard(app, host)
+
+    def stop(self) -> None:
+        """Ends the logs that are followed, which would never end by themselves."""
+        self.stopping = True
+
+    def close(self) -> None:
+        """Waits for all work that was accepted."""
+        self.stop()
+        self.worker.close()
+
+    # The page
+
+    async def _page(self, request: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    async def _runs(self, request: Request) -> Response:
+        return answer(await run_in_threadpool(self._describe_runs))
+
+    def _describe_runs(self) -> dict[str, Any]:
+        runs: list[dict[str, Any]] = []
+        for run in records.all_runs(self.systems.default.root):
+            with suppress(
+                UserError, OSError
+            ):  # a run that is damaged, or was deleted meanwhile, is not offered
+                runs.append(records.describe_run(run, self.systems.decoding_of(run)))
+        return {"default": self.systems.default.name, "runs": runs}
+
+    async def _evaluation(self, request: Request) -> Response:
+        run, folder = _parameters(request, "run", "folder")
+
+        def describe() -> dict[str, Any]:
+            return records.describe_evaluation(records.known_run(self.systems.default.root, run), folder)
+
+        return answer(await run_in_threadpool(describe))
+
+    async def _log(self, request: Request) -> Response:
+        (name,) = _parameters(request, "run")
+        run = records.known_run(self.systems.default.root, name)
+        if self._followers >= self.settings.followers:
+            raise Busy
+        self._followers += 1
+
+        def close() -> None:
+            self._followers -= 1
+
+        return EventStream(records.follow_log(run, lambda: self.stopping), close)
+
+    async def _search(self, request: Request) -> Response:
+        asked = await self._asked(request, schemas.SearchRequest)
+        if asked.beam_size is not None and asked.beam_size > self.settings.beam_size:
+            raise UserError(f"beam_size={asked.beam_size}: at most {self.settings.beam_size}")
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[str | BaseException | None] = asyncio.Queue()
+
+        def put(item: str | BaseException | None) -> None:
+            with suppress(RuntimeError):  # the server has stopped
+                loop.call_soon_threadsafe(events.put_nowait, item)
+
+        def work(check: Callable[[], None]) -> None:
+            show_search(
+                self.systems.get(asked.system),
+                asked,
+                self.settings.pieces,
+                lambda name, data: put(event(name, data)),
+                check,
+            )
+
+        job = Job(work)
+        job.result.add_done_callback(lambda done: put(None if done.cancelled() else done.exception()))
+        self.worker.submit(job)
+        try:
+            first = await while_connected(request.receive, events.get())
+        except BaseException:
+            job.cancel()
+            raise
+        if isinstance(first, BaseException):  # nothing was sent yet: this can still be an answer with a code
+            raise first
+        return EventStream(_events(first, events), job.cancel)
+
+    async def _show(
+        self, kind: type[R], show: Callable[[System, R, int], dict[str, Any]], request: Request
+    ) -> Response:
+        asked = await self._asked(request, kind)
+
+        def work(check: Callable[[], None]) -> str:
+            system = self.systems.get(asked.system)  # pyright: ignore[reportAttributeAccessIssue]
+            return to_json(show(system, asked, self.settings.pieces))
+
+        job = Job(work)
+        return Response(await self._result(request, job), media_type="application/json")
+
+    # For programs
+
+    async def _translate(self, request: Request) -> Response:
+        asked = await self._asked_to_translate(request)
+        direction = self.systems.default.config.direction
+        libretranslate.check_translate(asked, direction, self.settings)
+        lines = libretranslate.lines_of(libretranslate.texts_of(asked))
+        translated: list[list[Translation]] = []
+        if lines:
+            # Only few numbers of hypotheses are searched for, so that more requests can be joined.
+            translated = await self._result(request, Lines(asked.alternatives + 1, lines))
+        return answer(libretranslate.answer(asked, direction, translated))
+
+    def _translate_lines(self, count: int, lines: Sequence[str]) -> list[list[Translation]]:
+        return list(self.systems.get(None).translator(count).translate_n_best(lines))
+
+    async def _languages(self, request: Request) -> Response:
+        return answer(libretranslate.languages(self.systems.default.config.direction))
+
+    async def _health(self, request: Request) -> Response:
+        return answer({"status": "ok"})
+
+    # What they share
+
+    async def _result(self, request: Request, work: Job[T] | Lines[Any]) -> Any:
+        """The result of some work; it is cancelled if the client goes away."""
+        self.worker.submit(work)
+        try:
+            return await while_connected(request.receive, asyncio.wrap_future(work.result))
+        finally:
+            work.cancel()
+
+    async def _asked(self, request: Request, kind: type[R]) -> R:
+        if media_type(request) != "application/json":
+            raise Refused(415, "Content-Type must be application/json")
+        return schemas.parse(kind, await read_body(request, self.settings.body))
+
+    async def _asked_to_translate(self, request: Request) -> schemas.TranslateRequest:
+        if media_type(request) == "application/json":
+            return await self._asked(request, schemas.TranslateRequest)
+        if media_type(request) != "application/x-www-form-urlencoded":
+            raise Refused(415, "Content-Type must be application/json or application/x-www-form-urlencoded")
+        body = await read_body(request, self.settings.body)
+        return schemas.parse_form(body)
+
+
+def answer(content: object) -> Response:
+    return Response(to_json(content), media_type="application/json")
+
+
+async def _events(
+    first: str | None, events: "asyncio.Queue[str | BaseException | None]"
+) -> AsyncIterator[str]:
+    item: str | BaseException | None = first
+    while isinstance(item, str):
+        yield item
+        item = await events.get()
+    if item is not None:
+        status, message = _status_and_message(item)
+        if status == DEFECT:
+            traceback.print_exception(item, file=sys.stderr)
+        yield event("error", {"error": message})
+
+
+def _parameters(request: Request, *names: str) -> list[str]:
+    """Those of the address, each exactly once. Raises `UserError` otherwise."""
+    given = request.query_params.multi_items()
+    for name, _ in given:
+        if name not in names:
+            raise UserError(f"{name[:100]!r} is not a parameter of this address")
+    for name in names:
+        if len(request.query_params.getlist(name)) != 1:
+            raise UserError(f"{name}=… is needed once")
+    return [request.query_params[name] for name in names]
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    status, message = _status_and_message(error)
+    headers = {"Retry-After": RETRY_SECONDS} if status == 503 else None
+    return Response(to_json({"error": message}), status, headers, "application/json")
+
+
+def _status_and_message(error: BaseException) -> tuple[int, str]:
+    match error:
+        case Refused():
+            return error.status, str(error)
+        case HTTPException():
+            return error.status_code, error.detail
+        case UnknownSystem():
+            return 404, str(error)
+        case UserError():
+            return 400, str(error)
+        case Busy():
+            return 503, "too many requests are waiting; try again in a moment"
+        case ClientGone() | Cancelled():
+            return 499, "the client has gone away"  # which nobody reads
+        case _:
+            return DEFECT, f"{type(error).__name__}: this is a defect of endeavour; the terminal says where"

@@ -1,0 +1,101 @@
+"""A port to listen at, and the server that runs there until a signal ends it. Knows an ASGI application only."""
+
+import errno
+import os
+import signal
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from endeavour.errors import UserError
+
+TRIES = 100  # ports that are tried one after the other
+BACKLOG = 128
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at the first free port from `port` on; 0 is any free one.
+
+    Raises:
+        UserError: no such address here, or no port is free.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise UserError(f"host={host}: not an address of this machine ({error.strerror})") from error
+    last = min(port + TRIES, 65535) if port else 0
+    for number in range(port, last + 1):
+        opened = socket.socket(family)
+        try:
+            if os.name == "posix":  # elsewhere this would share the port with another server
+                opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind((address[0], number, *address[2:]))
+            opened.listen(BACKLOG)
+        except OSError as error:
+            opened.close()
+            if error.errno == errno.EADDRINUSE:
+                continue
+            key = f"port={port}" if error.errno == errno.EACCES else f"host={host}"
+            raise UserError(f"{key}: cannot listen there ({error.strerror}); choose another") from error
+        return opened
+    raise UserError(f"port={port}: this one and all up to {last} are taken; choose another")
+
+
+def url_of(listening: socket.socket) -> str:
+    """The address of the page for a browser on this machine."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """Serves until SIGINT or SIGTERM; requests in flight are then finished. A second signal has its usual effect."""
+
+    def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, server_header=False)
+        )
+        self.signal = 0
+        self._stopping = stopping
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """In place of uvicorn's, which ends with the signal's usual effect."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def note(number: int, _: object) -> None:
+            self.signal = number
+            self.stop()
+            for other, handler in usual.items():
+                signal.signal(other, handler)
+
+        for number in usual:
+            signal.signal(number, note)
+        try:
+            yield
+        finally:
+            for number, handler in usual.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """No further connections; returns at once."""
+        self._stopping()
+        self.should_exit = True
+
+
+def open_browser(url: str) -> bool:
+    """Opens a page where there is a browser with a window; one in a terminal would take the terminal from us."""
+    has_windows = (
+        sys.platform in ("darwin", "win32") or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    )
+    return has_windows and webbrowser.open(url)

@@ -1,0 +1,152 @@
+"""Models that are asked for by name: loaded when they are first needed, a few of them kept, reloaded when they changed.
+
+A system is a run, `NAME`, or one of its checkpoints, `NAME@UPDATE`. Only the worker's thread may call `get`.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.translator import Translator
+from endeavour.errors import UserError
+from endeavour.runs.names import run_name
+from endeavour.runs.run import Run
+from endeavour.runs.translators import Loaded, open_translator, resolve_decoding
+from endeavour.storage import DIGESTS
+from endeavour.training.checkpoint import checkpoints_in, load_model
+
+# Inode, modification time and size of a folder's digests, which are written anew with every model.
+Stamp = tuple[int, int, int]
+
+
+class UnknownSystem(UserError):
+    """There is no such run or checkpoint, or there is none any more."""
+
+
+@dataclass
+class System:
+    """A model in memory.
+
+    Attributes:
+        name: as it was asked for.
+        decoding: how it decodes after its training, or as the command line says.
+        stamp: of the folder that it was read from.
+    """
+
+    name: str
+    run: Run
+    loaded: Loaded
+    decoding: DecodingConfig
+    stamp: Stamp
+    quantization: str
+    _translators: dict[int, Translator] = field(default_factory=lambda: {})
+
+    @cached_property
+    def spellings(self) -> list[bytes | None]:
+        """See `Tokenizer.spellings`; of the target."""
+        return self.loaded.tokenizers[1].spellings()
+
+    @property
+    def device(self) -> torch.device:
+        return self.loaded.first.output_weight.device
+
+    def translator(self, num_hypotheses: int) -> Translator:
+        """One that finds so many translations of each line, or the decoding's own number if that is larger."""
+        if num_hypotheses not in self._translators:
+            decoding = resolve_decoding(self.decoding, self.loaded.first, self.device)
+            wanted = max(num_hypotheses, decoding.num_hypotheses)
+            beam = decoding.beam_size if decoding.sampling else max(decoding.beam_size, wanted)
+            decoding = replace(decoding, num_hypotheses=wanted, beam_size=beam)
+            self._translators[num_hypotheses] = open_translator(
+                [self.run], self.loaded, decoding, self.quantization
+            )
+        return self._translators[num_hypotheses]
+
+
+class Systems:
+    """Those that are in memory, at most `limit`.
+
+    Args:
+        default: the run of requests that name none.
+        decoding: how it decodes; other runs decode as their own configs say.
+    """
+
+    def __init__(
+        self, default: Run, decoding: DecodingConfig, device: torch.device, quantization: str, limit: int
+    ) -> None:
+        self.default = default
+        self.decoding = decoding
+        self._device, self._quantization, self._limit = device, quantization, limit
+        self._systems: OrderedDict[str, System] = OrderedDict()
+
+    def get(self, name: str | None) -> System:
+        """The system of that name as it is on disk now.
+
+        Raises:
+            UnknownSystem: there is none.
+            UserError: it is damaged.
+        """
+        run, folder = find_system(self.default.root, self.default.name if name is None else name)
+        name = self.default.name if name is None else name
+        try:
+            stamp = _stamp(folder)
+        except OSError as error:
+            self._systems.pop(name, None)
+            raise UnknownSystem(f"{folder} holds no model any more: it was deleted or moved") from error
+        known = self._systems.get(name)
+        if known is None or known.stamp != stamp:
+            self._systems.pop(name, None)
+            while len(self._systems) >= self._limit:
+                self._systems.popitem(last=False)
+            self._systems[name] = self._load(name, run, folder, stamp)
+        self._systems.move_to_end(name)
+        return self._systems[name]
+
+    def _load(self, name: str, run: Run, folder: Path, stamp: Stamp) -> System:
+        model, tokenizers = load_model(folder, self._device)
+        run = Run(run.root, run.name)  # whose config is read anew
+        return System(
+            name=name,
+            run=run,
+            loaded=Loaded(model, model, tokenizers),
+            decoding=self.decoding_of(run),
+            stamp=stamp,
+            quantization=self._quantization,
+        )
+
+    def decoding_of(self, run: Run) -> DecodingConfig:
+        return self.decoding if run == self.default else run.config.decoding
+
+
+def find_system(root: Path, name: str) -> tuple[Run, Path]:
+    """The run that a system belongs to, and the folder of its weights. Raises `UnknownSystem` where there is none."""
+    if not name.isprintable():
+        raise UnknownSystem("system: not the name of a run")
+    try:
+        whole = Run(root, run_name("system", name, str(root)))
+        if whole.is_trained:
+            return whole, whole.model_folder
+    except OSError as error:  # too long for a file system
+        raise UnknownSystem(f"system={name[:40]}…: there is no such run") from error
+    run_part, _, update = name.rpartition("@")
+    if run_part and update.isdecimal():
+        run = Run(root, run_name("system", run_part, str(root)))
+        for folder in checkpoints_in(run.checkpoint_folder):
+            if checkpoint_update(folder) == int(update):
+                return run, folder
+        raise UnknownSystem(f"system={name}: {run} has no checkpoint of update {update}")
+    raise UnknownSystem(f"system={name}: there is no such run in {root}, or it has no final weights yet")
+
+
+def checkpoint_update(folder: Path) -> int:
+    """The update after which a checkpoint was written: 600 of `update-00000600` and of `update-00000600-stopped`."""
+    return int(folder.name.split("-")[1])
+
+
+def _stamp(folder: Path) -> Stamp:
+    status = (folder / DIGESTS).stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,6 +1,6 @@
 """Random models and sentences, and a slow and simple search, that the tests of this folder share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,8 +45,8 @@ def random_sources(vocabulary: int, lengths: list[int]) -> Tensor:
     return rows
 
 
-def search(model: Model, source: Tensor, **changes: float) -> list[list[Hypothesis]]:
-    settings: dict[str, float] = {
+def search(model: Model, source: Tensor, **changes: object) -> list[list[Hypothesis]]:
+    settings: dict[str, object] = {
         **{"beam_size": 4, "alpha": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2},
         **{"num_hypotheses": 1},
         **changes,
@@ -65,7 +65,9 @@ def score_of(log_probability: float, ids: list[int], alpha: float) -> float:
     return log_probability / ((5 + len(ids) + 1) / 6) ** alpha
 
 
-def simple_search(model: Logits, source: Tensor, beam: int, limit: int, alpha: float) -> list[Hypothesis]:
+def simple_search(
+    model: Logits, source: Tensor, beam: int, limit: int, alpha: float, prefix: Sequence[int] = ()
+) -> list[Hypothesis]:
     """The search of the module's docstring for one sentence: no cache, no batch, no early stop."""
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[Hypothesis] = []
@@ -75,6 +77,8 @@ def simple_search(model: Logits, source: Tensor, beam: int, limit: int, alpha: f
             with torch.no_grad():
                 logits = model(source, torch.tensor([[BOS, *ids]]))[0, -1]
             for token, value in enumerate(logits.log_softmax(dim=-1).tolist()):
+                if length < len(prefix) and token != prefix[length]:
+                    continue
                 if token == EOS or (token not in (PAD, BOS) and length < limit):
                     extensions.append((before + value, ids, token))
         extensions = sorted(extensions, reverse=True)[:beam]

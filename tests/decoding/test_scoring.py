@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from reference import random_model, random_sources, search
 from torch import Tensor
 
 from endeavour.decoding import scoring
-from endeavour.decoding.scoring import log_probabilities
+from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.scoring import log_probabilities, score_pieces
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -31,3 +33,45 @@ def test_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             found = log_probabilities(_logits, sources, targets, excluded=excluded)
             torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))
     assert log_probabilities(_logits, [], []) == []
+
+
+def test_pieces_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [[5, 6, EOS], [7, EOS], [4, 4, 4, EOS], [6, EOS]]
+    targets = [[4, 5], [], [7, 7, 7], [6]]
+    for budget in (1, 1000):
+        monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", budget)
+        found = score_pieces(_logits, sources, targets, alternatives=3)
+        for source, target, pieces in zip(sources, targets, found, strict=True):
+            rows = _logits(torch.tensor([source]), torch.tensor([[BOS, *target]]))[0].log_softmax(dim=-1)
+            assert [piece.token for piece in pieces] == [*target, EOS]
+            for row, piece in zip(rows, pieces, strict=True):
+                value = float(row[piece.token])
+                assert piece.log_probability == pytest.approx(value, abs=1e-5)
+                assert piece.rank == sum(other > value for other in row.tolist())
+                assert piece.entropy == pytest.approx(float(-(row.exp() * row).sum()), abs=1e-5)
+                allowed = sorted(
+                    ((v, i) for i, v in enumerate(row.tolist()) if i not in (PAD, BOS)), reverse=True
+                )
+                assert [number for number, _ in piece.alternatives] == [number for _, number in allowed[:3]]
+                values = [value for _, value in piece.alternatives]
+                assert values == pytest.approx([value for value, _ in allowed[:3]], abs=1e-5)
+    everything = score_pieces(_logits, [[5, EOS]], [[]], alternatives=100)[0][0].alternatives
+    assert len(everything) == 6
+    assert score_pieces(_logits, [[5, EOS]], [[4]])[0][1].alternatives == []
+    assert score_pieces(_logits, [], []) == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_scores_are_those_that_the_search_gave_the_same_ids(count: int) -> None:
+    members = [random_model(20, seed=seed) for seed in range(count)]
+    model = members[0] if count == 1 else Ensemble(members)
+    source = random_sources(20, [6, 3, 5])
+    for row, hypotheses in zip(source.tolist(), search(model, source, num_hypotheses=4), strict=True):
+        ids = [number for number in row if number != PAD]
+        targets = [one.ids for one in hypotheses]
+        whole = [one.log_probability for one in hypotheses]
+        assert log_probabilities(model, [ids] * 4, targets) == pytest.approx(whole, abs=1e-4)
+        pieces = score_pieces(model, [ids] * 4, targets)
+        assert [sum(piece.log_probability for piece in row) for row in pieces] == pytest.approx(
+            whole, abs=1e-4
+        )

@@ -51,11 +51,11 @@ def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -
     "Saliency-driven Word Alignment Interpretation"). The gradients of the weights are left alone.
     """
     device = model.output_weight.device
-    tokens = torch.tensor([*target, EOS], device=device)
-    # One row for each target token, so that one backward pass gives the gradients of all of them.
-    source_ids = torch.tensor([source], device=device).expand(len(tokens), -1)
-    target_in = torch.tensor([[BOS, *target]], device=device).expand(len(tokens), -1)
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
+        tokens = torch.tensor([*target, EOS], device=device)
+        # One row for each target token, so that one backward pass gives the gradients of all of them.
+        source_ids = torch.tensor([source], device=device).expand(len(tokens), -1)
+        target_in = torch.tensor([[BOS, *target]], device=device).expand(len(tokens), -1)
         embedded = model.embed_source(source_ids).detach().requires_grad_()
         logits = model.project(model.decode(target_in, model.encode(source_ids, embedded=embedded)))
         places = torch.arange(len(tokens), device=device)

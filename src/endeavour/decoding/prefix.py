@@ -112,7 +112,7 @@ class Prefixes:
             for number, ids in enumerate(beam):
                 allowed = self.allowed(row, ids)
                 if allowed is not None:
-                    possible = torch.tensor(allowed, device=log_probabilities.device)
+                    possible = torch.tensor(allowed, dtype=torch.int64, device=log_probabilities.device)
                     values = log_probabilities[place, number, possible]
                     log_probabilities[place, number] = -torch.inf
                     log_probabilities[place, number, possible] = values

@@ -1,0 +1,73 @@
+"""Attention, saliency and word alignment of a pair: as the model computes them, and without a trace in it."""
+
+import pytest
+import torch
+from reference import random_model, random_sources
+
+from configs import run_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.alignment import align_words, attention, saliency, words_of_pieces
+from endeavour.special import BOS, EOS
+
+TARGET = [7, 4, 11]
+
+
+def test_attention_has_all_layers_and_heads_of_the_three_kinds() -> None:
+    model = random_model(12)
+    (source,) = random_sources(12, [5]).tolist()
+    found = attention(model, source, TARGET)
+    assert found.encoder.shape == (1, 4, 6, 6)
+    assert found.decoder.shape == (2, 4, 4, 4)
+    assert found.cross.shape == (2, 4, 4, 6)
+    maps = model.attention_maps(torch.tensor([source]), torch.tensor([[BOS, *TARGET]]))
+    for ours, theirs in zip(found, maps, strict=True):
+        assert torch.equal(ours, torch.cat(theirs))
+        assert ours.sum(dim=-1) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_saliency_is_the_gradient_of_each_token_alone_times_the_input(positions: str) -> None:
+    model = random_model(12, seed=3, positions=positions)
+    (source,) = random_sources(12, [4]).tolist()
+    found = saliency(model, source, TARGET)
+    assert found.shape == (4, 5)
+    ids, target_in = torch.tensor([source]), torch.tensor([[BOS, *TARGET]])
+    for place, token in enumerate([*TARGET, EOS]):
+        embedded = model.embed_source(ids).detach().requires_grad_()
+        logits = model.project(model.decode(target_in, model.encode(ids, embedded=embedded)))
+        logits[0, place].log_softmax(dim=-1)[token].backward()
+        assert embedded.grad is not None
+        sizes = (embedded.grad * embedded).sum(dim=-1)[0].abs().detach()
+        torch.testing.assert_close(found[place], sizes / sizes.sum(), rtol=1e-3, atol=1e-5)
+    model.zero_grad()
+    with torch.inference_mode():
+        torch.testing.assert_close(saliency(model, source, TARGET), found)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_words_align_by_the_layer_before_the_last() -> None:
+    wrong = torch.tensor([[0.0, 0.0, 0.0, 1.0]] * 4)
+    right = torch.tensor([[0.1, 0.5, 0.3, 0.1], [0.7, 0.1, 0.1, 0.1], [0.8, 0.1, 0.0, 0.1], [0.0, 0, 0, 1]])
+    even = torch.full((4, 4), 0.25)
+    cross = torch.stack([torch.stack([layer, even]) for layer in (wrong, right, wrong)])
+    # Three source pieces, the last two one word; EOS is no word, however much it is looked at.
+    assert align_words(cross, [0, 1, 1], [0, 1, 1]) == [(1, 0), (0, 1)]
+    assert align_words(cross[1:2], [0, 1, 2], [0, 1, 1]) == [(1, 0), (0, 1)]
+    assert align_words(cross[:, :, :1], [0, 1, 1], []) == []
+    assert align_words(cross[:, :, :, :1], [], [0, 1, 2]) == []
+    assert align_words(cross, [0, 2, 2], [0, 2, 2]) == [(2, 0), (0, 2)]
+
+
+def test_words_of_pieces_are_those_that_spaces_separate() -> None:
+    text = [f"Das Haus {i} hat Häute wie {i * 7}." for i in range(200)]
+    tokenizer = Tokenizer.train(text, run_config(["tokenizer.vocabulary_size=300"]).tokenizer)
+    for line in ("Das Haus hat 😀 Häute.", "Das", "Häuteßhaus wie 12345 das", ""):
+        (ids,) = tokenizer.encode([line])
+        words = words_of_pieces(tokenizer, ids)
+        assert len(words) == len(ids)
+        assert words == sorted(words)
+        gathered = [
+            tokenizer.decode([[i for i, w in zip(ids, words, strict=True) if w == n]])[0]
+            for n in range(len(line.split()))
+        ]
+        assert gathered == line.split()

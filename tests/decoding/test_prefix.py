@@ -1,0 +1,218 @@
+"""Forced prefixes: against a slow search that is given the prefix, in batches, and as text that ends inside a word."""
+
+import random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import (
+    assert_same,
+    log_probability_of,
+    random_model,
+    random_sources,
+    score_of,
+    search,
+    simple_search,
+)
+
+from configs import run_config
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.prefix import SPACE, Prefix, Prefixes, typed_prefix
+from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.sampling import sample
+from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
+from endeavour.special import EOS
+
+# What the ids of a vocabulary of 12 spell: special ids, two bytes, pieces, one of which is spelt twice.
+SPELLINGS = [None, None, None, None, b"a", b"b", b"a", b"ab", b"abc", b"\xc3", b"ba", b"\xc3\xa4"]
+
+
+def prefixes(*rows: Prefix) -> Prefixes:
+    return Prefixes(rows, SPELLINGS)
+
+
+def spelt(ids: list[int]) -> bytes:
+    return b"".join(SPELLINGS[number] or b"" for number in ids)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_each_sentence_continues_its_own_prefix_as_the_simple_search_does(beam: int) -> None:
+    model = random_model(12, seed=beam)
+    lengths = [5, 1, 8, 3, 3]
+    source = random_sources(12, lengths)
+    forced = [(7, 5), (), (4, 4, 11, 8, 5, 6, 7, 9), (10,), (9, 4)]
+    found = search(
+        model, source, beam_size=beam, num_hypotheses=beam, prefixes=prefixes(*map(Prefix, forced))
+    )
+    for row, length, ids, hypotheses in zip(source, lengths, forced, found, strict=True):
+        limit = max(int(1.5 * length + 2), len(ids))
+        expected = simple_search(model, row[None, : length + 1], beam, limit, 0.6, prefix=list(ids))
+        assert_same(hypotheses, expected[:beam])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_greedy_decoding_continues_a_prefix_of_its_own_result_with_the_rest_of_it(seed: int) -> None:
+    model = random_model(40, seed=seed)
+    source = random_sources(40, [7, 4, 6])
+    free = search(model, source, beam_size=1)
+    longest = max(len(one.ids) for (one,) in free)
+    for count in range(longest + 1):
+        forced = Prefixes([Prefix(tuple(one.ids[:count])) for (one,) in free], [None] * 4 + [b"x"] * 36)
+        for ours, theirs in zip(search(model, source, beam_size=1, prefixes=forced), free, strict=True):
+            assert_same(ours, theirs)
+
+
+def test_a_whole_translation_as_prefix_has_the_score_of_the_search() -> None:
+    model = random_model(12, seed=1)
+    source = random_sources(12, [6])
+    ids = [7, 4, 11]
+    (found,) = search(model, source, num_hypotheses=4, prefixes=prefixes(Prefix((7, 4, 11))))
+    whole = next((one for one in found if one.ids == ids), None)
+    value = log_probability_of(model, source, ids)
+    if whole is not None:
+        assert whole.log_probability == pytest.approx(value, abs=1e-4)
+    at_limit = search(
+        model, source, num_hypotheses=1, max_length_ratio=0, max_length_offset=0,
+        prefixes=prefixes(Prefix((7, 4, 11))),
+    )  # fmt: skip
+    assert_same(at_limit[0], [Hypothesis(ids, score_of(value, ids, 0.6), value)])
+
+
+@pytest.mark.parametrize("text", [b"abb", b"\xc3\xa4b", b"b"])
+def test_typed_text_may_be_split_in_any_way_and_its_last_piece_may_say_more(text: bytes) -> None:
+    model = random_model(12, seed=5)
+    source = random_sources(12, [5])
+    wide = {"num_hypotheses": 1000, "beam_size": 1000, "max_length_ratio": 0, "max_length_offset": 3}
+    (found,) = search(model, source, **wide, prefixes=prefixes(Prefix((10,), text)))
+    assert all(one.ids[0] == 10 and spelt(one.ids[1:]).startswith(text) for one in found)
+    # Every sentence of up to three tokens that agrees with it is there: the beam has room for all.
+    free = {tuple(one.ids): one for one in search(model, source, **wide)[0] if 1 not in one.ids}
+    wanted = {ids for ids in free if ids[:1] == (10,) and spelt([*ids[1:]]).startswith(text)}
+    assert wanted == {tuple(one.ids) for one in found if len(one.ids) <= 3 and 1 not in one.ids}
+    for one in found:
+        if tuple(one.ids) in wanted:
+            assert one.score == pytest.approx(free[tuple(one.ids)].score, abs=1e-4)
+
+
+def test_what_may_follow() -> None:
+    rows = prefixes(Prefix((8, 5), b"ab"), Prefix(), Prefix((), b"\xc3\xa4"), Prefix((4,)))
+    assert rows.allowed(0, []) == [8]
+    assert rows.allowed(0, [8]) == [5]
+    assert sorted(rows.allowed(0, [8, 5]) or []) == [4, 6, 7, 8]
+    assert sorted(rows.allowed(0, [8, 5, 6]) or []) == [5, 10]
+    assert rows.allowed(0, [8, 5, 7]) is rows.allowed(0, [8, 5, 8]) is rows.allowed(1, []) is None
+    assert sorted(rows.allowed(2, []) or []) == [9, 11]
+    assert rows.lengths == [4, 0, 2, 1]
+    assert rows.select([2, 0]).lengths == [2, 4]
+    assert rows.select([3, 2]).allowed(0, []) == [4]
+
+
+@pytest.mark.parametrize("number", [-1, 0, EOS, 12])
+def test_an_id_that_no_translation_holds_is_refused(number: int) -> None:
+    with pytest.raises(UserError, match=str(number)):
+        prefixes(Prefix((4,)), Prefix((4, number)))
+
+
+def test_learned_positions_bound_a_prefix() -> None:
+    model = random_model(12, positions="learned", max_length=7)
+    source = random_sources(12, [4])
+    (found,) = search(model, source, prefixes=prefixes(Prefix((4,) * 6)))
+    assert found[0].ids == [4] * 6
+    with pytest.raises(UserError, match="6 tokens"):
+        search(model, source, prefixes=prefixes(Prefix((4,) * 5, b"ab")))
+
+
+def test_samples_begin_with_their_prefix_at_the_models_price() -> None:
+    model = random_model(12, seed=2)
+    source = random_sources(12, [3, 6])
+    found = sample(
+        model, source, num_hypotheses=40, temperature=0.7, top_k=3, epsilon=0.05, alpha=0.6,
+        generator=torch.Generator().manual_seed(1), max_length_ratio=1.5, max_length_offset=2,
+        prefixes=prefixes(Prefix((11, 8)), Prefix((5,), b"ab")),
+    )  # fmt: skip
+    assert all(one.ids[:2] == [11, 8] for one in found[0])
+    assert all(one.ids[0] == 5 and spelt(one.ids[1:]).startswith(b"ab") for one in found[1])
+    assert len({tuple(one.ids) for one in found[0]}) > 1
+    assert len({one.ids[1] for one in found[1]}) > 1
+    for row, hypotheses in zip((source[:1, :4], source[1:]), found, strict=True):
+        for one in hypotheses[:8]:
+            value = log_probability_of(model, row, one.ids)
+            assert one.log_probability == pytest.approx(value, abs=1e-3)
+
+
+@pytest.mark.parametrize("group", ["beam", "sample"])
+def test_the_engine_gives_each_sentence_its_prefix_however_they_are_batched(group: str) -> None:
+    model = random_model(12, seed=4)
+    draw = random.Random(1)
+    sources = [[draw.randrange(4, 12) for _ in range(draw.randrange(1, 9))] + [EOS] for _ in range(17)]
+    forced = [Prefix(tuple(draw.choices(range(4, 12), k=draw.randrange(4))), b"ab") for _ in sources]
+    overrides = [f"decoding={group}", "decoding.tokens_per_batch=40", "decoding.max_length_offset=4"]
+    engine = PyTorchEngine(model, run_config(overrides).decoding)
+    found = engine.search(sources, Prefixes(forced, SPELLINGS))
+    for (one, *_), prefix in zip(found, forced, strict=True):
+        assert tuple(one.ids[: len(prefix.ids)]) == prefix.ids
+        assert spelt(one.ids[len(prefix.ids) :]).startswith(b"ab")
+
+
+TEXT = [f"Das Haus {i} hat Häute wie {i * 7}, Übermut und größere Bäume." for i in range(300)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(TEXT, run_config(["tokenizer.vocabulary_size=340"]).tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words", "rest"),
+    [
+        ("", "", None),
+        ("  ", "", None),
+        ("Hau", "", "▁Hau"),
+        ("Das Hau", "Das", "▁Hau"),
+        (" Das  Haus ", "Das Haus", "▁"),
+        ("Das Haus, Ü", "Das Haus,", "▁Ü"),
+        ("Das|", "", "▁Das|"),
+    ],
+)
+def test_whole_words_are_split_as_ever_and_the_last_one_is_open(
+    tokenizer: Tokenizer, typed: str, words: str, rest: str | None
+) -> None:
+    prefix = typed_prefix(tokenizer, typed)
+    assert list(prefix.ids) == tokenizer.encode([words])[0]
+    assert prefix.text == (rest or "").encode()
+    assert SPACE == "▁"
+
+
+@settings(max_examples=30)
+@given(st.text("Das Hautebäß😀|.", max_size=14))
+def test_what_the_engine_writes_begins_with_what_was_typed(tokenizer: Tokenizer, typed: str) -> None:
+    model = _model(tokenizer)
+    source = [*tokenizer.encode(["Ein Haus."])[0], EOS]
+    config = run_config(
+        ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=4"]
+    ).decoding
+    forced = Prefixes([typed_prefix(tokenizer, typed)], tokenizer.spellings())
+    ((found, *_),) = PyTorchEngine(model, config).search([source], forced)
+    (text,) = tokenizer.decode([found.ids])
+    wanted = " ".join(typed.split())
+    assert (text + " ").startswith(wanted + " " * bool(wanted and typed[-1].isspace()))
+
+
+def test_spellings_are_what_decoding_writes(tokenizer: Tokenizer) -> None:
+    spellings = tokenizer.spellings()
+    assert spellings[:4] == [None] * 4
+    assert len(spellings) == tokenizer.vocabulary_size == 340
+    assert b"\n" in spellings
+    (ids,) = tokenizer.encode(["Häute 😀"])
+    assert b"".join(spellings[number] or b"" for number in ids).decode() == "▁Häute▁😀"
+
+
+_MODELS: dict[int, Transformer] = {}
+
+
+def _model(tokenizer: Tokenizer) -> Transformer:
+    size = tokenizer.vocabulary_size
+    return _MODELS.setdefault(size, random_model(size, seed=3))

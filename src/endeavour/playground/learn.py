@@ -1,0 +1,238 @@
+"""One sentence pair on its way through the model, each number on it by name: what the Learn view shows.
+
+Calls the model's own parts one after the other, in the order of `model.transformer`. Knows the model and ids; not the
+page, nor how texts become ids. `learn_layers` takes a single layer apart, `learn_prediction` the way from states to
+probabilities, and `learn_code` knows which function does which step.
+
+Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from endeavour.errors import UserError
+from endeavour.model.attention import causal_mask, padding_mask
+from endeavour.model.positions import Rotation
+from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.playground.learn_code import code_of
+from endeavour.playground.learn_layers import Attended, attended, cross_attended, fed_forward, rounded
+from endeavour.playground.learn_prediction import predictions, top_by_layer
+from endeavour.special import BOS, EOS, PAD
+
+Kind = Literal["encoder", "decoder", "cross"]
+Pieces = Callable[[Sequence[int]], list[str]]  # ids to their written forms: `Tokenizer.pieces`
+Numbers = dict[str, Any]  # in JSON's types
+
+LONGEST = 64  # pieces on either side; nobody can read the pictures of longer sentences
+PADDING = (
+    2  # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide
+)
+MOST_NUMBERS = 130_000  # in one answer, which makes about 1 MB
+FEWEST_COMPONENTS = 16
+
+
+@dataclass(frozen=True)
+class Way:
+    """One side of the model: what is looked up for its ids, and the states after 0, 1, … layers."""
+
+    ids: Tensor
+    """(1, length)"""
+    rows: Tensor
+    """Of the embedding's matrix, (1, length, width)."""
+    positions: Tensor | None
+    """Vectors that are added, (length, width); None for rotary positions."""
+    stream: list[Tensor]
+    """Each (1, length, width)."""
+
+
+@torch.no_grad()
+def learn(
+    model: Transformer,
+    source_ids: Sequence[int],
+    target_ids: Sequence[int],
+    *,
+    kind: Kind,
+    layer: int,
+    head: int,
+    pieces: tuple[Pieces, Pieces],
+) -> Numbers:
+    """All that the Learn view shows of one sentence pair.
+
+    Args:
+        model: in evaluation mode.
+        source_ids: ending in EOS.
+        target_ids: without BOS and EOS.
+        kind, layer, head: the attention that is taken apart; layer and head are counted from 0.
+        pieces: of source and target.
+
+    Returns:
+        JSON. `components` says how many numbers of each vector of the model's width it holds: all of them, unless that
+        would be too much to send.
+
+    Raises:
+        UserError: there is no such layer or head, or a sentence has more than `LONGEST` pieces.
+    """
+    _check(model, max(len(source_ids), len(target_ids) + 1), kind, layer, head)
+    count, device = len(source_ids), model.output_weight.device
+    source = torch.tensor([[*source_ids, *[PAD] * _padding(model, count)]], device=device)
+    target_in = torch.tensor([[BOS, *target_ids]], device=device)
+    mask = padding_mask(source, model.output_weight.dtype)
+
+    encoder = _encoder_way(model, source, mask)
+    memory = model.encoder_norm(encoder.stream[-1])
+    decoder = _decoder_way(model, target_in, memory, mask)
+    final = model.decoder_norm(decoder.stream[-1])
+
+    part = _take_apart(model, encoder, decoder, memory, mask, kind, layer)
+    components = _components(model, count, target_in.shape[1], kind)
+    queries = count if kind == "encoder" else target_in.shape[1]
+    cross_layer = layer if kind != "encoder" else len(model.decoder) - 1
+    cross = (
+        part if kind == "cross" else _take_apart(model, encoder, decoder, memory, mask, "cross", cross_layer)
+    )
+    return {
+        "kind": kind,
+        "layer": layer,
+        "head": head,
+        "components": components,
+        "model": _description(model),
+        "tokens": {
+            "source": _named(source_ids, pieces[0]),
+            "target_in": _named([BOS, *target_ids], pieces[1]),
+            "target_out": _named([*target_ids, EOS], pieces[1]),
+        },
+        "embedding": {
+            "source": _embedding_numbers(encoder, count, components),
+            "target": _embedding_numbers(decoder, target_in.shape[1], components),
+        },
+        "rotation": _rotation_numbers(model, max(count, target_in.shape[1])),
+        "attention": part.numbers(head, queries, components),
+        "feed_forward": fed_forward(
+            _layer_of(model, kind, layer), part.into_feed_forward[0, :queries], components
+        ),
+        "stack": {
+            "encoder": [rounded(states[0, :count].norm(dim=-1)) for states in encoder.stream],
+            "decoder": [rounded(states[0].norm(dim=-1)) for states in decoder.stream],
+            "top": top_by_layer(model, decoder.stream, pieces[1]),
+        },
+        "cross": {"layer": cross_layer, "weights": rounded(cross.weights[0, :, :, :count])},
+        "memory": rounded(memory[0, :count, :components]),
+        "final": rounded(final[0, :, :components]),
+        "predictions": predictions(model.project(final)[0], [*target_ids, EOS], pieces[1]),
+        "code": code_of(model.config, kind),
+    }
+
+
+def _check(model: Transformer, longest: int, kind: Kind, layer: int, head: int) -> None:
+    layers = len(model.encoder if kind == "encoder" else model.decoder)
+    if longest > LONGEST:
+        raise UserError(
+            f"Learn shows up to {LONGEST} pieces a side, this pair has {longest}: take a shorter one"
+        )
+    if not 0 <= layer < layers:
+        raise UserError(f"layer={layer}: {kind} layers are 0 to {layers - 1}")
+    if not 0 <= head < model.config.num_heads:
+        raise UserError(f"head={head}: heads are 0 to {model.config.num_heads - 1}")
+
+
+def _padding(model: Transformer, count: int) -> int:
+    """How many PADs are appended: none beyond the learned positions."""
+    if model.config.positions != "learned":
+        return PADDING
+    return max(0, min(PADDING, model.config.max_length - count))
+
+
+def _encoder_way(model: Transformer, source: Tensor, mask: Tensor) -> Way:
+    way = _embedded(model, source, model.embeddings[0], model.source_positions)
+    rotation = _rotation(model, source.shape[1])
+    for layer in model.encoder:
+        way.stream.append(layer(way.stream[-1], mask=mask, rotation=rotation))
+    return way
+
+
+def _decoder_way(model: Transformer, target_in: Tensor, memory: Tensor, mask: Tensor) -> Way:
+    way = _embedded(model, target_in, model.embeddings[1], model.target_positions)
+    rotation = _rotation(model, target_in.shape[1])
+    for module in model.decoder:
+        layer = cast(DecoderLayer, module)
+        cross = layer.cross_attention.project_kv(memory)
+        way.stream.append(layer(way.stream[-1], cross, memory_mask=mask, causal=True, rotation=rotation))
+    return way
+
+
+def _embedded(model: Transformer, ids: Tensor, embedding: nn.Embedding, positions: nn.Module | None) -> Way:
+    """The way before the first layer."""
+    rows = embedding(ids)
+    states = rows * model.config.width**0.5
+    vectors: Tensor | None = None if positions is None else positions(0, ids.shape[1])
+    return Way(ids, rows, vectors, [states if vectors is None else states + vectors])
+
+
+def _take_apart(
+    model: Transformer, encoder: Way, decoder: Way, memory: Tensor, mask: Tensor, kind: Kind, layer: int
+) -> Attended:
+    """The attention of this kind and layer, in all heads."""
+    chosen = _layer_of(model, kind, layer)
+    way = encoder if kind == "encoder" else decoder
+    rotation = _rotation(model, way.ids.shape[1])
+    if isinstance(chosen, EncoderLayer):
+        return attended(chosen, way.stream[layer], mask=mask, rotation=rotation)
+    states = way.stream[layer]
+    hidden = causal_mask(states.shape[1], states.dtype, states.device)
+    own = attended(chosen, states, mask=hidden, rotation=rotation)
+    across = cross_attended(chosen, own.after, memory, mask=mask)
+    return across if kind == "cross" else own.followed_by(across)
+
+
+def _layer_of(model: Transformer, kind: Kind, layer: int) -> EncoderLayer | DecoderLayer:
+    return cast(EncoderLayer | DecoderLayer, (model.encoder if kind == "encoder" else model.decoder)[layer])
+
+
+def _rotation(model: Transformer, length: int) -> Rotation | None:
+    return None if model.rotary is None else model.rotary(0, length)
+
+
+def _components(model: Transformer, source: int, target: int, kind: Kind) -> int:
+    """How many numbers of each vector fit into an answer of `MOST_NUMBERS`."""
+    config = model.config
+    queries = source if kind == "encoder" else target
+    keys = target if kind == "decoder" else source + PADDING
+    matrices = config.num_heads * (queries * keys + target * source) + 3 * queries * keys
+    inner = 2 * config.feed_forward / config.width
+    vectors = 4 * source + 4 * target + queries * (9 + inner)
+    fitting = int((MOST_NUMBERS - matrices) / vectors)
+    return min(config.width, max(FEWEST_COMPONENTS, fitting))
+
+
+def _embedding_numbers(way: Way, count: int, components: int) -> Numbers:
+    positions = None if way.positions is None else rounded(way.positions[:count, :components])
+    return {
+        "rows": rounded(way.rows[0, :count, :components]),
+        "positions": positions,
+        "states": rounded(way.stream[0][0, :count, :components]),
+    }
+
+
+def _rotation_numbers(model: Transformer, length: int) -> Numbers | None:
+    rotation = _rotation(model, length)
+    return rotation and {"cosine": rounded(rotation.cosine), "sine": rounded(rotation.sine)}
+
+
+def _named(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
+    return [{"id": number, "piece": piece} for number, piece in zip(ids, pieces(ids), strict=True)]
+
+
+def _description(model: Transformer) -> Numbers:
+    config = model.config
+    names = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward")
+    choices = ("activation", "norm", "positions", "tie")
+    return {
+        **{name: getattr(config, name) for name in (*names, *choices)},
+        "source_vocabulary": model.embeddings[0].num_embeddings,
+        "target_vocabulary": len(model.output_weight),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }

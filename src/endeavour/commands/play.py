@@ -3,7 +3,7 @@
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -15,6 +15,9 @@ from endeavour.playground.limits import Limits
 from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
+
+if TYPE_CHECKING:
+    from endeavour.playground.server import Playground
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -42,8 +45,30 @@ def play(config: PlayRoot) -> None:
     for package in ("starlette", "uvicorn"):
         require(package, extra="play")
     from endeavour.playground.safety import is_loopback
-    from endeavour.playground.server import Playground
     from endeavour.playground.serving import Server, listen, open_browser, url_of
+
+    playground = open_playground(config)
+    with listen(config.host, config.port) as listening:
+        url, port = url_of(listening), listening.getsockname()[1]
+        if config.port not in (0, port):
+            _note(f"port {config.port} is taken: using {port}")
+        if not is_loopback(config.host):
+            _note(
+                f"warning: host={config.host} lets whoever reaches this machine use the page; it asks no password"
+            )
+        server = Server(playground.app(config.host), playground.stop)
+        print(f"playground: {url} ({playground.systems.default.name}); Ctrl-C ends it", flush=True)
+        if config.open and not open_browser(url):
+            _note("open=true: there is no browser here; open the address above in yours")
+        server.run(sockets=[listening])
+    playground.close()
+    if server.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def open_playground(config: PlayRoot) -> "Playground":
+    """With the model that it begins with loaded, before anybody waits for it."""
+    from endeavour.playground.server import Playground
     from endeavour.playground.systems import Systems
 
     run, *others = select_runs(config.run, Path(config.output_folder))
@@ -51,23 +76,9 @@ def play(config: PlayRoot) -> None:
         raise UserError("the page begins with one run and offers all others: name one with run=…")
     device = choose_device(config.device)
     systems = Systems(run, config.decoding, device, config.quantization, config.limits.systems)
-    systems.get(None).translator(1)  # loaded before anybody waits for it
-    with listen(config.host, config.port) as listening:
-        url = url_of(listening)
-        port = listening.getsockname()[1]
-        if port != config.port and config.port:
-            print(f"port {config.port} is taken; this is {port}", file=sys.stderr)
-        if not is_loopback(config.host):
-            print(
-                f"warning: host={config.host} lets everybody who reaches this machine use the page, without a password",
-                file=sys.stderr,
-            )
-        playground = Playground(systems, config.limits)
-        server = Server(playground.app(config.host), playground.stop)
-        print(f"playground: {url}/ ({run.name}); Ctrl-C ends it", flush=True)
-        if config.open and not open_browser(f"{url}/"):
-            print("open=true: no browser was found; open the address above yourself", file=sys.stderr)
-        server.run(sockets=[listening])
-        playground.close()
-    if server.signal == signal.SIGINT:
-        raise KeyboardInterrupt
+    systems.get(None).translator(1)
+    return Playground(systems, config.limits)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -7,14 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch import Tensor
+
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding.alignment import attention, saliency
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import score_pieces
 from endeavour.errors import UserError
+from endeavour.playground.learn import learn
 from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
 from endeavour.playground.systems import System
-from endeavour.special import EOS
+from endeavour.special import BOS, EOS
 
 Shown = dict[str, Any]  # in JSON's types
 
@@ -110,17 +114,37 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
 
 
 def show_attention(system: System, asked: Pair, longest: int) -> Shown:
-    raise UserError("not yet")
+    """All weights, as [layer][head][query][key]."""
+    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    maps = attention(system.loaded.first, source, target)
+    ours = system.loaded.tokenizers
+    return {
+        "source": named_pieces(ours[0], source),
+        "target_in": named_pieces(ours[1], [BOS, *target]),
+        "target_out": named_pieces(ours[1], [*target, EOS]),
+        "encoder": _weights(maps.encoder),
+        "decoder": _weights(maps.decoder),
+        "cross": _weights(maps.cross),
+    }
 
 
 def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
-    raise UserError("not yet")
+    """What each target piece owes to each source piece, as [target][source]."""
+    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    return {
+        "source": named_pieces(system.loaded.tokenizers[0], source),
+        "target": named_pieces(system.loaded.tokenizers[1], [*target, EOS]),
+        "weights": _weights(saliency(system.loaded.first, source, target)),
+    }
+
+
+def _weights(weights: Tensor) -> Any:
+    """As lists; rounded as doubles, because a rounded float32 would have many digits again."""
+    return weights.double().round(decimals=WEIGHT_DECIMALS).nan_to_num().tolist()
 
 
 def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
     """See `learn.learn`."""
-    from endeavour.playground.learn import learn
-
     source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
     tokenizers = system.loaded.tokenizers
     return learn(

@@ -25,10 +25,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from endeavour.decoding.translator import Translation
-from endeavour.errors import UserError
+from endeavour.errors import UserError, named_memory_error
 from endeavour.playground import libretranslate, pair_views, records, schemas
 from endeavour.playground.event_stream import ClientGone, EventStream, event, to_json, while_connected
 from endeavour.playground.limits import Limits
+from endeavour.playground.openapi import describe_interface
 from endeavour.playground.safety import Guard, Refused, media_type, read_body
 from endeavour.playground.search_view import show_search
 from endeavour.playground.systems import System, Systems, UnknownSystem
@@ -70,6 +71,7 @@ class Playground:
             Route("/translate", self._translate, methods=["POST"]),
             Route("/languages", self._languages),
             Route("/health", self._health),
+            Route("/openapi.json", self._openapi),
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
         handlers = dict.fromkeys((HTTPException, UserError, Refused, Busy, ClientGone, Exception), _failed)
@@ -162,7 +164,8 @@ class Playground:
 
         def work(check: Callable[[], None]) -> str:
             system = self.systems.get(asked.system)  # pyright: ignore[reportAttributeAccessIssue]
-            return to_json(show(system, asked, self.settings.pieces))
+            with named_memory_error("this sentence", "try a shorter one"):
+                return to_json(show(system, asked, self.settings.pieces))
 
         job = Job(work)
         return Response(await self._result(request, job), media_type="application/json")
@@ -185,6 +188,9 @@ class Playground:
 
     async def _languages(self, request: Request) -> Response:
         return answer(libretranslate.languages(self.systems.default.config.direction))
+
+    async def _openapi(self, request: Request) -> Response:
+        return answer(describe_interface(self.settings))
 
     async def _health(self, request: Request) -> Response:
         return answer({"status": "ok"})

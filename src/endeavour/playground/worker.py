@@ -56,7 +56,7 @@ class Job(Generic[T]):
             self.result.set_exception(error)
 
 
-@dataclass
+@dataclass(eq=False)
 class Lines(Generic[T]):
     """Lines of one request; they may share a call with those of others that have the same `key`."""
 
@@ -140,14 +140,22 @@ class Worker:
             shared = self._share()
         if not shared:
             return
-        lines = [line for request, count in shared for line in request.left[:count]]
         try:
-            translated = self._translate(shared[0][0].key, lines)
-            assert len(translated) == len(lines)
+            self._translate_shared(shared)
         except BaseException as error:
-            for request, _ in shared:
-                self._finish(request, error)
-            return
+            if len(shared) == 1:
+                self._finish(shared[0][0], error)
+                return
+            for request, count in shared:  # each by itself: the error may be that of one
+                try:
+                    self._translate_shared([(request, count)])
+                except BaseException as own:
+                    self._finish(request, own)
+
+    def _translate_shared(self, shared: list[tuple[Lines[Any], int]]) -> None:
+        lines = [line for request, count in shared for line in request.left[:count]]
+        translated = list(self._translate(shared[0][0].key, lines))
+        assert len(translated) == len(lines)
         start = 0
         for request, count in shared:
             request.translated += translated[start : start + count]

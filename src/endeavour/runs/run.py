@@ -34,9 +34,8 @@ from endeavour.training.checkpoint import checkpoints_in, load_model
 
 Summary = dict[str, Any]
 
-GLANCE = (
-    0.5  # seconds that a lock is waited for: whoever asks whether a run is locked holds it for an instant
-)
+# Seconds that a lock is waited for: whoever asks whether a run is locked holds the lock for an instant.
+GLANCE = 0.5
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import endeavour
 from endeavour.model.config import ModelConfig
 
 ATTENTION = "model.attention:"
@@ -72,8 +71,7 @@ def _described(name: str) -> dict[str, Any]:
     # The undecorated function: a decorator's wrapper has another source.
     function = inspect.unwrap(function)
     lines, line = inspect.getsourcelines(function)
-    package = Path(inspect.getfile(endeavour)).parents[1]
-    file = Path(inspect.getfile(function)).relative_to(package).as_posix()
+    file = Path(inspect.getfile(function)).relative_to(Path(__file__).parents[2]).as_posix()
     return {
         "file": f"src/{file}",
         "function": path,

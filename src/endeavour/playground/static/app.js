@@ -108,12 +108,12 @@ async function boot() {
   wireTools(state);
   const toViews = wireTabs(state);
   const systems = createSystems(await api.get("/api/runs"));
+  if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
   const search = createSearch(state, systems);
   const results = createResults(state, search);
   const forcing = createForcing(state, announce);
   const context = { api, state, runs: systems, search, results, forcing, tooltip, announce, report };
 
-  if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
   mountSentence(context);
   mountTranslation(context);
   search.subscribe(({ error, status }) => (error ? report(error) : status === "done" && report(null)));

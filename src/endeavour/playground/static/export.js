@@ -89,17 +89,23 @@ const NAMES = /[^a-z0-9]+/g;
 /**
  * Writes one kind of file of a graphic into the browser's downloads.
  *
- * @param {{name: string, note?: string, svg?: SVGElement, table?: HTMLElement, json?: object}} graphic
+ * @param {{name: string, note?: string, svg?: SVGElement | (() => SVGElement), table?: HTMLElement, json?: object}} graphic
  * @param {"svg" | "png" | "json" | "html"} kind
  */
-export async function save({ name, note, svg, table, json }, kind) {
+export async function save({ name, note, svg: drawing, table, json }, kind) {
+  const shelf = typeof drawing === "function" ? h("div", { class: "unseen" }) : null; // styles apply in the page only
+  const svg = shelf ? drawing() : drawing;
+  if (shelf) {
+    shelf.append(svg);
+    document.body.append(shelf);
+  }
   const makers = {
     svg: () => svgFile(svg),
     png: () => pngFile(svg),
     json: () => jsonFile(json),
     html: () => htmlFile({ title: name, note, svg, table }),
   };
-  const url = URL.createObjectURL(await makers[kind]());
+  const url = URL.createObjectURL(await Promise.resolve(makers[kind]()).finally(() => shelf?.remove()));
   const file = name.toLowerCase().replace(NAMES, "-").replace(/^-|-$/g, "");
   h("a", { href: url, download: `${file}.${kind}` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);

@@ -17,7 +17,7 @@ export function openHelp() {
     dialog.append(
       h("header", {},
         h("h2", { id: "help-title" }, "How to use the playground"),
-        h("form", { method: "dialog" }, h("button", { class: "quiet" }, "Close")),
+        h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close"),
       ),
       h("p", {}, "Type a sentence and it is translated as you type. Click a word of the translation for alternatives, or type over it: the model goes on from there."),
       h("dl", { class: "views" }, ABOUT.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text)))),

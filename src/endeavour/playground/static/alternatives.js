@@ -1,0 +1,71 @@
+/* What the model might have written instead: the most probable pieces at one position of the translation.
+ *
+ * Knows one position of an analysed translation; the caller decides what a choice does.
+ */
+
+import { h } from "./dom.js";
+import { label, percent, spoken } from "./format.js";
+import { roving, setRoving } from "./keys.js";
+
+/** A row for each alternative: piece, bar, probability. */
+export function alternativeRows(position) {
+  return position.alternatives.map(({ id, piece, log_probability: value }) => {
+    const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("i"));
+    bar.firstChild.style.width = `${100 * Math.exp(value)}%`;
+    return { id, piece, cells: [h("span", { class: ["what", id === position.id && "current"] }, named(piece)), bar, h("span", { class: "number" }, percent(Math.exp(value)))] };
+  });
+}
+
+const named = (piece) => (piece === "</s>" ? "end of sentence" : label(piece));
+
+/**
+ * Opens the list beneath a piece.
+ *
+ * @param {object} context
+ * @param {HTMLElement} anchor
+ * @param {{piece: string}[]} pieces of the translation
+ * @param {number} position
+ * @param {{onChoose: (alternative: {id: number, piece: string}) => void, onType: () => void}} callbacks
+ */
+export async function openAlternatives({ results, tooltip, report }, anchor, pieces, position, { onChoose, onType }) {
+  tooltip.hide();
+  let analysis;
+  try {
+    analysis = await results.analysis();
+  } catch (error) {
+    return report(error.message);
+  }
+  if (!anchor.isConnected || !analysis) return undefined;
+  const before = pieces.slice(0, position).map(({ piece }) => spoken(piece)).join("").trimStart();
+  const close = () => box.hidePopover();
+  function choose(alternative) {
+    close();
+    if (alternative.id !== analysis.target[position].id) onChoose(alternative);
+  }
+  const rows = alternativeRows(analysis.target[position])
+    .filter(({ piece }) => position || piece !== "</s>") // an empty translation is none
+    .map((row) => h("button", { type: "button", class: "row", onclick: () => choose(row) }, row.cells));
+  const box = h("div", { class: "alternatives", popover: "auto", role: "dialog", "aria-label": `Instead of ${named(pieces[position].piece)}` },
+    h("p", { class: "hint" }, before ? ["after ", h("q", {}, shortEnd(before))] : "at the beginning"),
+    h("div", { class: "rows" }, rows),
+    h("button", { type: "button", class: "quiet", onclick: () => (close(), onType()) }, "Type something else…"),
+  );
+  roving(box, "button");
+  setRoving([...box.querySelectorAll("button")], 0);
+  document.body.append(box);
+  box.addEventListener("toggle", ({ newState }) => {
+    if (newState !== "closed") return;
+    const inside = box.contains(document.activeElement) || document.activeElement === document.body;
+    box.remove();
+    if (inside && anchor.isConnected) anchor.focus();
+  });
+  box.showPopover();
+  const from = anchor.getBoundingClientRect();
+  const size = box.getBoundingClientRect();
+  box.style.left = `${Math.max(8, Math.min(from.left - 8, innerWidth - size.width - 8))}px`;
+  box.style.top = `${from.bottom + 8 + size.height < innerHeight ? from.bottom + 8 : Math.max(8, from.top - size.height - 8)}px`;
+  box.querySelector("button")?.focus();
+  return undefined;
+}
+
+const shortEnd = (text) => (text.length > 28 ? `…${text.slice(-27)}` : text);

@@ -1,0 +1,27 @@
+/* Which words of a text another one does not have in the same order. Knows words only. */
+
+/** Words and spaces of a text, for display: every second one is a word. */
+export const wordsOf = (text) => text.split(/(\s+)/).filter((part) => part.trim());
+
+/**
+ * For each word whether it is outside the longest common subsequence with the other words.
+ *
+ * @param {string[]} words
+ * @param {string[]} others
+ * @returns {boolean[]}
+ */
+export function changedWords(words, others) {
+  const common = Array.from({ length: words.length + 1 }, () => new Array(others.length + 1).fill(0));
+  for (let i = words.length - 1; i >= 0; i--) {
+    for (let j = others.length - 1; j >= 0; j--) {
+      common[i][j] = words[i] === others[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+    }
+  }
+  const changed = words.map(() => true);
+  for (let i = 0, j = 0; i < words.length && j < others.length; ) {
+    if (words[i] === others[j]) [changed[i], i, j] = [false, i + 1, j + 1];
+    else if (common[i + 1][j] >= common[i][j + 1]) i++;
+    else j++;
+  }
+  return changed;
+}

@@ -1,0 +1,71 @@
+/* The n best translations as a list with score bars; the one chosen is what all views show.
+ *
+ * Knows hypotheses and the state's key t; not how they were found.
+ */
+
+import { changedWords, wordsOf } from "./diff.js";
+import { h } from "./dom.js";
+import { decimal, percent } from "./format.js";
+import { roving, setRoving } from "./keys.js";
+
+/** Fills the list below the translation and keeps it up to date. */
+export function mountHypotheses(root, { state, search, tooltip }) {
+  const list = h("ol", { role: "listbox", "aria-label": "Best translations" });
+  root.append(list);
+  roving(list, '[role="option"]');
+
+  function choose(position) {
+    const { hypotheses } = search.current;
+    state.set({ t: position ? hypotheses[position].ids.join(".") : "" }, { push: true });
+  }
+  list.addEventListener("keydown", (event) => {
+    const option = event.target.closest('[role="option"]');
+    if (!option || ![" ", "Enter"].includes(event.key)) return;
+    event.preventDefault();
+    choose(Number(option.dataset.position));
+  });
+
+  function option(hypothesis, position, best) {
+    const share = Math.exp(hypothesis.score - best.score);
+    const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("i"));
+    bar.firstChild.style.width = `${100 * share}%`;
+    const row = h("li", { role: "option", "data-position": position, onclick: () => choose(position) },
+      h("span", { class: "rank" }, position + 1),
+      h("span", { class: "text", lang: document.getElementById("output").lang }, compared(hypothesis.text, best.text)),
+      h("span", { class: "score" }, bar, h("span", { class: "unseen" }, "score "), decimal(hypothesis.score)),
+    );
+    row.addEventListener("pointerenter", () => tooltip.show(row.querySelector(".score"), explained(hypothesis)));
+    row.addEventListener("pointerleave", tooltip.hide);
+    return row;
+  }
+
+  let shown = null;
+  function showChosen() {
+    const { hypotheses } = search.current;
+    const ids = search.chosen()?.ids.join(".");
+    const position = hypotheses.findIndex((hypothesis) => hypothesis.ids.join(".") === ids);
+    [...list.children].forEach((row, i) => row.setAttribute("aria-selected", i === position));
+    setRoving([...list.children], position);
+  }
+  search.subscribe(({ hypotheses, done, status }) => {
+    root.classList.toggle("stale", status === "running");
+    if (status === "idle") list.replaceChildren();
+    if (!done || shown === hypotheses) return;
+    shown = hypotheses;
+    const focused = list.contains(document.activeElement) ? Number(document.activeElement.dataset.position) : null;
+    list.replaceChildren(...hypotheses.map((hypothesis, i) => option(hypothesis, i, hypotheses[0])));
+    showChosen();
+    if (focused !== null) (list.children[focused] ?? list.lastChild)?.focus();
+  });
+  state.subscribe((_, changed) => changed.has("t") && showChosen());
+}
+
+/** A translation whose words that the best one lacks are marked. */
+function compared(text, best) {
+  const words = wordsOf(text);
+  const changed = changedWords(words, wordsOf(best));
+  return words.flatMap((word, i) => [i ? " " : "", changed[i] ? h("mark", {}, word) : word]);
+}
+
+const explained = ({ score, log_probability: total, pieces }) =>
+  `score ${decimal(score, 3)} = log-probability ${decimal(total, 3)}, divided by the length penalty of ${pieces.length} pieces; probability ${percent(Math.exp(total))}`;

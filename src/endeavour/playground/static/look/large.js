@@ -1,0 +1,74 @@
+/* The chosen head, large: as a matrix and as lines between words, side by side and lit together.
+ *
+ * Knows one map, see maps.js; hovering and choosing are reported by row and column.
+ */
+
+import { h } from "../dom.js";
+import { figure } from "../figure.js";
+import { links, matrix, tableOf, textWidth } from "../svg.js";
+
+const [SMALLEST, LARGEST] = [16, 34]; // px, the side of a square
+
+/**
+ * @param {HTMLElement} root
+ * @param {{announce: Function, onHover: (row: number | null, column: number | null) => void,
+ *   onChoose: (row: number | null, column: number | null) => void}} context
+ */
+export function createLarge(root, { announce, onHover, onChoose }) {
+  let [shown, place, drawn] = [null, [0, 0], []];
+  const frame = (title, hint, onKey) => figure({ title, hint, label: title, onKey, announce });
+  const asMatrix = frame("Matrix", "A row for each word that attends; its weights add up to 100 %.", (event) => step(event));
+  const asLines = frame("Lines", "The thicker, the more weight. Hover or focus a word to see its own.", (event) => step(event));
+  root.append(asMatrix.node, asLines.node);
+  for (const { stage } of [asMatrix, asLines]) stage.addEventListener("blur", () => onHover(null, null));
+
+  function step({ key }) {
+    if (!shown) return false;
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key];
+    if (key === "Enter") return onChoose(place[0], null), true;
+    if (!moves) return false;
+    const within = (value, count) => Math.min(count - 1, Math.max(0, value));
+    place = [within(place[0] + moves[0], shown.rows.length), within(place[1] + moves[1], shown.columns.length)];
+    const value = shown.values[place[0]][place[1]];
+    onHover(...place);
+    announce(`${shown.rows[place[0]].text} ${shown.map.columns} ${shown.columns[place[1]].text}: ${value === null ? "hidden by the mask" : `${Math.round(100 * value)} percent`}`);
+    return true;
+  }
+
+  function show(map) {
+    shown = map;
+    place = [0, 0];
+    const rows = map.rows.map(({ text }) => text);
+    const columns = map.columns.map(({ text }) => text);
+    const room = asMatrix.stage.clientWidth - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
+    const cell = Math.min(LARGEST, Math.max(SMALLEST, Math.floor(room / columns.length)));
+    const format = (value) => (value >= 0.005 ? String(Math.round(100 * value)) : "");
+    const one = matrix({ rows, columns, values: map.values, cell, format, onHover, onChoose });
+    const width = Math.max(240, Math.min(440, asLines.stage.clientWidth));
+    const row = Math.min(28, Math.max(20, cell));
+    const two = links({ left: rows, right: columns, values: map.values, titles: [map.map.rows, map.map.columns], width, row, onHover, onChoose });
+    drawn = [one, two];
+    const content = { table: () => table(map), json: asJson(map), note: map.sentence };
+    asMatrix.show({ graphic: one.node, name: `${map.title} (matrix)`, ...content });
+    asLines.show({ graphic: two.node, name: `${map.title} (lines)`, ...content });
+    for (const { stage } of [asMatrix, asLines]) stage.setAttribute("aria-label", `${map.title}. Arrow keys move, Enter keeps a row lit.`);
+  }
+
+  return {
+    show,
+    highlight: (row, column) => drawn.forEach((graphic) => graphic.highlight(row, column)),
+    exports: () => (shown ? [asMatrix.content(), asLines.content()] : []),
+  };
+}
+
+function table(map) {
+  const rows = map.rows.map(({ text }, i) => [text, ...map.values[i].map((value) => (value === null ? "–" : value.toFixed(3)))]);
+  return tableOf(rows, [`${map.map.rows} ↓ ${map.map.columns} →`, ...map.columns.map(({ text }) => text)], map.title);
+}
+
+const asJson = ({ title, rows, columns, values }) => ({
+  title,
+  rows: rows.map(({ text }) => text),
+  columns: columns.map(({ text }) => text),
+  weights: values,
+});

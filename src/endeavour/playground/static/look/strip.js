@@ -1,0 +1,124 @@
+/* Source and target as rows of chips: id, probability, surprisal in colour and number, alternatives on hover or focus.
+ *
+ * Knows the analysis of one translation; hovering is reported, and shown as told.
+ */
+
+import { alternativeRows } from "../alternatives.js";
+import { h } from "../dom.js";
+import { bits, decimal, label, ordinal, percent } from "../format.js";
+import { roving, setRoving } from "../keys.js";
+import { el, svg, textWidth } from "../svg.js";
+import { unitsOf } from "./units.js";
+
+const STRONGEST = 8; // bits from which the colour of a surprise does not grow any more
+
+const strength = (surprisal) => Math.min(1, surprisal / STRONGEST);
+
+/** Units of the target with their numbers: those of a word are its pieces' together. */
+export function scoredUnits(target, words) {
+  return unitsOf(target, words).map((unit) => {
+    const pieces = target.slice(unit.from, unit.to);
+    return { ...unit, pieces, surprisal: pieces.reduce((sum, { surprisal }) => sum + surprisal, 0) };
+  });
+}
+
+const probability = (unit) => 2 ** -unit.surprisal;
+const idsOf = (pieces) => pieces.map(({ id }) => id).join(" ");
+
+/**
+ * @param {HTMLElement} root
+ * @param {{tooltip: object, onHover: (side: string, index: number | null) => void, onChoose: Function}} context
+ */
+export function createStrip(root, { tooltip, onHover, onChoose }) {
+  const rows = { source: row("Source", "source"), target: row("Target", "target") };
+  root.append(rows.source.node, rows.target.node);
+
+  function row(name, side) {
+    const chips = h("div", { class: "chips", role: "toolbar", "aria-label": `${name} pieces`, "data-side": side });
+    roving(chips, ".chip");
+    return { chips, node: h("div", { class: "strip" }, h("h4", {}, name), chips) };
+  }
+
+  function chip(side, i, ...content) {
+    const on = { onpointerenter: () => enter(), onpointerleave: () => leave(), onfocus: () => enter(), onblur: () => leave(), onclick: () => onChoose(side, i) };
+    const node = h("button", { type: "button", class: "chip", ...on }, content);
+    const enter = () => (onHover(side, i), node.explain && tooltip.show(node, ...node.explain()));
+    const leave = () => (onHover(side, null), tooltip.hide());
+    return node;
+  }
+
+  function show({ source, target }, words) {
+    const focused = root.contains(document.activeElement) ? document.activeElement : null;
+    const [side, index] = [focused?.parentNode.dataset.side, focused ? [...focused.parentNode.children].indexOf(focused) : 0];
+    const sources = unitsOf(source, words).map((unit, i) =>
+      chip("source", i, h("b", {}, unit.text), h("small", { class: "id" }, idsOf(source.slice(unit.from, unit.to)))),
+    );
+    const targets = scoredUnits(target, words).map((unit, i) => targetChip(unit, i));
+    rows.source.chips.replaceChildren(...sources);
+    rows.target.chips.replaceChildren(...targets);
+    setRoving(sources, 0);
+    setRoving(targets, 0);
+    if (side) rows[side].chips.children[Math.min(index, rows[side].chips.children.length - 1)].focus();
+  }
+
+  function targetChip(unit, i) {
+    const node = chip("target", i,
+      h("b", {}, unit.text),
+      h("span", {}, percent(probability(unit))),
+      h("small", { class: "bits" }, bits(unit.surprisal)),
+      h("small", { class: "id" }, idsOf(unit.pieces)),
+    );
+    node.style.setProperty("--surprisal", `${Math.round(100 * strength(unit.surprisal))}%`);
+    node.explain = () => explained(unit);
+    return node;
+  }
+
+  /** Marks one chip, and on a side how much it attends to each. */
+  function highlight(side, index, weightsSide, weights) {
+    for (const [name, { chips }] of Object.entries(rows)) {
+      [...chips.children].forEach((node, i) => {
+        node.classList.toggle("lit", name === side && i === index);
+        const weight = name === weightsSide && weights ? (weights[i] ?? 0) : 0;
+        node.style.setProperty("--attended", weight.toFixed(3));
+      });
+    }
+  }
+  return { show, highlight };
+}
+
+/** What the tooltip says of a unit of the target. */
+function explained(unit) {
+  const [first] = unit.pieces;
+  const rows = alternativeRows(first).map(({ cells }) => h("div", { class: "row" }, cells));
+  const facts = `${ordinal(first.rank + 1)} choice · the model's uncertainty here ${bits(first.entropy)}`;
+  const which = unit.pieces.length > 1 ? `alternatives to its first piece, ${label(first.piece)}` : "alternatives";
+  return [h("p", {}, h("strong", {}, unit.text), ` ${percent(probability(unit))}`), h("p", { class: "hint" }, facts), h("p", { class: "hint" }, which), h("div", { class: "rows" }, rows)];
+}
+
+/** The table of a translation's pieces: [rows, headings]. */
+export function piecesTable({ target }) {
+  const rows = target.map(({ id, piece, log_probability: value, surprisal, rank, entropy, alternatives }) => [
+    label(piece), id, percent(Math.exp(value)), decimal(surprisal, 3), rank + 1, decimal(entropy, 3),
+    alternatives.slice(0, 3).map((other) => `${label(other.piece)} ${percent(Math.exp(other.log_probability))}`).join(", "),
+  ]);
+  return [rows, ["Piece", "Id", "Probability", "Surprisal (bits)", "Rank", "Entropy (bits)", "Alternatives"]];
+}
+
+/** The target's surprisal as a bar chart, for files. */
+export function surprisalGraphic({ target }, words) {
+  const units = scoredUnits(target, words);
+  const [height, base] = [120, 96];
+  let x = 0;
+  const bars = units.map((unit) => {
+    const width = Math.max(44, textWidth(unit.text) + 20);
+    const size = 4 + 64 * strength(unit.surprisal);
+    const middle = x + width / 2;
+    x += width;
+    return [
+      el("rect", { x: middle - 14, y: base - size, width: 28, height: size, rx: 4, fill: "var(--surprise)" }),
+      el("text", { x: middle, y: base - size - 6, "text-anchor": "middle", class: "heading" }, decimal(unit.surprisal)),
+      el("text", { x: middle, y: height - 6, "text-anchor": "middle" }, unit.text),
+    ];
+  });
+  return svg(Math.ceil(x), height, bars);
+}

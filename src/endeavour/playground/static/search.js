@@ -1,0 +1,179 @@
+/* The Search view: how a translation is found, step by step, and how it can be steered.
+ *
+ * Knows the current search and the chosen node; its parts, in search/, do not know each other.
+ */
+
+import { h } from "./dom.js";
+import { figure } from "./figure.js";
+import { decimal, percent } from "./format.js";
+import { forcedCount } from "./forcing.js";
+import { createSettings, createTime } from "./search/controls.js";
+import { createDetails } from "./search/details.js";
+import { idsOf, named, pathTo, statesAt } from "./search/layout.js";
+import { createReference } from "./search/reference.js";
+import { described, drawTree } from "./search/tree.js";
+import { tableOf } from "./svg.js";
+
+const LEGEND = [["kept", "kept"], ["finished", "finished"], ["pruned", "pruned"], ["best", "the translation shown"], ["reference", "the one to score"]];
+const ZOOMS = [0.5, 0.65, 0.8, 1, 1.25, 1.6];
+
+/** See app.js for what a view is handed and what it returns. */
+export function mount(root, context) {
+  const { state, search, forcing, announce } = context;
+  let time = null; // the step that is shown; null: the last
+  let tree = null;
+  let zoom = 1;
+  let waiting = 0;
+
+  const settings = createSettings(context);
+  const clock = createTime((step) => ((time = step), draw()));
+  const zooms = h("div", { class: "zooms", role: "group", "aria-label": "Zoom" },
+    [["Smaller", "\u2212", -1], ["Larger", "+", 1]].map(([name, sign, by]) =>
+      h("button", { type: "button", class: "quiet sign", "aria-label": name, onclick: () => magnify(by) }, sign)));
+  const beam = figure({ title: "The search", label: "Nodes of the search", tools: [zooms], onKey: step, announce });
+  const legend = h("ul", { class: "legend" }, LEGEND.map(([key, text]) => h("li", {}, h("i", { class: key }), text)));
+  const side = h("aside", { class: "card details", "aria-label": "The chosen node" });
+  const details = createDetails(side, context);
+  const scored = h("div", { class: "card reference" });
+  const reference = createReference(scored, context);
+  beam.node.insertBefore(h("div", { class: "bar-of-controls" }, settings.node, clock.node), beam.stage);
+  beam.node.insertBefore(legend, beam.stage.nextSibling);
+  root.append(h("div", { class: "search" }, h("div", { class: "card" }, beam.node), side), scored);
+
+  beam.stage.addEventListener("click", ({ target }) => {
+    const group = target.closest(".node");
+    if (group) choose(Number(group.dataset.id));
+  });
+  beam.stage.addEventListener("dblclick", ({ target }) => target.closest(".node") && follow(Number(target.closest(".node").dataset.id)));
+
+  const winner = () => search.chosen()?.hypothesis?.node ?? null;
+  const chosenNode = () => {
+    const { node } = state.get();
+    return search.current.nodes.has(node) ? node : winner();
+  };
+
+  /** Selects a node; one that ends a translation also makes it the one that all views show. */
+  function choose(id) {
+    const hypothesis = search.current.hypotheses.find(({ node }) => node === id);
+    state.set({ node: id, ...(hypothesis ? { t: hypothesis.ids.join(".") } : {}) });
+  }
+  /** Forces the translation up to a node. */
+  function follow(id) {
+    const path = pathTo(search.current.nodes, id);
+    if (path.length > 1 && path.at(-1).piece !== "</s>") forcing.force(idsOf(path));
+  }
+
+  function step({ key }) {
+    if (!tree) return false;
+    const { nodes } = search.current;
+    const now = nodes.get(chosenNode()) ?? nodes.get(0);
+    const column = tree.columns[now.step]?.nodes ?? [];
+    const row = column.findIndex(({ id }) => id === now.id);
+    const next = {
+      ArrowLeft: () => nodes.get(now.parent),
+      ArrowRight: () => tree.columns[now.step + 1]?.nodes.find(({ parent }) => parent === now.id),
+      ArrowUp: () => column[row - 1],
+      ArrowDown: () => column[row + 1],
+      Home: () => nodes.get(0),
+      End: () => nodes.get(winner()),
+    }[key];
+    if (key === "Enter") follow(now.id);
+    else if (!next) return false;
+    else if (next()) choose(next().id);
+    return true;
+  }
+
+  function magnify(by) {
+    const position = ZOOMS.findIndex((one) => one >= zoom);
+    zoom = ZOOMS[Math.min(ZOOMS.length - 1, Math.max(0, position + by))];
+    scale();
+  }
+  function scale() {
+    if (!tree) return;
+    tree.node.setAttribute("width", tree.size[0] * zoom);
+    tree.node.setAttribute("height", tree.size[1] * zoom);
+  }
+
+  function draw() {
+    waiting = 0;
+    const current = search.current;
+    const { nodes, steps, done, hypotheses } = current;
+    if (!nodes.size) return;
+    const now = time === null ? steps : Math.min(time, steps);
+    const atEnd = done && now === steps;
+    const pieces = hypotheses[0]?.pieces ?? [];
+    const forced = done ? forcedCount(state.get().p, pieces) : current.prefix.length;
+    tree = drawTree({ nodes, until: now, forced, ...statesAt(nodes, now, atEnd ? winner() : null), ...givenPath() });
+    scale();
+    beam.show({ graphic: tree.node, json: asJson(current), table: () => nodesTable(nodes), note: state.get().q, name: "Beam search" });
+    beam.stage.setAttribute("role", "tree");
+    beam.stage.setAttribute("aria-label", "Nodes of the search. Arrow keys move, Enter continues from a node.");
+    clock.show(now, steps);
+    select();
+  }
+
+  /** The given translation in the tree: the nodes that it passes, and where it left the beam. */
+  function givenPath() {
+    const { reference: given, nodes } = search.current;
+    const passed = new Set();
+    if (!given) return { reference: passed, left: null };
+    let here = 0;
+    for (const { id } of given.pieces) {
+      const next = [...nodes.values()].find((node) => node.parent === here && node.token === id);
+      if (!next) break;
+      passed.add((here = next.id));
+    }
+    const at = given.left_at;
+    const shown = at !== null && passed.size >= at; // it is drawn as a pruned node
+    return { reference: passed, left: at === null || shown ? null : { step: at, text: named(given.pieces[at - 1]) } };
+  }
+
+  function select() {
+    if (!tree) return;
+    const id = chosenNode();
+    tree.select(id);
+    details.show(pathTo(search.current.nodes, id));
+    if (tree.places.has(id)) beam.stage.setAttribute("aria-activedescendant", `node-${id}`);
+    else beam.stage.removeAttribute("aria-activedescendant");
+    reveal(tree.places.get(id));
+  }
+  /** Scrolls the tree, but not the page, so that a node can be seen. */
+  function reveal(place) {
+    if (!place || state.get().node === null) return;
+    const { stage } = beam;
+    const [from, to] = [place.x * zoom, (place.x + place.width) * zoom];
+    if (from < stage.scrollLeft + 24) stage.scrollLeft = from - 48;
+    else if (to > stage.scrollLeft + stage.clientWidth - 24) stage.scrollLeft = to + 48 - stage.clientWidth;
+  }
+
+  search.subscribe((current) => {
+    if (state.get().v !== "search") return;
+    if (current.status === "running" && !current.steps) time = null;
+    beam.node.classList.toggle("stale", current.status === "running" && !current.nodes.size);
+    waiting ||= requestAnimationFrame(draw);
+    if (current.done || current.status === "idle") reference.update();
+  });
+
+  return {
+    update(_, changed) {
+      settings.update();
+      if (changed.has("v")) draw(), reference.update();
+      else if (changed.has("ref")) reference.update();
+      else if (changed.has("t")) draw();
+      else if (changed.has("node")) select();
+      if (changed.has("node") && state.get().node !== null) announce(described(search.current.nodes.get(chosenNode()) ?? { parent: null }));
+    },
+    key: () => false,
+    exports: () => (tree ? [beam.content()] : []),
+  };
+}
+
+function nodesTable(nodes) {
+  const rows = [...nodes.values()].slice(1).map((node) => [
+    node.step, named(node), node.rank + 1, percent(Math.exp(node.log_probability)), decimal(node.total, 3), decimal(node.score, 3),
+    node.status + (node.why ? `: ${node.why}` : ""), nodes.get(node.parent) ? named(nodes.get(node.parent)) : "",
+  ]);
+  return tableOf(rows, ["Step", "Piece", "Rank", "Probability", "Log-probability so far", "Score", "Fate", "After"], "Nodes of the search");
+}
+
+const asJson = ({ asked, source, nodes, hypotheses, reference }) => ({ ...asked, source, nodes: [...nodes.values()], hypotheses, reference });

@@ -1,0 +1,97 @@
+/* One node of the search in numbers and words, what might stand in its place, and what can be done from there.
+ *
+ * Knows a path of the search; alternatives are asked of the server, for they may never have been in the beam.
+ */
+
+import { alternativeRows } from "../alternatives.js";
+import { overtaken, post } from "../api.js";
+import { h } from "../dom.js";
+import { decimal, ordinal, percent, spoken } from "../format.js";
+import { roving, setRoving } from "../keys.js";
+import { idsOf, named } from "./layout.js";
+
+const ALTERNATIVES = 10;
+const PAUSE = 120; // ms that a node must stay selected before its alternatives are asked for
+const STATUS = {
+  kept: "kept: among the best of its step",
+  finished: "finished: a complete translation",
+};
+
+/**
+ * @param {HTMLElement} root
+ * @param {object} context
+ */
+export function createDetails(root, { state, forcing, report }) {
+  let asking = new AbortController();
+  let timer = 0;
+  const known = new Map(); // alternatives by question
+  const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
+  roving(list, "button");
+
+  /** @param {object[]} path the nodes from the root to the one that is shown; empty: none */
+  function show(path) {
+    asking.abort();
+    clearTimeout(timer);
+    const node = path.at(-1);
+    if (!node) return root.replaceChildren(h("p", { class: "hint" }, "Choose a node to see its numbers."));
+    const ids = idsOf(path);
+    const text = path.slice(1).map(({ piece }) => (piece === "</s>" ? "" : spoken(piece))).join("").trim();
+    const cut = text.lastIndexOf(" ") + 1;
+    root.replaceChildren(
+      h("p", { class: "path", lang: document.getElementById("output").lang }, text.slice(0, cut), h("strong", {}, text.slice(cut) || named(node))),
+      ...(node.parent === null ? [h("p", { class: "hint" }, "Every translation begins here.")] : facts(node)),
+      actions(node, ids, text),
+      node.parent === null ? "" : h("section", {}, h("h4", {}, "In its place"), list),
+    );
+    list.replaceChildren();
+    if (node.parent !== null) timer = setTimeout(() => alternatives(path.slice(0, -1), node), PAUSE);
+    return undefined;
+  }
+
+  function actions(node, ids, text) {
+    const row = h("div", { class: "actions" });
+    if (node.status === "finished" || node.piece === "</s>") {
+      row.append(h("button", { type: "button", class: "plain", onclick: () => state.set({ t: ids.join("."), v: "look" }, { push: true }) }, "Look at this translation"));
+    } else if (node.parent !== null) {
+      row.append(h("button", { type: "button", class: "strong", "aria-label": `Continue from ${text}`, onclick: () => forcing.force(ids) }, "Continue from here"));
+    }
+    return row;
+  }
+
+  async function alternatives(before, node) {
+    const ids = idsOf(before);
+    const { run, q } = state.get();
+    const key = JSON.stringify([run, q, ids]);
+    const { signal } = (asking = new AbortController());
+    try {
+      const body = { system: run || null, text: q, target: { ids }, alternatives: ALTERNATIVES };
+      if (!known.has(key)) known.set(key, (await post("/api/analyse", body, { signal })).target.at(-1));
+    } catch (error) {
+      return overtaken(error) ? undefined : report(error.message);
+    }
+    const next = { ...known.get(key), id: node.token };
+    const buttons = alternativeRows(next).map(({ id, cells }) => {
+      const end = known.get(key).id === id; // what the analysis ends with is the end of the sentence
+      const choose = () => (end ? state.set({ t: ids.join(".") }, { push: true }) : forcing.force([...ids, id]));
+      return h("button", { type: "button", class: "row", disabled: end && !ids.length, onclick: choose }, cells);
+    });
+    list.replaceChildren(...buttons);
+    setRoving(buttons, 0);
+    return undefined;
+  }
+  return { show };
+}
+
+function facts(node) {
+  const rows = [
+    ["probability of this piece", percent(Math.exp(node.log_probability))],
+    ["log-probability so far", decimal(node.total, 3)],
+    ["score (by length)", decimal(node.score, 3)],
+    ["rank in its step", ordinal(node.rank + 1)],
+  ];
+  const why = node.status === "pruned" ? ["pruned: ", node.why] : [STATUS[node.status]];
+  return [
+    h("dl", { class: "facts" }, rows.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value)))),
+    h("p", { class: ["status", node.status] }, why),
+  ];
+}

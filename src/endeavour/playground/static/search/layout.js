@@ -1,0 +1,72 @@
+/* Where the nodes of a search stand: a column for each step, in it the best extension on top.
+ *
+ * Knows nodes and their parents; not how they are drawn.
+ */
+
+import { label, percent } from "../format.js";
+import { textWidth } from "../svg.js";
+
+export const NODE = { height: 36, pitch: 46, gap: 36, top: 34 };
+const WIDTHS = { least: 64, most: 150, padding: 22 };
+
+/** The nodes from the root to this one, both included. */
+export function pathTo(nodes, id) {
+  const path = [];
+  for (let node = nodes.get(id); node; node = nodes.get(node.parent)) path.unshift(node);
+  return path;
+}
+
+/** The ids of a path's tokens, without BOS and EOS. */
+export const idsOf = (path) => path.filter(({ parent, piece }) => parent !== null && piece !== "</s>").map(({ token }) => token);
+
+/**
+ * @param {Map<number, object>} nodes
+ * @param {number} until the last step that is placed
+ * @returns {{places: Map<number, {x: number, y: number, width: number, node: object}>, columns: {x: number, width: number,
+ *   nodes: object[]}[], width: number, height: number}}
+ */
+export function layout(nodes, until) {
+  const steps = [];
+  for (const node of nodes.values()) if (node.step <= until) (steps[node.step] ??= []).push(node);
+  const places = new Map();
+  const columns = [];
+  let [x, rows] = [0, 1];
+  for (const all of steps.filter(Boolean)) {
+    all.sort((a, b) => a.rank - b.rank || b.total - a.total);
+    const texts = all.map((node) => Math.max(textWidth(named(node)), textWidth(numbers(node), 11)));
+    const width = Math.min(WIDTHS.most, Math.max(WIDTHS.least, ...texts.map((text) => text + WIDTHS.padding)));
+    all.forEach((node, row) => places.set(node.id, { x, y: NODE.top + row * NODE.pitch, width, node }));
+    columns.push({ x, width, nodes: all });
+    rows = Math.max(rows, all.length);
+    x += width + NODE.gap;
+  }
+  return { places, columns, width: Math.max(0, x - NODE.gap), height: NODE.top + rows * NODE.pitch };
+}
+
+/** What is written into a node. */
+export const named = ({ piece, parent }) => (parent === null ? "start" : piece === "</s>" ? "end" : label(piece));
+
+/** The second line of a node: its own probability. */
+export const numbers = ({ parent, log_probability: value }) => (parent === null ? "" : percent(Math.exp(value)));
+
+/**
+ * The nodes that count at a time: those from which something is still kept or was finished, and the best of them.
+ *
+ * @param {Map<number, object>} nodes
+ * @param {number} time a step
+ * @param {number | null} winner the node of the chosen hypothesis, once there is one
+ * @returns {{alive: Set<number>, best: Set<number>}}
+ */
+export function statesAt(nodes, time, winner) {
+  const [alive, leaves] = [new Set(), []];
+  for (const node of nodes.values()) {
+    if (node.step > time) continue;
+    const open = node.status === "kept" && node.step === time;
+    if (open || node.status === "finished") leaves.push(node);
+  }
+  for (const leaf of leaves) {
+    for (let node = leaf; node && !alive.has(node.id); node = nodes.get(node.parent)) alive.add(node.id);
+  }
+  const ahead = winner ?? leaves.sort((a, b) => b.score - a.score)[0]?.id;
+  return { alive, best: new Set(pathTo(nodes, ahead).map(({ id }) => id)) };
+}

@@ -1,0 +1,52 @@
+/* A field within the translation: what is typed there is forced at once, and the model's continuation follows it.
+ *
+ * Knows pieces and one position; the caller forces and searches.
+ */
+
+import { h } from "./dom.js";
+import { beginsWord, label, spoken } from "./format.js";
+
+/**
+ * Replaces the translation by its beginning, a field, and the continuation.
+ *
+ * @param {HTMLElement} output
+ * @param {{piece: string}[]} pieces of the translation
+ * @param {number} position the piece that is typed over
+ * @param {string} letter that was typed already, or ""
+ * @param {{onChange: (typed: string, more: boolean) => void, onEnd: (kept: boolean) => void}} callbacks `more`: not
+ *   the first change
+ * @returns {{follow: (rest: string) => void}} shows a new continuation
+ */
+export function typeOver(output, pieces, position, letter, { onChange, onEnd }) {
+  const piece = pieces[position].piece;
+  // A word is typed over as a word: after the pieces before it comes the space that it began with.
+  const space = position > 0 && (beginsWord(piece) || piece === "</s>") ? " " : "";
+  const before = pieces.slice(0, position).map((one) => spoken(one.piece)).join("").trimStart();
+  const field = h("input", { type: "text", class: "over", "aria-label": `Type over ${label(piece)}`, spellcheck: "false", autocomplete: "off", value: letter });
+  const rest = h("span", { class: "arriving" });
+  let changes = 0;
+  let ended = false;
+
+  function changed() {
+    onChange(field.value ? space + field.value : "", changes++ > 0);
+  }
+  function end(kept) {
+    if (ended) return;
+    ended = true;
+    onEnd(kept || !changes);
+  }
+  field.addEventListener("input", changed);
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    const atEnd = field.selectionStart === field.value.length;
+    if (event.key === "Escape") end(false);
+    else if (event.key === "Enter" || (event.key === "ArrowRight" && atEnd)) end(true);
+    else return;
+    event.preventDefault();
+  });
+  field.addEventListener("blur", () => end(true));
+  output.replaceChildren(h("span", { class: "forced" }, before), space, field, rest);
+  field.focus();
+  if (letter) changed();
+  return { follow: (text) => (rest.textContent = text) };
+}

@@ -31,6 +31,9 @@ translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard 
 play: $(VENV)/installed  ## open a page to watch, question and steer a trained run: run=NAME
 	@$(RUN) play $(OVERRIDES)
 
+score: $(VENV)/installed  ## how probable given translations are: pairs=[a.en,a.de], or standard input; run=NAME
+	@$(RUN) score $(OVERRIDES)
+
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(RUN) compare $(OVERRIDES)
 

@@ -20,6 +20,7 @@ endeavour COMMAND [key=value …]
   train      prepare, train and evaluate a model; continues a run that was stopped
   evaluate   score a trained run on its test splits, or on other files (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
+  score      how probable a run finds given translations: text="…" translation="…", pairs=[…], or standard input
   compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; unusual outputs
   play       a page to watch a trained run translate, question and steer it; POST /translate for programs
   export     write a trained run for CTranslate2 or Hugging Face: format=…, quantization=…
@@ -38,6 +39,7 @@ COMMANDS = {
     "evaluate": "evaluate",
     "eval": "evaluate",
     "translate": "translate",
+    "score": "score",
     "compare": "compare",
     "play": "play",
     "export": "export",
@@ -56,6 +58,7 @@ MULTIRUN = {"--multirun", "-m"}
 # Their values are text, file names or names of runs, never Hydra's grammar.
 LITERAL_KEYS = (
     "text",
+    "translation",
     "input",
     "output",
     "run",

@@ -187,3 +187,28 @@ def test_samples_are_drawn_by_seed_and_the_n_best_are_numbered(
     assert drawn("decoding.seed=2") != first
     assert drawn("decoding.top_k=1") == [drawn("decoding.top_k=1")[0]] * 5
     assert len(drawn("decoding.utility=chrf")) == 1
+
+
+def test_log_probabilities_and_alignments_are_columns(run: Run, tmp_path: Path) -> None:
+    lines = "Satz 1 hat Worte.\n\n" + "Ja! " * 300 + "\n"
+    (tmp_path / "in").write_text(lines, "utf-8")
+
+    def columns(*more: str) -> list[list[str]]:
+        output = tmp_path / "out"
+        translate(asked(run, f"input={tmp_path / 'in'}", f"output={output}", *more))
+        return [line.split("\t") for line in output.read_text("utf-8").splitlines()]
+
+    texts = [row for (row,) in columns()]
+    found = columns("log_probabilities=true", "alignments=true")
+    assert [text for _, text, _ in found] == texts
+    assert float(found[0][0]) < 0.0
+    assert found[1] == ["0.0000", "", ""]
+    for line, (_, text, alignment) in zip(lines.splitlines(), found, strict=True):
+        pairs = [pair.split("-") for pair in alignment.split()]
+        assert [int(word) for _, word in pairs] == list(range(len(text.split())))
+        assert all(0 <= int(word) < len(line.split()) for word, _ in pairs)
+    assert max(int(pair.split("-")[0]) for pair in found[2][2].split()) > 100, "the second part counts on"
+    best = columns("decoding.beam_size=2", "decoding.num_hypotheses=2", "log_probabilities=true")
+    assert [row[0] for row in best] == ["1", "1", "2", "3", "3"]
+    assert all(len(row) == 4 for row in best)
+    assert float(best[0][2]) >= float(best[1][2])

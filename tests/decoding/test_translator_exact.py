@@ -115,7 +115,7 @@ def test_lines_in_parts_are_counted_and_an_empty_line_is_no_search() -> None:
     assert len(engine.calls[0]) == 6
     assert list(one.translate(["dddd"])) == ["ddd d"]
     assert one.in_parts == 3
-    assert next(iter(one.translate_n_best([""]))) == [Translation("", 0.0)]
+    assert next(iter(one.translate_n_best([""]))) == [Translation("", 0.0, 0.0, ())]
 
 
 def test_the_parts_translations_are_joined_in_order_of_rank_with_their_mean_score() -> None:
@@ -125,8 +125,14 @@ def test_the_parts_translations_are_joined_in_order_of_rank_with_their_mean_scor
             first, second, third = found
             return [first, [one._replace(score=one.score * 4, ids=[]) for one in second], third[:2]]
 
-    (found,) = translator(Unlike(3), longest=3).translate_n_best(["aa bb cc"])
-    assert found == [Translation("aa cc", -2.0), Translation("aa cc", -4.0)]
+    engine = Unlike(3)
+    (found,) = translator(engine, longest=3).translate_n_best(["aa bb cc"])
+    assert [(one.text, one.score, one.log_probability) for one in found] == [
+        ("aa cc", -2.0, -6.0),
+        ("aa cc", -4.0, -12.0),
+    ]
+    assert [len(part.target) for part in found[0].parts] == [2, 0, 2]
+    assert [part.source for part in found[0].parts] == engine.calls[0]
 
 
 def read_ahead(one: Translator, lines: Iterator[str]) -> int:
@@ -206,13 +212,14 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
         [math.exp(-sharpness * number) for number in range(3)]
     )
     assert max(weights) == pytest.approx(1.0), "however low the scores are, one weight is above 0"
-    assert found == [Translation("aa", 7.0), Translation("aa", 5.0)]
+    assert [(one.text, one.score) for one in found] == [("aa", 7.0), ("aa", 5.0)]
+    assert [one.log_probability for one in found] == [-2.0, -2.0], "of equal texts the most probable"
 
 
 class Recording(PyTorchEngine):
     """Notes the shape of each batch, and gives back the length of each source."""
 
-    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
+    def _search_batch(self, source: Tensor, prefixes: object) -> list[list[Hypothesis]]:
         self.shapes = [*getattr(self, "shapes", []), tuple(source.shape)]
         assert not self.model.training
         return [[Hypothesis([int((row != PAD).sum())], 0.0, 0.0)] for row in source]

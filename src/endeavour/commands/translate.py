@@ -12,12 +12,13 @@ from typing import Literal, TextIO
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.decoding.alignment import align_translation
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
-from endeavour.runs.translators import load_runs, open_translator, resolve_decoding
+from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
 
@@ -37,12 +38,15 @@ class TranslateRoot:
     device: str
     output_folder: str
     quantization: Literal["int8", "float32"]
+    log_probabilities: bool
+    alignments: bool
     decoding: DecodingConfig
 
 
 def translate(config: TranslateRoot) -> None:
     """Writes one line for each line read; with `decoding.num_hypotheses` > 1 and no `decoding.utility` to choose
-    among them, the n best, each as line number, score and text with tabs between.
+    among them, the n best, each as line number, score and text with tabs between. `log_probabilities` puts a column
+    before the text, `alignments` one after it: which word of the line (from 0) each word of the translation belongs to.
 
     An input called `.gz` is decompressed. Bytes that are not UTF-8 are read as U+FFFD, so that no line is lost. A line
     of more than 512 tokens, or than the model has positions, is translated in parts, and what it holds beyond a
@@ -69,7 +73,7 @@ def translate(config: TranslateRoot) -> None:
         shown = config.text is None and not interactive and not target.isatty()
         progress = stack.enter_context(progress_bar(Console(stderr=True), shown=shown))
         task = progress.add_task("translating", total=None)
-        for lines in _output_lines(translator, source, decoding):
+        for lines in _output_lines(config, translator, loaded, source):
             print(lines, file=target, flush=interactive)
             progress.advance(task)
         target.flush()
@@ -78,14 +82,23 @@ def translate(config: TranslateRoot) -> None:
         print(f"note: {many} of more than {translator.longest} tokens translated in parts", file=sys.stderr)
 
 
-def _output_lines(translator: Translator, source: Iterator[str], decoding: DecodingConfig) -> Iterator[str]:
+def _output_lines(
+    config: TranslateRoot, translator: Translator, loaded: Loaded, source: Iterator[str]
+) -> Iterator[str]:
     """What is written for each line of the source."""
-    best_alone = decoding.num_hypotheses == 1 or decoding.utility is not None
+    best_alone = config.decoding.num_hypotheses == 1 or config.decoding.utility is not None
     for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
-        if best_alone:
-            yield hypotheses[0].text
-        else:
-            yield "\n".join(f"{number}\t{one.score:.4f}\t{one.text}" for one in hypotheses)
+        written: list[str] = []
+        for one in hypotheses[:1] if best_alone else hypotheses:
+            columns = [] if best_alone else [str(number), f"{one.score:.4f}"]
+            if config.log_probabilities:
+                columns.append(f"{one.log_probability:.4f}")
+            columns.append(one.text)
+            if config.alignments:
+                pairs = align_translation(loaded.first, loaded.tokenizers, one.parts)
+                columns.append(" ".join(f"{source}-{target}" for source, target in pairs))
+            written.append("\t".join(columns))
+        yield "\n".join(written)
 
 
 def _open_input(config: TranslateRoot, stack: ExitStack) -> Iterator[str]:

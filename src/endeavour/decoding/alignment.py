@@ -14,6 +14,7 @@ from torch import Tensor
 
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.decoding.translator import Part
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 
@@ -103,6 +104,23 @@ def align_words(
     by_word = torch.zeros(max(target_words, default=-1) + 1, by_source.shape[1])
     by_word.index_add_(0, torch.tensor(target_words, dtype=torch.int64), by_source)
     return [(int(by_word[word].argmax()), word) for word in sorted(set(target_words))]
+
+
+def align_translation(
+    model: Transformer, tokenizers: Tokenizers, parts: Sequence[Part]
+) -> list[tuple[int, int]]:
+    """The words of a line and of its translation that belong together, see `align_words`."""
+    pairs: list[tuple[int, int]] = []
+    begun = [0, 0]  # words of the parts before
+    for part in parts:
+        sides = zip(tokenizers, (part.source[:-1], part.target), strict=True)
+        source_words, target_words = (words_of_pieces(tokenizer, ids) for tokenizer, ids in sides)
+        cross = attention(model, part.source, part.target).cross
+        found = align_words(cross, source_words, target_words)
+        pairs += [(begun[0] + source, begun[1] + target) for source, target in found]
+        begun[0] += max(source_words, default=-1) + 1
+        begun[1] += max(target_words, default=-1) + 1
+    return pairs
 
 
 def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:

@@ -32,11 +32,26 @@ SENTENCE_ENDS = (".", "!", "?")
 WORD_START = "\u2581"  # as SentencePiece writes it
 
 
+class Part(NamedTuple):
+    """A line, or what was translated separately of a long one: ids, with EOS, and those of its translation, without."""
+
+    source: Sequence[int]
+    target: Sequence[int]
+
+
 class Translation(NamedTuple):
-    """One hypothesis as text, with its length-normalised score or its expected utility."""
+    """One hypothesis as text.
+
+    Attributes:
+        score: length-normalised, or the expected utility; of a line in parts their mean.
+        log_probability: natural logarithm; of a line in parts their sum.
+        parts: the ids; none of an empty line.
+    """
 
     text: str
     score: float
+    log_probability: float
+    parts: tuple[Part, ...]
 
 
 class Translator:
@@ -104,9 +119,10 @@ class Translator:
             sources += [[*part, EOS] for part in parts]
             parts_of.append(len(parts))
             self.in_parts += len(parts) > 1
-        found = iter(self._engine.search(sources))
+        found = self._engine.search(sources)
+        each = zip(sources, found, strict=True)
         for count in parts_of:
-            yield _join_parts([self._texts(next(found)) for _ in range(count)])
+            yield _join_parts([self._texts(*next(each)) for _ in range(count)])
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
         """`ids` in parts of at most `longest` - 1, cut after a sentence, or else between words, where possible."""
@@ -122,26 +138,33 @@ class Translator:
             start += cut
         return [*parts, ids[start:]]
 
-    def _texts(self, hypotheses: list[Hypothesis]) -> list[Translation]:
+    def _texts(self, source: Sequence[int], hypotheses: list[Hypothesis]) -> list[Translation]:
         texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
-        if self._utility is not None:
-            best = max(hypothesis.score for hypothesis in hypotheses)
-            weights = [math.exp(self._sharpness * (hypothesis.score - best)) for hypothesis in hypotheses]
-            return [Translation(*row) for row in most_useful(texts, weights, self._utility)]
-        return [
-            Translation(text, hypothesis.score) for text, hypothesis in zip(texts, hypotheses, strict=True)
+        found = [
+            Translation(text, one.score, one.log_probability, (Part(source, one.ids),))
+            for text, one in zip(texts, hypotheses, strict=True)
         ]
+        if self._utility is None:
+            return found
+        best = max(hypothesis.score for hypothesis in hypotheses)
+        weights = [math.exp(self._sharpness * (hypothesis.score - best)) for hypothesis in hypotheses]
+        by_text = {one.text: one for one in reversed(found)}  # of equal texts the most probable
+        ranked = most_useful(texts, weights, self._utility)
+        return [by_text[text]._replace(score=utility) for text, utility in ranked]
 
 
 def _join_parts(parts: list[list[Translation]]) -> list[Translation]:
-    """The best translations of a line's parts joined, then the second best …; the score is the mean of the parts'."""
+    """The best translations of a line's parts joined, then the second best …"""
     if not parts:
-        return [Translation("", 0.0)]
+        return [Translation("", 0.0, 0.0, ())]
     if len(parts) == 1:
         return parts[0]
     return [
         Translation(
-            " ".join(part.text for part in row if part.text), sum(part.score for part in row) / len(row)
+            text=" ".join(one.text for one in row if one.text),
+            score=sum(one.score for one in row) / len(row),
+            log_probability=sum(one.log_probability for one in row),
+            parts=tuple(part for one in row for part in one.parts),
         )
         for row in zip(*parts, strict=False)
     ]

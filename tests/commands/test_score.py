@@ -1,0 +1,133 @@
+"""`score`: one line for each pair, with the model's own log-probability of it, from wherever the pairs come."""
+
+import io
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands import endeavour
+from endeavour.commands.score import ScoreRoot, score
+from endeavour.config import load_config
+from endeavour.data.normalization import normalize
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.runs.config import RunConfig
+from endeavour.runs.run import Run
+from endeavour.special import BOS, EOS
+from untrained import untrained_run
+
+TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
+PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte"), ("wie 7", "hat 😀")]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outputs")
+    tokenizer = Tokenizer.train(
+        [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)],
+        load_config("train", RunConfig, TINY).tokenizer,
+    )
+    for name, seed, more in (
+        ("one", 0, []),
+        ("two", 1, []),
+        ("back", 2, ["direction=de-en"]),
+        ("short", 3, ["model.positions=learned", "model.max_length=9"]),
+    ):
+        overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
+        untrained_run(load_config("train", RunConfig, overrides), (tokenizer, tokenizer), seed=seed)
+    return folder
+
+
+def scores(root: Path, *more: object, run: str = "one") -> list[list[str]]:
+    output = root / "scores"
+    overrides = [f"run='{run}'", f"output_folder={root}", "device=cpu", f"output={output}", *map(str, more)]
+    score(load_config("score", ScoreRoot, overrides))
+    return [line.split("\t") for line in output.read_text("utf-8").splitlines()]
+
+
+def by_hand(root: Path, run: str, source: str, target: str) -> list[float]:
+    model, (tokenizer, _) = Run(root, run).load_model(torch.device("cpu"))
+    source_ids, ids = ([*tokenizer.encode([normalize(text)])[0], EOS] for text in (source, target))
+    with torch.no_grad():
+        logits = model(torch.tensor([source_ids]), torch.tensor([[BOS, *ids[:-1]]]))[0]
+    return [float(row[number]) for row, number in zip(logits.log_softmax(dim=-1), ids, strict=True)]
+
+
+def test_each_pair_has_the_models_log_probability(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.jsonl").write_text(
+        "".join(json.dumps({"en": source, "de": target}) + "\n" for source, target in PAIRS), "utf-8"
+    )
+    found = scores(root, f"pairs=[{tmp_path / 'pairs.jsonl'}]", "pieces=true")
+    for (source, target), (total, mean, pieces) in zip(PAIRS, found, strict=True):
+        values = by_hand(root, "one", source, target)
+        assert float(total) == pytest.approx(sum(values), abs=1e-3)
+        assert float(mean) == pytest.approx(sum(values) / len(values), abs=1e-3)
+        named = [piece.rpartition("=") for piece in pieces.split(" ")]
+        assert [float(value) for _, _, value in named] == pytest.approx(values, abs=1e-3)
+        assert named[-1][0] == "</s>"
+
+
+def test_the_files_have_english_first_and_the_run_its_own_direction(root: Path, tmp_path: Path) -> None:
+    for side, lines in zip(("en", "de"), zip(*PAIRS, strict=True), strict=True):
+        (tmp_path / f"a.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    found = scores(root, f"pairs=[{tmp_path / 'a.en'},{tmp_path / 'a.de'}]", run="back")
+    for (english, german), (total, _) in zip(PAIRS, found, strict=True):
+        assert float(total) == pytest.approx(sum(by_hand(root, "back", german, english)), abs=1e-3)
+
+
+def test_an_ensemble_scores_with_the_mean_of_the_probabilities(root: Path) -> None:
+    typed = ["text='Ja!'", "translation='Satz 1'"]
+    (total, _), *_ = scores(root, *typed, run="one two")
+    each = [by_hand(root, name, "Ja!", "Satz 1") for name in ("one", "two")]
+    mean = sum(math.log(sum(map(math.exp, row)) / 2) for row in zip(*each, strict=True))
+    assert float(total) == pytest.approx(mean, abs=1e-3)
+
+
+def test_standard_input_and_the_perplexity(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="ascii"))
+    values = [by_hand(root, "one", *pair) for pair in PAIRS]
+    assert [float(total) for total, _ in scores(root)] == pytest.approx(list(map(sum, values)), abs=1e-3)
+    flat = [value for row in values for value in row]
+    said = capsys.readouterr().err.split()
+    assert float(said[said.index("perplexity") + 1]) == pytest.approx(
+        math.exp(-sum(flat) / len(flat)), rel=1e-3
+    )
+
+
+def test_a_pair_that_does_not_fit_has_no_score(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "Satz hat Worte wie Satz hat Worte wie Satz hat Worte."
+    assert scores(root, f"text='{long}'", "translation=Ja", run="short") == [["nan", "nan"]]
+    assert scores(root, "text=Ja", f"translation='{long}'", run="short") == [["nan", "nan"]]
+    assert scores(root, "text=Ja", "translation=Ja", run="short")[0][0] != "nan"
+    assert "without a score: 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "named"),
+    [
+        (["text=a"], "", "translation"),
+        (["translation=a"], "", "text"),
+        (["text=a", "translation=b", "pairs=[x.tsv]"], "", "pairs"),
+        (["pairs=[missing.tsv]"], "", "missing.tsv"),
+        ([], "a\tb\nno tab\n", "line 2"),
+        ([], "a\tb\tc\n", "line 1"),
+    ],
+)
+def test_what_is_no_pair_is_refused(
+    root: Path,
+    words: list[str],
+    typed: str,
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="ascii"))
+    assert endeavour("score", "run=one", f"output_folder={root}", "device=cpu", *words) == 2
+    assert named in capsys.readouterr().err

@@ -45,7 +45,7 @@ class Hypothesis(NamedTuple):
 
 
 class Observer(Protocol):
-    """Who watches a search of one sentence; see `decoding.trace`."""
+    """Who watches a search of one sentence; see `decoding.search_tree`."""
 
     extra: int
     """How many extensions are shown of those that found no place in the beam."""

@@ -8,7 +8,7 @@ from reference import assert_same, log_probability_of, random_model, random_sour
 from scripted import OTHER, REST, WORD, Scripted, sources
 
 from endeavour.decoding.prefix import Prefix
-from endeavour.decoding.trace import Node, Trace, trace_search
+from endeavour.decoding.search_tree import Node, Trace, trace_search
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 

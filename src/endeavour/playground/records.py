@@ -1,10 +1,9 @@
-"""What run folders hold, as the page shows it: runs, evaluations line by line, logs as they grow. Loads no model."""
+"""What run folders hold, as the page shows it: runs, and evaluations line by line. Loads no model."""
 
-import asyncio
 import json
 import os
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +13,6 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
-from endeavour.playground.event_stream import KEEP_ALIVE, event
 from endeavour.playground.systems import checkpoint_update
 from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.names import run_name
@@ -28,9 +26,6 @@ MODEL_KEYS = (
     "name", "width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward", "activation", "norm",
     "positions", "tie",
 )  # fmt: skip
-POLL_SECONDS = 0.25
-KEEP_ALIVE_SECONDS = 15.0
-BLOCK = 2**16  # bytes of a log that are read at a time
 
 
 def all_runs(root: Path) -> Iterator[Run]:
@@ -40,42 +35,70 @@ def all_runs(root: Path) -> Iterator[Run]:
         path = Path(folder)
         if "config.yaml" in files and path != root:
             run = Run(root, path.relative_to(root).as_posix())
+            if not run.name.isprintable():  # nobody could ask for it
+                continue
             if run.is_trained or run.was_begun or (path / "log.jsonl").is_file():
                 yield run
 
 
-def describe_run(run: Run, decoding: DecodingConfig) -> dict[str, Any]:
+def describe_run(run: Run) -> dict[str, Any]:
     """One entry of /api/runs. Raises `UserError` where the run is damaged."""
-    config, summary, training = run.config, run.summary, run.is_locked
-    checkpoints = checkpoints_in(run.checkpoint_folder)
+    parts = ("config.yaml", "summary.json", "model", "checkpoints", "evaluation")
+    stamps = tuple(_changed(run.folder / part) for part in parts)
+    return _describe_files(run, stamps) | {"training": run.is_locked}
+
+
+@lru_cache(maxsize=1024)
+def _describe_files(run: Run, stamps: tuple[int, ...]) -> dict[str, Any]:
+    """What follows from a run's files; the page asks every second, and `stamps` say that they are the same."""
+    summary, checkpoints = run.summary, checkpoints_in(run.checkpoint_folder)
     folder = run.model_folder if run.is_trained else next(reversed(checkpoints), None)
-    evaluations = evaluations_of(run)
+    model = asdict(run.config.model)
     return {
         "name": run.name,
-        "direction": config.direction,
+        "direction": run.config.direction,
         "finished": run.is_trained,
-        "training": training,
         "updates": summary.get("updates", checkpoint_update(checkpoints[-1]) if checkpoints else None),
         "bleu": _bleu(summary),
-        "model": {key: value for key, value in asdict(config.model).items() if key in MODEL_KEYS}
+        "model": {key: model[key] for key in MODEL_KEYS}
         | {"parameters": None if folder is None else _parameters(folder / "weights.safetensors")},
-        "decoding": {
-            "name": decoding.name,
-            "beam_size": decoding.beam_size,
-            "length_penalty": decoding.length_penalty,
-        },
+        "decoding": describe_decoding(run.config.decoding),
         "checkpoints": sorted({checkpoint_update(path) for path in checkpoints}),
-        "examples": _examples(evaluations),
+        "examples": _examples(evaluations_of(run)),
         "evaluations": [
             {
                 "folder": one.folder_name,
                 "test_set": one.test_set,
                 "label": one.label,
-                "scores": {key: round(score["value"], 2) for key, score in one.record["scores"].items()},
+                "scores": _scores(one),
             }
-            for one in evaluations
+            for one in evaluations_of(run)
         ],
     }
+
+
+def describe_decoding(decoding: DecodingConfig) -> dict[str, Any]:
+    return {
+        "name": decoding.name,
+        "beam_size": decoding.beam_size,
+        "length_penalty": decoding.length_penalty,
+    }
+
+
+def _changed(path: Path) -> int:
+    """When a file, or the list of names in a folder, was changed last; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _scores(evaluation: Evaluation) -> dict[str, float]:
+    """By metric. Raises `UserError` where the record is damaged."""
+    try:
+        return {key: round(score["value"], 2) for key, score in evaluation.record["scores"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{evaluation.folder}/scores.json is damaged: run `{evaluation.command}`") from error
 
 
 def _bleu(summary: dict[str, Any]) -> float | None:
@@ -140,7 +163,7 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> dict[str, Any]:
     return {
         "test_set": evaluation.test_set,
         "label": evaluation.label,
-        "scores": {key: round(score["value"], 2) for key, score in evaluation.record["scores"].items()},
+        "scores": _scores(evaluation),
         "rows": [
             {
                 "line": line,
@@ -154,67 +177,3 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> dict[str, Any]:
             for line, (source, reference, hypothesis, score) in enumerate(columns, start=1)
         ],
     }
-
-
-async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[str]:
-    """The lines of a run's log as events, those that are there and those that come.
-
-    The path is followed, not the file: a run that is resumed replaces it, and then `reset` comes again. `end` comes
-    once the run is finished, and when the server stops.
-    """
-    identity, position, rest = None, 0, b""
-    quiet = 0.0
-    yield event("reset", {})
-    while True:
-        ended = stopping() or (
-            run.is_trained and bool(_status(run.folder / "summary.json")) and not run.is_locked
-        )
-        status = _status(run.folder / "log.jsonl")
-        if status is None and not run.has_config:
-            yield event("error", {"error": f"{run} was deleted or moved"})
-            return
-        if status is not None:
-            if identity is not None and (status.st_ino != identity or status.st_size < position):
-                position, rest = 0, b""
-                yield event("reset", {})
-            identity = status.st_ino
-            while block := _read(run.folder / "log.jsonl", position):
-                position, quiet = position + len(block), 0.0
-                *lines, rest = (rest + block).split(b"\n")
-                for line in lines:
-                    if (entry := _entry(line)) is not None:
-                        yield event("line", entry)
-                await asyncio.sleep(0)
-        if ended:
-            yield event("end", {})
-            return
-        await asyncio.sleep(POLL_SECONDS)
-        quiet += POLL_SECONDS
-        if quiet >= KEEP_ALIVE_SECONDS:
-            quiet = 0.0
-            yield KEEP_ALIVE
-
-
-def _status(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except OSError:
-        return None
-
-
-def _read(path: Path, position: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(position)
-            return file.read(BLOCK)
-    except OSError:
-        return b""
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """A line of a log, with null for what is not a number; None for a line that is damaged."""
-    try:
-        entry = json.loads(line, parse_constant=lambda _: None)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None

@@ -65,7 +65,11 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(SECURITY_HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault(
+                    "Cache-Control", "no-cache"
+                )  # a browser asks each time whether it has changed
             await send(message)
 
         reason = self._refusal(Headers(scope=scope))

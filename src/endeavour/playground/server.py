@@ -27,20 +27,20 @@ from starlette.types import ASGIApp
 from endeavour.decoding.translator import Translation
 from endeavour.errors import UserError, named_memory_error
 from endeavour.playground import libretranslate, pair_views, records, schemas
+from endeavour.playground.answers import DEFECT, answer, failed, status_and_message
 from endeavour.playground.event_stream import ClientGone, EventStream, event, to_json, while_connected
 from endeavour.playground.limits import Limits
+from endeavour.playground.log_follower import follow_log
 from endeavour.playground.openapi import describe_interface
 from endeavour.playground.safety import Guard, Refused, media_type, read_body
 from endeavour.playground.search_view import show_search
-from endeavour.playground.systems import System, Systems, UnknownSystem
-from endeavour.playground.worker import Busy, Cancelled, Job, Lines, Worker
+from endeavour.playground.systems import System, Systems
+from endeavour.playground.worker import Busy, Job, Lines, Worker
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
-RETRY_SECONDS = "1"
-DEFECT = 500
 
 
 class Playground:
@@ -74,7 +74,7 @@ class Playground:
             Route("/openapi.json", self._openapi),
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
-        handlers = dict.fromkeys((HTTPException, UserError, Refused, Busy, ClientGone, Exception), _failed)
+        handlers = dict.fromkeys((HTTPException, UserError, Refused, Busy, ClientGone, Exception), failed)
         app = Starlette(routes=routes, exception_handlers=handlers)  # pyright: ignore[reportArgumentType]
         app.router.redirect_slashes = False
         return Guard(app, host)
@@ -97,13 +97,16 @@ class Playground:
         return answer(await run_in_threadpool(self._describe_runs))
 
     def _describe_runs(self) -> dict[str, Any]:
+        default = self.systems.default
         runs: list[dict[str, Any]] = []
-        for run in records.all_runs(self.systems.default.root):
+        for run in records.all_runs(default.root):
             with suppress(
                 UserError, OSError
             ):  # a run that is damaged, or was deleted meanwhile, is not offered
-                runs.append(records.describe_run(run, self.systems.decoding_of(run)))
-        return {"default": self.systems.default.name, "runs": runs}
+                runs.append(records.describe_run(run))
+                if run == default:
+                    runs[-1]["decoding"] = records.describe_decoding(self.systems.decoding)
+        return {"default": default.name, "runs": runs}
 
     async def _evaluation(self, request: Request) -> Response:
         run, folder = _parameters(request, "run", "folder")
@@ -123,7 +126,7 @@ class Playground:
         def close() -> None:
             self._followers -= 1
 
-        return EventStream(records.follow_log(run, lambda: self.stopping), close)
+        return EventStream(follow_log(run, lambda: self.stopping), close)
 
     async def _search(self, request: Request) -> Response:
         asked = await self._asked(request, schemas.SearchRequest)
@@ -219,10 +222,6 @@ class Playground:
         return schemas.parse_form(body)
 
 
-def answer(content: object) -> Response:
-    return Response(to_json(content), media_type="application/json")
-
-
 async def _events(
     first: str | None, events: "asyncio.Queue[str | BaseException | None]"
 ) -> AsyncIterator[str]:
@@ -231,7 +230,7 @@ async def _events(
         yield item
         item = await events.get()
     if item is not None:
-        status, message = _status_and_message(item)
+        status, message = status_and_message(item)
         if status == DEFECT:
             traceback.print_exception(item, file=sys.stderr)
         yield event("error", {"error": message})
@@ -247,27 +246,3 @@ def _parameters(request: Request, *names: str) -> list[str]:
         if len(request.query_params.getlist(name)) != 1:
             raise UserError(f"{name}=… is needed once")
     return [request.query_params[name] for name in names]
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    status, message = _status_and_message(error)
-    headers = {"Retry-After": RETRY_SECONDS} if status == 503 else None
-    return Response(to_json({"error": message}), status, headers, "application/json")
-
-
-def _status_and_message(error: BaseException) -> tuple[int, str]:
-    match error:
-        case Refused():
-            return error.status, str(error)
-        case HTTPException():
-            return error.status_code, error.detail
-        case UnknownSystem():
-            return 404, str(error)
-        case UserError():
-            return 400, str(error)
-        case Busy():
-            return 503, "too many requests are waiting; try again in a moment"
-        case ClientGone() | Cancelled():
-            return 499, "the client has gone away"  # which nobody reads
-        case _:
-            return DEFECT, f"{type(error).__name__}: this is a defect of endeavour; the terminal says where"

@@ -17,6 +17,7 @@ from endeavour.errors import UserError
 
 TRIES = 100  # ports that are tried one after the other
 BACKLOG = 128
+GRACE = 30  # seconds that requests in flight have to finish, or a client that sends half of one would keep us for ever
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -60,7 +61,15 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
         super().__init__(
-            uvicorn.Config(app, lifespan="off", log_config=None, access_log=False, server_header=False)
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE,
+            )
         )
         self.signal = 0
         self._stopping = stopping

@@ -10,6 +10,7 @@ export/          the model for other programs
 Knows folders; not how a run is trained or evaluated.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -158,14 +159,14 @@ class Run:
 
     @property
     def is_locked(self) -> bool:
-        """Whether a process is training it now."""
-        path = _lock_path(self.folder)
-        if not path.is_file():
-            return False
+        """Whether a process is training it now, as far as this user may know."""
         try:
-            FileLock(path, timeout=0).acquire().lock.release()
-        except (Timeout, OSError):  # the latter where it is another user's
+            with _lock_path(self.folder).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several may ask at a time
+        except BlockingIOError:
             return True
+        except OSError:
+            return False
         return False
 
     def discard(self) -> None:

@@ -1,0 +1,103 @@
+"""The log of a run, followed as it grows: as events, at most a fraction of a second behind.
+
+The path is followed, not the file: a run that is resumed replaces it.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from endeavour.playground.event_stream import KEEP_ALIVE, event
+from endeavour.runs.run import Run
+
+POLL_SECONDS = 0.25
+KEEP_ALIVE_SECONDS = 15.0
+BLOCK = 2**16  # bytes that are read at a time
+
+
+async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[str]:
+    """Events: `reset` first, and whenever another file has taken the place; `line` for each line, those that are there
+    and those that come; `end` once the run is finished, or the server stops; `error` if the run is deleted."""
+    reader = _Reader(run.folder / "log.jsonl")
+    quiet = 0.0
+    yield event("reset", {})
+    while True:
+        # Asked before the last lines are read, or those that were written between would be missing.
+        ended = stopping() or _is_finished(run)
+        if not run.has_config:
+            yield event("error", {"error": f"{run} was deleted or moved"})
+            return
+        if reader.was_replaced():
+            yield event("reset", {})
+        while (entries := reader.read()) is not None:
+            for entry in entries:
+                yield event("line", entry)
+            quiet = 0.0
+            await asyncio.sleep(0)  # others are served between the blocks of a long log
+        if ended:
+            yield event("end", {})
+            return
+        await asyncio.sleep(POLL_SECONDS)
+        quiet += POLL_SECONDS
+        if quiet >= KEEP_ALIVE_SECONDS:
+            quiet = 0.0
+            yield KEEP_ALIVE
+
+
+def _is_finished(run: Run) -> bool:
+    return run.is_trained and (run.folder / "summary.json").is_file() and not run.is_locked
+
+
+class _Reader:
+    """How far a file was read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._inode: int | None = None
+        self._position = 0
+        self._rest = b""
+        """The beginning of a line whose end is not yet written."""
+
+    def was_replaced(self) -> bool:
+        """Whether this is another file than that which was read, which is then read from its beginning."""
+        status = _status(self._path)
+        if status is None:
+            return False
+        before, self._inode = self._inode, status.st_ino
+        if before is None or (before == status.st_ino and status.st_size >= self._position):
+            return False
+        self._position, self._rest = 0, b""
+        return True
+
+    def read(self) -> list[dict[str, Any]] | None:
+        """The entries of the next block, perhaps none; None at the end of the file."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._position)
+                block = file.read(BLOCK)
+        except OSError:
+            return None
+        if not block:
+            return None
+        self._position += len(block)
+        *lines, self._rest = (self._rest + block).split(b"\n")
+        return [entry for line in lines if (entry := _entry(line)) is not None]
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """A line of a log, with null for what is not a number; None for a line that is damaged."""
+    try:
+        entry = json.loads(line, parse_constant=lambda _: None)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None

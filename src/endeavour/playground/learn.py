@@ -1,8 +1,9 @@
 """One sentence pair on its way through the model, each number on it by name: what the Learn view shows.
 
-Calls the model's own parts one after the other, in the order of `model.transformer`. Knows the model and ids; not the
-page, nor how texts become ids. `learn_layers` takes a single layer apart, `learn_prediction` the way from states to
-probabilities, and `learn_code` knows which function does which step.
+Calls the model's own parts one after the other, in the order of `model.transformer`. `learn_layers` takes a single layer
+apart, `learn_vocabulary` compares vectors with all pieces, and `learn_code` knows which function does which step.
+
+Knows the model and ids; not the page, nor how texts become ids.
 
 Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
 """
@@ -20,7 +21,7 @@ from endeavour.model.positions import Rotation
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.playground.learn_code import code_of
 from endeavour.playground.learn_layers import Attended, attended, cross_attended, fed_forward, rounded
-from endeavour.playground.learn_prediction import predictions, top_by_layer
+from endeavour.playground.learn_vocabulary import neighbours, predictions, top_by_layer
 from endeavour.special import BOS, EOS, PAD
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -31,7 +32,7 @@ LONGEST = 64  # pieces on either side; nobody can read the pictures of longer se
 PADDING = (
     2  # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide
 )
-MOST_NUMBERS = 130_000  # in one answer, which makes about 1 MB
+MOST_NUMBERS = 115_000  # in one answer, which with names makes about 1 MB
 FEWEST_COMPONENTS = 16
 
 
@@ -106,8 +107,10 @@ def learn(
             "target_out": _named([*target_ids, EOS], pieces[1]),
         },
         "embedding": {
-            "source": _embedding_numbers(encoder, count, components),
-            "target": _embedding_numbers(decoder, target_in.shape[1], components),
+            "source": _embedding_numbers(encoder, count, components)
+            | {"neighbours": neighbours(model.embeddings[0].weight, source_ids, pieces[0])},
+            "target": _embedding_numbers(decoder, target_in.shape[1], components)
+            | {"neighbours": neighbours(model.embeddings[1].weight, [BOS, *target_ids], pieces[1])},
         },
         "rotation": _rotation_numbers(model, max(count, target_in.shape[1])),
         "attention": part.numbers(head, queries, components),
@@ -228,7 +231,7 @@ def _named(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
 
 def _description(model: Transformer) -> Numbers:
     config = model.config
-    names = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward")
+    names = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward", "max_length")
     choices = ("activation", "norm", "positions", "tie")
     return {
         **{name: getattr(config, name) for name in (*names, *choices)},

@@ -43,18 +43,16 @@ def source_ids(system: System, text: str, longest: int) -> list[int]:
     if not sentence:
         raise UserError("text is empty")
     (ids,) = system.loaded.tokenizers[0].encode([sentence])
-    return require_shorter("text", [*ids, EOS], longest, _positions(system))
+    return require_shorter(system, "text", [*ids, EOS], longest)
 
 
 def target_ids(system: System, target: Target, longest: int) -> list[int]:
     """Without BOS and EOS. Raises `UserError` for ids that a translation cannot have, or too many."""
     if target.text is not None:
-        (ids,) = system.loaded.tokenizers[1].encode([normalize(target.text)])
+        (ids,) = system.loaded.tokenizers[1].encode([target.text])
     else:
         ids = own_ids(system, "target.ids", target.ids or [])
-    positions = _positions(system)
-    require_shorter("target", [*ids, EOS], longest, positions)
-    return ids
+    return require_shorter(system, "target", [*ids, EOS], longest)[:-1]
 
 
 def own_ids(system: System, key: str, ids: Sequence[int]) -> list[int]:
@@ -65,17 +63,13 @@ def own_ids(system: System, key: str, ids: Sequence[int]) -> list[int]:
     return list(ids)
 
 
-def require_shorter(key: str, ids: list[int], longest: int, positions: int | None) -> list[int]:
-    """`ids`, if there are at most so many. Raises `UserError` otherwise."""
+def require_shorter(system: System, key: str, ids: list[int], longest: int) -> list[int]:
+    """`ids`, if there are at most so many, and the model has a position for each. Raises `UserError` otherwise."""
+    positions = system.loaded.first.max_target_length  # the same on either side
     most = longest if positions is None else min(longest, positions)
     if len(ids) > most:
         raise UserError(f"{key} has {len(ids)} pieces with the end; the page shows at most {most}")
     return ids
-
-
-def _positions(system: System) -> int | None:
-    """Of the model, on either side; None for no limit."""
-    return system.loaded.first.max_target_length
 
 
 def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:

@@ -1,4 +1,4 @@
-"""A search as the page shows it, step by step, with reasons in words: what `decoding.trace` reports, as JSON.
+"""A search as the page shows it, step by step, with reasons in words: what `decoding.search_tree` reports, as JSON.
 
 Knows one system, ids and pieces; not HTTP.
 """
@@ -11,7 +11,7 @@ from endeavour.decoding.beam_search import Hypothesis, length_limit
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
 from endeavour.decoding.scoring import score_pieces
-from endeavour.decoding.trace import Node, Trace, trace_search
+from endeavour.decoding.search_tree import Node, Trace, trace_search
 from endeavour.errors import UserError
 from endeavour.playground.pair_views import (
     Shown,
@@ -73,12 +73,14 @@ class _SearchView:
         own = system.decoding
         self._system = system
         self._source_tokenizer, self._tokenizer = system.loaded.tokenizers
-        self._longest = longest
         self.source = source_ids(system, asked.text, longest)
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
         self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
         self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, longest)
-        self._reference = None if asked.reference is None else normalize(asked.reference)
+        self._reference: list[int] | None = None
+        if asked.reference is not None:
+            (ids,) = self._tokenizer.encode([asked.reference])
+            self._reference = require_shorter(system, "reference", [*ids, EOS], longest)[:-1]
         self._nodes: list[Node] = []
         self._worst_kept: list[float] = []
         """The smallest total that found a place, by step."""
@@ -174,8 +176,7 @@ class _SearchView:
         """Where the beam lost the reference, if it did; what a better search would have had to find."""
         if self._reference is None:
             return None
-        (ids,) = self._tokenizer.encode([self._reference])
-        require_shorter("reference", [*ids, EOS], self._longest, self._system.loaded.first.max_target_length)
+        ids = self._reference
         (scores,) = score_pieces(self._system.loaded.first, [self.source], [ids], device=self._system.device)
         total = sum(one.log_probability for one in scores)
         path = trace.follow([*ids, EOS])

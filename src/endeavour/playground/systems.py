@@ -55,12 +55,14 @@ class System:
         return self.loaded.first.output_weight.device
 
     def translator(self, num_hypotheses: int) -> Translator:
-        """One that finds so many translations of each line, or the decoding's own number if that is larger."""
+        """One that finds up to so many translations of each line, or the decoding's own number if that is larger.
+
+        They are no more than the beam has places for: with a wider beam the best one might become another.
+        """
         if num_hypotheses not in self._translators:
             decoding = resolve_decoding(self.decoding, self.loaded.first, self.device)
-            wanted = max(num_hypotheses, decoding.num_hypotheses)
-            beam = decoding.beam_size if decoding.sampling else max(decoding.beam_size, wanted)
-            decoding = replace(decoding, num_hypotheses=wanted, beam_size=beam)
+            wanted = num_hypotheses if decoding.sampling else min(num_hypotheses, decoding.beam_size)
+            decoding = replace(decoding, num_hypotheses=max(wanted, decoding.num_hypotheses))
             self._translators[num_hypotheses] = open_translator(
                 [self.run], self.loaded, decoding, self.quantization
             )

@@ -16,7 +16,7 @@ export function alternativeRows(position) {
   });
 }
 
-const named = (piece) => (piece === "</s>" ? "end of sentence" : label(piece));
+const named = (piece) => (piece === "</s>" ? "end" : label(piece));
 
 /**
  * Opens the list beneath a piece.

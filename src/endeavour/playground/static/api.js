@@ -57,13 +57,14 @@ export async function events(path, { signal, onEvent }) {
 }
 
 async function readEvents(response, onEvent) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
   let rest = "";
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) break;
-      const blocks = (rest + value.replaceAll("\r\n", "\n")).split("\n\n");
+      const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) emit(block, onEvent);
     }

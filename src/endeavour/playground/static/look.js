@@ -7,9 +7,10 @@ import { overtaken } from "./api.js";
 import { h } from "./dom.js";
 import { figure } from "./figure.js";
 import { bits, decimal, percent } from "./format.js";
+import { createHabits } from "./look/habits.js";
 import { createHeads } from "./look/heads.js";
 import { createLarge } from "./look/large.js";
-import { chosenMap, headOf, layerOf } from "./look/maps.js";
+import { chosenMap, entropy, headOf, layerOf } from "./look/maps.js";
 import { createStrip, piecesTable, surprisalGraphic } from "./look/strip.js";
 import { tableOf } from "./svg.js";
 
@@ -34,6 +35,7 @@ export function mount(root, context) {
   const spread = h("p", { class: "hint" });
   const halves = h("div", { class: "halves" });
   const large = createLarge(halves, { announce, onHover: (row, column) => light(row, column), onChoose: keep });
+  const habits = createHabits(halves, announce);
   root.append(
     h("div", { class: "card" }, pieces.node),
     h("div", { class: "look" }, overview, h("div", { class: "card large" }, h("header", {}, title, spread), halves)),
@@ -96,8 +98,10 @@ export function mount(root, context) {
     });
     heads.mark(current.kind, layerOf(current, attention), headOf(current, attention), Boolean(saliency));
     title.textContent = map.title;
-    spread.textContent = `Mean entropy ${bits(map.entropy)}: each word attends to about ${decimal(2 ** map.entropy, 1)} places.`;
+    const mean = entropy(map.values);
+    spread.textContent = `Mean entropy ${bits(mean)}: each ${current.words ? "word" : "piece"} attends to about ${decimal(2 ** mean, 1)} places.`;
     large.show(map);
+    habits.show(map);
     light(null, null);
   }
 
@@ -132,7 +136,7 @@ export function mount(root, context) {
       else return false;
       return true;
     },
-    exports: () => (map ? [pieces.content(), ...large.exports()] : []),
+    exports: () => (map ? [pieces.content(), ...large.exports(), ...habits.exports()] : []),
   };
 }
 

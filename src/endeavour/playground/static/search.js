@@ -5,7 +5,7 @@
 
 import { h } from "./dom.js";
 import { figure } from "./figure.js";
-import { decimal, percent } from "./format.js";
+import { decimal, ordinal, percent } from "./format.js";
 import { forcedCount } from "./forcing.js";
 import { createSettings, createTime } from "./search/controls.js";
 import { createDetails } from "./search/details.js";
@@ -14,12 +14,12 @@ import { createReference } from "./search/reference.js";
 import { described, drawTree } from "./search/tree.js";
 import { tableOf } from "./svg.js";
 
-const LEGEND = [["kept", "kept"], ["finished", "finished"], ["pruned", "pruned"], ["best", "the translation shown"], ["reference", "the one to score"]];
+const LEGEND = [["kept", "kept"], ["over", "kept, but lost later"], ["finished", "finished"], ["pruned", "pruned"], ["best", "the translation shown"], ["reference", "the one to score"]];
 const ZOOMS = [0.5, 0.65, 0.8, 1, 1.25, 1.6];
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, forcing, announce } = context;
+  const { state, search, forcing, announce, tooltip } = context;
   let time = null; // the step that is shown; null: the last
   let tree = null;
   let zoom = 1;
@@ -44,6 +44,8 @@ export function mount(root, context) {
     const group = target.closest(".node");
     if (group) choose(Number(group.dataset.id));
   });
+  beam.stage.addEventListener("pointerover", ({ target }) => hover(target.closest(".node")));
+  beam.stage.addEventListener("pointerleave", () => hover(null));
   beam.stage.addEventListener("dblclick", ({ target }) => target.closest(".node") && follow(Number(target.closest(".node").dataset.id)));
 
   const winner = () => search.chosen()?.hypothesis?.node ?? null;
@@ -52,6 +54,12 @@ export function mount(root, context) {
     return search.current.nodes.has(node) ? node : winner();
   };
 
+  function hover(group) {
+    tree?.trail(group ? pathTo(search.current.nodes, Number(group.dataset.id)) : []);
+    const node = group && search.current.nodes.get(Number(group.dataset.id));
+    if (node && node.parent !== null) tooltip.show(group, ...explained(node));
+    else tooltip.hide();
+  }
   /** Selects a node; one that ends a translation also makes it the one that all views show. */
   function choose(id) {
     const hypothesis = search.current.hypotheses.find(({ node }) => node === id);
@@ -166,6 +174,12 @@ export function mount(root, context) {
     key: () => false,
     exports: () => (tree ? [beam.content()] : []),
   };
+}
+
+/** What the tooltip says of a node. */
+function explained(node) {
+  const numbers = `${percent(Math.exp(node.log_probability))} · so far ${decimal(node.total)} · score ${decimal(node.score)} · ${ordinal(node.rank + 1)} of step ${node.step}`;
+  return [h("p", {}, h("strong", {}, named(node)), ` ${node.status}`), h("p", {}, numbers), node.why ? h("p", { class: "hint" }, node.why) : ""];
 }
 
 function nodesTable(nodes) {

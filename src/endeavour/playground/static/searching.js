@@ -9,7 +9,7 @@ import { parseIds, parsePrefix } from "./state.js";
 
 const DEPENDS_ON = ["q", "run", "p", "beam", "lp", "ref"];
 const PAUSE = 60; // ms without a key before a sentence is sent
-const PRUNED = 5; // pruned nodes a step that the tree shows at most
+const PRUNED = 4; // pruned nodes a step that the tree shows at most
 
 const nothing = {
   status: "idle", // idle | running | done | error

@@ -29,7 +29,9 @@ export function mountSentence({ state, runs }) {
 
   function showRun(system) {
     select.value = system || runs.default;
-    document.getElementById("run-facts").textContent = runs.facts(system);
+    const [facts, all] = runs.facts(system);
+    document.getElementById("run-facts").textContent = facts;
+    document.getElementById("run-facts").title = all;
     const [source, target] = runs.languages(system);
     document.getElementById("source-language").textContent = source.name;
     document.getElementById("target-language").textContent = target.name;
@@ -38,9 +40,14 @@ export function mountSentence({ state, runs }) {
     const choose = (q) => state.set({ ...NEW_SENTENCE, q }, { push: true });
     const texts = runs.runOf(system)?.examples ?? [];
     examples.replaceChildren(...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)));
+    markExample(state.get().q);
+  }
+  function markExample(q) {
+    for (const button of examples.children) button.setAttribute("aria-pressed", button.title === q);
   }
   function update(current, changed) {
     if (changed.has("q") && input.value !== current.q) input.value = current.q;
+    if (changed.has("q")) markExample(current.q);
     if (changed.has("run")) showRun(current.run);
   }
   state.subscribe(update);

@@ -209,6 +209,28 @@ export function links({ left, right, values, titles, width = 360, row = 26, ...o
 }
 
 /**
+ * Bars from left to right, each with its label beneath and its number above.
+ *
+ * @param {{labels: string[], values: number[], most: number, width: number, format: (value: number) => string}} options
+ *   `most`: the value of a bar of full height
+ * @returns {SVGElement}
+ */
+export function bars({ labels, values, most, width, format }) {
+  const [height, base] = [108, 84];
+  const step = Math.max(26, Math.min(64, width / labels.length));
+  const drawn = labels.map((text, i) => {
+    const size = Math.max(1, 62 * Math.min(1, values[i] / most));
+    const middle = (i + 0.5) * step;
+    return [
+      el("rect", { class: "bar-shape", x: middle - step * 0.3, y: base - size, width: step * 0.6, height: size, rx: 3 }),
+      el("text", { class: "heading", x: middle, y: base - size - 5, "text-anchor": "middle" }, format(values[i])),
+      el("text", { class: "heading", x: middle, y: height - 8, "text-anchor": "middle" }, shortened(text, step - 4, 11)),
+    ];
+  });
+  return svg(Math.ceil(step * labels.length), height, drawn);
+}
+
+/**
  * The table of a graphic.
  *
  * @param {Array<Array<string | number>>} rows

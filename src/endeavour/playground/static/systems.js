@@ -6,6 +6,7 @@
 import { thousands } from "./format.js";
 
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
+const short = (count) => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(count);
 const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
 
 /** @param {{default: string, runs: object[]}} offered the answer of /api/runs */
@@ -20,18 +21,18 @@ export function createSystems(offered) {
     decoding: (system) => runOf(system)?.decoding ?? FALLBACK,
     /** The two languages of a system: [{code, name}, {code, name}]. */
     languages: (system) => (runOf(system)?.direction ?? "en-de").split("-").map((code) => ({ code, name: LANGUAGES.of(code) })),
-    /** One line about a system for people. */
+    /** A line about a system for people, and a longer one. */
     facts(system) {
       const run = runOf(system);
-      if (!run) return "";
+      if (!run) return ["", ""];
       const { model, bleu } = run;
       const parts = [
-        model && `${model.encoder_layers} + ${model.decoder_layers} layers, ${model.num_heads} heads, width ${model.width}`,
-        model?.parameters && `${thousands(model.parameters)} parameters`,
+        model && `${model.name}, ${short(model.parameters)} parameters`,
         bleu !== null && bleu !== undefined && `BLEU ${bleu.toFixed(1)}`,
         run.training && "still training",
       ];
-      return parts.filter(Boolean).join(" · ");
+      const long = model && `${model.encoder_layers} encoder and ${model.decoder_layers} decoder layers, ${model.num_heads} heads, width ${model.width}, ${model.positions} positions, ${model.norm}-norm, ${thousands(model.parameters)} parameters`;
+      return [parts.filter(Boolean).join(" · "), long ?? ""];
     },
     /** What can be chosen of each run: [{run, choices: [{value, text}]}]. */
     choices() {

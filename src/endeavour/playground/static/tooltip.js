@@ -21,7 +21,8 @@ export function createTooltip() {
     if (!box.matches(":popover-open")) box.showPopover();
     const from = anchor.getBoundingClientRect();
     const size = box.getBoundingClientRect();
-    const below = from.bottom + GAP + size.height < innerHeight;
+    const [above, beneath] = [from.top - GAP, innerHeight - from.bottom - GAP];
+    const below = beneath >= size.height || beneath > above;
     const left = Math.min(from.left + from.width / 2 - size.width / 2, innerWidth - size.width - GAP);
     box.style.left = `${Math.max(GAP, left)}px`;
     box.style.top = `${below ? from.bottom + GAP : Math.max(GAP, from.top - GAP - size.height)}px`;

@@ -29,11 +29,12 @@ export function average(heads) {
   return heads[0].map((row, i) => row.map((_, j) => heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length));
 }
 
-/** Mean entropy of the rows of a head in bits: 0 where each looks at one place only. */
-export function entropy(values) {
-  const rows = values.map((row) => -row.reduce((sum, value) => sum + (value > 0 ? value * Math.log2(value) : 0), 0));
-  return rows.reduce((sum, value) => sum + value, 0) / rows.length;
-}
+/** Entropy of each row in bits: 0 where all weight is in one place. */
+export const entropies = (values) =>
+  values.map((row) => Math.abs(row.reduce((sum, value) => sum + (value > 0 ? value * Math.log2(value) : 0), 0)));
+
+/** The mean of `entropies`. */
+export const entropy = (values) => entropies(values).reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Weights of a decoder head without those that its mask hides. */
 const causal = (values) => values.map((row, i) => row.map((value, j) => (j > i ? null : value)));
@@ -42,7 +43,7 @@ const causal = (values) => values.map((row, i) => row.map((value, j) => (j > i ?
  * @param {object} state
  * @param {object} attention the answer of /api/attention
  * @param {object | null} saliency the answer of /api/saliency, where it is what the state shows
- * @returns {{map: object, title: string, rows: object[], columns: object[], values: (number | null)[][], entropy: number}}
+ * @returns {{map: object, title: string, rows: object[], columns: object[], values: (number | null)[][]}}
  *   rows and columns are units, see units.js
  */
 export function chosenMap(state, attention, saliency) {
@@ -57,7 +58,6 @@ export function chosenMap(state, attention, saliency) {
     values = head === "avg" ? average(heads) : heads[head];
     title = `${map.name}, layer ${layer + 1}, ${head === "avg" ? `mean of ${heads.length} heads` : `head ${head + 1}`}`;
   }
-  const certain = entropy(values);
   if (map.columnSide === "written") values = causal(values);
-  return { map, title, rows, columns, values: merged(values, rows, columns), entropy: certain };
+  return { map, title, rows, columns, values: merged(values, rows, columns) };
 }

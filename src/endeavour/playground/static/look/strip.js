@@ -10,9 +10,11 @@ import { roving, setRoving } from "../keys.js";
 import { el, svg, textWidth } from "../svg.js";
 import { unitsOf } from "./units.js";
 
+const LISTED = 6; // alternatives in the tooltip; the list that a click on the translation opens has all
 const STRONGEST = 8; // bits from which the colour of a surprise does not grow any more
 
-const strength = (surprisal) => Math.min(1, surprisal / STRONGEST);
+/** Between 0 and 1; the root lets small surprises be seen in a translation of which the model is sure. */
+export const strength = (surprisal) => Math.sqrt(Math.min(1, surprisal / STRONGEST));
 
 /** Units of the target with their numbers: those of a word are its pieces' together. */
 export function scoredUnits(target, words) {
@@ -89,10 +91,10 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
 /** What the tooltip says of a unit of the target. */
 function explained(unit) {
   const [first] = unit.pieces;
-  const rows = alternativeRows(first).map(({ cells }) => h("div", { class: "row" }, cells));
-  const facts = `${ordinal(first.rank + 1)} choice · the model's uncertainty here ${bits(first.entropy)}`;
-  const which = unit.pieces.length > 1 ? `alternatives to its first piece, ${label(first.piece)}` : "alternatives";
-  return [h("p", {}, h("strong", {}, unit.text), ` ${percent(probability(unit))}`), h("p", { class: "hint" }, facts), h("p", { class: "hint" }, which), h("div", { class: "rows" }, rows)];
+  const rows = alternativeRows(first).slice(0, LISTED).map(({ cells }) => h("div", { class: "row" }, cells));
+  const part = unit.pieces.length > 1 ? `its first piece, ${label(first.piece)}: ` : "";
+  const facts = `${part}${ordinal(first.rank + 1)} choice, of an entropy of ${bits(first.entropy)}`;
+  return [h("p", {}, h("strong", {}, unit.text), ` ${percent(probability(unit))}`), h("p", { class: "hint" }, facts), h("div", { class: "rows" }, rows)];
 }
 
 /** The table of a translation's pieces: [rows, headings]. */

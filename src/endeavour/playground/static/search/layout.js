@@ -6,8 +6,8 @@
 import { label, percent } from "../format.js";
 import { textWidth } from "../svg.js";
 
-export const NODE = { height: 36, pitch: 46, gap: 36, top: 34 };
-const WIDTHS = { least: 64, most: 150, padding: 22 };
+export const NODE = { height: 36, pitch: 44, gap: 32, top: 30 };
+const WIDTHS = { least: 56, most: 150, padding: 20 };
 
 /** The nodes from the root to this one, both included. */
 export function pathTo(nodes, id) {

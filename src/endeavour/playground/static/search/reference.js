@@ -5,6 +5,7 @@
 
 import { overtaken, post } from "../api.js";
 import { h } from "../dom.js";
+import { strength } from "../look/strip.js";
 import { decimal, label, ordinal, percent } from "../format.js";
 
 /**
@@ -66,6 +67,6 @@ function scoredPiece({ piece, log_probability: value, surprisal, rank, alternati
     h("small", {}, rank ? `${ordinal(rank + 1)}, after ${label(alternatives[0]?.piece ?? "")}` : "1st"),
     left ? h("small", { class: "flag" }, "left the beam") : null,
   );
-  node.style.setProperty("--surprisal", `${Math.round(100 * Math.min(1, surprisal / 8))}%`);
+  node.style.setProperty("--surprisal", `${Math.round(100 * strength(surprisal))}%`);
   return node;
 }

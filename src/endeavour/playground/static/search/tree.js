@@ -38,25 +38,26 @@ export function described(node) {
  * @param {number} options.forced how many steps were forced
  * @param {Set<number>} options.reference ids of the path of a given translation
  * @param {{step: number, text: string} | null} options.left where that path left the beam
- * @returns {{node: SVGElement, places: Map, columns: object[], select: (id: number | null) => void, size: [number, number]}}
+ * @returns {{node: SVGElement, places: Map, columns: object[], select: (id: number | null) => void,
+ *   trail: (path: object[]) => void, size: [number, number]}}
  */
 export function drawTree({ nodes, until, alive, best, forced, reference, left }) {
   const { places, columns, width, height } = layout(nodes, until);
-  const edges = [];
+  const ways = new Map(); // the edge that leads to each node
   const groups = new Map();
   for (const { x, y, width: own, node } of places.values()) {
     const classes = [node.status, !alive.has(node.id) && node.status !== "pruned" && "over", best.has(node.id) && "best", reference.has(node.id) && "reference", node.parent !== null && node.step <= forced && "forced"];
     const parent = places.get(node.parent);
-    if (parent) edges.push({ path: edge(parent, { x, y }, classes), strong: best.has(node.id) });
+    if (parent) ways.set(node.id, edge(parent, { x, y }, classes));
     groups.set(node.id, group(node, x, y, own, classes));
   }
-  edges.sort((a, b) => a.strong - b.strong); // the emphasised path on top
+  const edges = [...ways].sort(([a], [b]) => best.has(a) - best.has(b)).map(([, path]) => path); // the best on top
   const heads = columns.map(({ x, width: own }, step) =>
-    el("text", { class: "heading", x: x + own / 2, y: 14, "text-anchor": "middle" }, step ? (step <= forced ? `${step} forced` : step) : ""),
+    el("text", { class: "heading", x: x + own / 2, y: 14, "text-anchor": "middle" }, step ? (step <= forced ? `${step} forced` : step) : "step"),
   );
   const flag = left && columns[left.step] ? mark(columns[left.step], left) : null;
   const bottom = height + (flag ? NODE.pitch : 0);
-  const node = svg(Math.ceil(width) + 8, bottom, el("g", { transform: "translate(4 0)" }, heads, edges.map(({ path }) => path), [...groups.values()], flag));
+  const node = svg(Math.ceil(width) + 8, bottom, el("g", { transform: "translate(4 0)" }, heads, edges, [...groups.values()], flag));
   node.removeAttribute("aria-hidden"); // its nodes are the items of a tree
   node.setAttribute("role", "none");
   let selected = null;
@@ -65,7 +66,14 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
     groups.get(id)?.setAttribute("aria-selected", "true");
     selected = id;
   }
-  return { node, places, columns, select, size: [Math.ceil(width) + 8, bottom] };
+  let lit = [];
+  /** Makes the way to a node stand out. */
+  function trail(path) {
+    for (const element of lit) element.classList.remove("trail");
+    lit = path.flatMap(({ id }) => [groups.get(id), ways.get(id)]).filter(Boolean);
+    for (const element of lit) element.classList.add("trail");
+  }
+  return { node, places, columns, select, trail, size: [Math.ceil(width) + 8, bottom] };
 }
 
 function edge(parent, { x, y }, classes) {

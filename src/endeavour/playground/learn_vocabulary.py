@@ -1,10 +1,14 @@
-"""From the decoder's states to the probabilities of the next piece, in JSON. Knows logits and ids; no search."""
+"""What a vector says of all the pieces in a vocabulary, in JSON: whose rows are alike, which piece comes next.
+
+Knows rows, logits and ids; no search.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from endeavour.model.transformer import Transformer
 
@@ -12,7 +16,26 @@ Numbers = dict[str, Any]  # in JSON's types
 
 TOP = 10
 TOP_BY_LAYER = 3
+NEIGHBOURS = 5
 BINS = 24  # of the histogram of all logits
+TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+
+
+def neighbours(
+    weight: Tensor, ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]
+) -> list[list[Numbers]]:
+    """For each id the pieces whose rows of the embedding (vocabulary, width) point most nearly the same way."""
+    unit = functional.normalize(weight.float(), dim=-1)
+    similarity = unit[list(ids)] @ unit.T
+    similarity[range(len(ids)), list(ids)] = -torch.inf
+    best, found = similarity.topk(min(NEIGHBOURS, len(weight) - 1), dim=-1)
+    return [
+        [
+            {"piece": piece, "similarity": _significant(value)}
+            for piece, value in zip(pieces(cast(list[int], row.tolist())), values, strict=True)
+        ]
+        for row, values in zip(found, best, strict=True)
+    ]
 
 
 def predictions(
@@ -45,7 +68,8 @@ def predictions(
             {
                 "top": entries[:-1],
                 "expected": {**entries[-1], "rank": int((row > row[token]).sum()) + 1},
-                "log_sum": _significant(row.logsumexp(dim=-1)),
+                # log Σ exp(logit / temperature): with it a logit alone gives a probability.
+                "log_sums": [[one, _significant((row / one).logsumexp(dim=-1))] for one in TEMPERATURES],
                 "lowest": _significant(low),
                 "highest": _significant(high),
                 "histogram": torch.histc(row, BINS, low.item(), high.item()).int().tolist(),

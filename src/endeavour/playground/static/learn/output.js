@@ -1,0 +1,115 @@
+/* Learn, where the two sides meet and where the translation comes out: cross-attention, logits, probabilities, search.
+ *
+ * Each function takes the view (see learn.js) and returns a figure's content.
+ */
+
+import { decimal, label, percent, thousands } from "../format.js";
+import { arrow, brief, reach, room, sheet, strips, text, vector } from "./draw.js";
+import { el, links, shortened, tableOf } from "../svg.js";
+
+/** Where each position of the translation looks in the source, averaged over the heads of a layer. */
+export function cross(view) {
+  const { weights } = view.data.cross;
+  const [source, target] = [view.labels.source, view.labels.output];
+  const mean = target.map((_, t) => source.map((_, s) => weights.reduce((sum, head) => sum + head[t][s], 0) / weights.length));
+  const width = Math.min(view.width, 620);
+  const { node, highlight } = links({
+    left: target, right: source, values: mean, width, row: target.length + source.length > 50 ? 18 : 26,
+    titles: ["is written", "looks at"],
+    onHover: (t, s) => (t === null && s === null ? highlight(view.target, null) : highlight(t, s)),
+    onChoose: (t) => t !== null && view.choose({ target: t }),
+  });
+  highlight(view.target, null);
+  return {
+    graphic: node,
+    table: () => tableOf(mean.map((row, t) => [target[t], ...row.map((value) => percent(value))]), ["is written", ...source]),
+    json: { layer: view.data.cross.layer, source, target, weights: mean },
+  };
+}
+
+/** The last vector of a position, and its products with all rows of the output matrix. */
+export function logits(view) {
+  const page = sheet(view.width);
+  const prediction = view.data.predictions[view.target];
+  const state = view.data.final[view.target];
+  const { top, lowest, highest, histogram } = prediction;
+  let y = vector(page, { y: 4, label: view.labels.target[view.target], note: "the decoder’s last vector", values: state, most: reach(state), height: 54 });
+  page.add(y + 34, text(view.width / 2, y + 16, `· each of ${thousands(view.data.model.target_vocabulary)} rows = a logit for each piece`, { anchor: "middle", kind: "sign small" }));
+  y += 36;
+  const [left, height] = [16, 130];
+  const wide = view.width - 2 * left;
+  const tallest = Math.log1p(Math.max(...histogram));
+  const x = (logit) => left + ((logit - lowest) / (highest - lowest || 1)) * wide;
+  const step = wide / histogram.length;
+  const base = y + 44 + height;
+  histogram.forEach((count, i) => {
+    const size = count ? 6 + (Math.log1p(count) / tallest) * (height - 6) : 0;
+    page.add(base, el("rect", { x: left + i * step + 1, y: base - size, width: step - 2, height: size, rx: 2, class: "share" }));
+  });
+  page.area({ x: left, y: base - height, cell: [step, height], rows: 1, columns: histogram.length, text: (_, i) => `${thousands(histogram[i])} pieces have logits around ${brief(lowest + (i + 0.5) * (highest - lowest) / histogram.length)}` });
+  page.add(base + 34,
+    text(left, y + 10, "how many pieces have which logit (heights are logarithmic)", { kind: "heading" }),
+    el("line", { x1: left, x2: left + wide, y1: base, y2: base, class: "axis" }),
+    [lowest, 0, highest].filter((value, i) => i !== 1 || (lowest < -1 && highest > 1)).map((value, i, all) => text(x(value), base + 14, brief(value), { anchor: i === 0 ? "start" : i === all.length - 1 ? "end" : "middle", kind: "heading" })),
+    mark(top[0], x, base, "end", view.width));
+  return {
+    graphic: page.finish(view.tooltip),
+    table: () => tableOf(top.map(({ piece, id, logit }) => [label(piece), id, decimal(logit, 3)]), ["piece", "id", "logit"]),
+    json: { state, ...prediction },
+  };
+}
+
+const mark = ({ piece, logit }, x, base, anchor, width) => [
+  arrow(Math.min(x(logit) - 4, width - 20), base - 66, x(logit) - 4, base - 12),
+  text(Math.min(x(logit), width - 16), base - 76, `${label(piece)} ${brief(logit)}`, { anchor, kind: "label strong lit" }),
+];
+
+/** The most probable next pieces. */
+export function probability(view) {
+  const page = sheet(view.width);
+  const { top, expected } = view.data.predictions[view.target];
+  const rows = top.some(({ id }) => id === expected.id) ? top : [...top.slice(0, -1), expected];
+  const left = room(rows.map(({ piece }) => label(piece)), 120);
+  const full = view.width - left - 150;
+  rows.forEach(({ id, piece, probability: share }, i) => {
+    const y = 4 + i * 26;
+    const own = id === expected.id;
+    page.add(y + 26,
+      text(left - 10, y + 10, shortened(label(piece), left - 12), { anchor: "end", kind: own ? "label strong lit" : "label" }),
+      el("rect", { x: left, y, width: Math.max(share * full, 1.5), height: 20, rx: 4, class: own ? "share lit" : "share" }),
+      text(left + share * full + 8, y + 10, own ? `${percent(share)} · is written` : percent(share), { kind: own ? "label lit" : "label" }));
+  });
+  return {
+    graphic: page.finish(view.tooltip),
+    table: () => tableOf(rows.map(({ id, piece, logit, probability: share }) => [label(piece), id, decimal(logit, 3), percent(share), id === expected.id ? "yes" : ""]), ["piece", "id", "logit", "probability", "is written"]),
+    json: { after: view.labels.target.slice(0, view.target + 1), top, expected },
+  };
+}
+
+/** The translation, one piece at a time, with the probability of each. */
+export function search(view) {
+  const page = sheet(view.width);
+  const { predictions } = view.data;
+  const written = predictions.map(({ expected }) => expected);
+  const left = room(written.map(({ piece }) => label(piece)), 110);
+  const each = written.length > 32 ? 18 : 24;
+  const full = (view.width - left) * 0.42;
+  let sum = 0;
+  page.add(20, text(left, 8, "probability of each piece, given all before", { kind: "heading" }), text(view.width, 8, "of all so far", { anchor: "end", kind: "heading" }));
+  written.forEach(({ piece, probability: share, rank }, t) => {
+    sum += Math.log(share);
+    const y = 22 + t * each;
+    const lit = t === view.target;
+    page.add(y + each,
+      text(left - 10, y + each / 2 - 2, shortened(label(piece), left - 12), { anchor: "end", kind: lit ? "label lit" : "label" }),
+      el("rect", { x: left, y, width: Math.max(share * full, 1.5), height: each - 6, rx: 3, class: lit ? "share lit" : "share" }),
+      text(left + share * full + 8, y + each / 2 - 2, rank === 1 ? percent(share) : `${percent(share)}, not the first choice`, { kind: "label small" }),
+      text(view.width, y + each / 2 - 2, percent(Math.exp(sum)), { anchor: "end", kind: "label small" }));
+  });
+  page.area({ x: 0, y: 22, cell: [view.width, each], rows: written.length, columns: 1, choose: (target) => view.choose({ target }) });
+  return {
+    graphic: page.finish(view.tooltip),
+    table: () => tableOf(written.map(({ piece, probability: share, rank }, t) => [t + 1, label(piece), percent(share), rank]), ["position", "piece", "probability", "rank"]),
+    json: written,
+  };
+}

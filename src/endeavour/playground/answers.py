@@ -7,7 +7,7 @@ from starlette.responses import Response
 from endeavour.errors import UserError
 from endeavour.playground.event_stream import ClientGone, to_json
 from endeavour.playground.safety import Refused
-from endeavour.playground.systems import UnknownSystem
+from endeavour.playground.systems import NotFound
 from endeavour.playground.worker import Busy, Cancelled
 
 RETRY_SECONDS = "1"
@@ -31,7 +31,7 @@ def status_and_message(error: BaseException) -> tuple[int, str]:
             return error.status, str(error)
         case HTTPException():
             return error.status_code, error.detail
-        case UnknownSystem():
+        case NotFound():
             return 404, str(error)
         case UserError():
             return 400, str(error)

@@ -13,9 +13,8 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
-from endeavour.playground.systems import checkpoint_update
+from endeavour.playground.systems import NotFound, checkpoint_update, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
-from endeavour.runs.names import run_name
 from endeavour.runs.run import Run
 from endeavour.training.checkpoint import checkpoints_in
 
@@ -136,18 +135,23 @@ def _parameters(weights: Path) -> int | None:
 
 
 def known_run(root: Path, name: str) -> Run:
-    """Raises `UserError` where there is no run of that name."""
-    run = Run(root, run_name("run", name, str(root))) if name.isprintable() else None
-    if run is None or not run.has_config:
-        raise UserError(f"run={name[:100]!r}: there is no such run in {root}")
+    """Raises `NotFound` where there is no run of that name, trained or not."""
+    run = named_run("run", name, root)
+    if not run.has_config:
+        raise NotFound(f"run={name}: there is no such run in {root}")
     return run
 
 
 def describe_evaluation(run: Run, folder: str) -> dict[str, Any]:
-    """An evaluation line by line. Raises `UserError` where there is none of that name, or it is damaged."""
+    """An evaluation line by line.
+
+    Raises:
+        NotFound: there is none of that name.
+        UserError: it is damaged.
+    """
     evaluation = next((one for one in evaluations_of(run) if one.folder_name == folder), None)
     if evaluation is None:
-        raise UserError(f"{run} has no evaluation of that name")
+        raise NotFound(f"{run} has no evaluation of that name")
     stamp = (evaluation.folder / "scores.json").stat().st_mtime_ns
     return _evaluation_rows(evaluation, stamp)
 

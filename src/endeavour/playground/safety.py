@@ -6,10 +6,10 @@ known to be ours, and `Origin`, which browsers send whenever a page asks, must b
 """
 
 import ipaddress
+import re
 import socket
 import sys
 import traceback
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -26,6 +26,9 @@ SECURITY_HEADERS = {
 }
 
 
+HOST = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
+
+
 class Refused(Exception):
     """A request that is answered with `status` and the message, in JSON."""
 
@@ -35,8 +38,11 @@ class Refused(Exception):
 
 
 def is_ours(host: str, bound: str) -> bool:
-    """Whether a name in `Host`, without its port, cannot be another website's."""
-    name = host.strip("[]").lower().rstrip(".")
+    """Whether `host`, with or without a port, cannot be another website's: an address, or a name of ours."""
+    match = HOST.fullmatch(host)
+    if match is None:
+        return False
+    name = (match["address"] or match["name"]).lower().rstrip(".")
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -80,16 +86,10 @@ class Guard:
             traceback.print_exception(error, file=sys.stderr)
 
     def _refusal(self, headers: Headers) -> str | None:
-        host = headers.get("host", "")
-        try:
-            parts = urlsplit(f"//{host}")
-            ours = is_ours(parts.hostname or "", self._bound)
-            origin = headers.get("origin")
-            same = origin is None or urlsplit(origin).netloc == host
-        except ValueError:
-            return "Host or Origin is malformed"
-        if not ours:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not is_ours(host, self._bound):
             return "Host is not an address or name of this server"
+        same = origin is None or origin.partition("://")[2] == host
         # Browsers say so; a page that is opened from a link in another one is what they call a navigation.
         site = headers.get("sec-fetch-site", "none")
         linked = headers.get("sec-fetch-mode") == "navigate"

@@ -19,12 +19,14 @@ from endeavour.runs.translators import Loaded, open_translator, resolve_decoding
 from endeavour.storage import DIGESTS
 from endeavour.training.checkpoint import checkpoints_in, load_model
 
+LONGEST_NAME = 255  # bytes of a folder's name
+
 # Inode, modification time and size of a folder's digests, which are written anew with every model.
 Stamp = tuple[int, int, int]
 
 
-class UnknownSystem(UserError):
-    """There is no such run or checkpoint, or there is none any more."""
+class NotFound(UserError):
+    """There is no such run, checkpoint or evaluation, or there is none any more."""
 
 
 @dataclass
@@ -89,7 +91,7 @@ class Systems:
         """The system of that name as it is on disk now.
 
         Raises:
-            UnknownSystem: there is none.
+            NotFound: there is none.
             UserError: it is damaged.
         """
         run, folder = find_system(self.default.root, self.default.name if name is None else name)
@@ -98,7 +100,7 @@ class Systems:
             stamp = _stamp(folder)
         except OSError as error:
             self._systems.pop(name, None)
-            raise UnknownSystem(f"{folder} holds no model any more: it was deleted or moved") from error
+            raise NotFound(f"{folder} holds no model any more: it was deleted or moved") from error
         known = self._systems.get(name)
         if known is None or known.stamp != stamp:
             self._systems.pop(name, None)
@@ -125,23 +127,30 @@ class Systems:
 
 
 def find_system(root: Path, name: str) -> tuple[Run, Path]:
-    """The run that a system belongs to, and the folder of its weights. Raises `UnknownSystem` where there is none."""
-    if not name.isprintable():
-        raise UnknownSystem("system: not the name of a run")
-    try:
-        whole = Run(root, run_name("system", name, str(root)))
-        if whole.is_trained:
-            return whole, whole.model_folder
-    except OSError as error:  # too long for a file system
-        raise UnknownSystem(f"system={name[:40]}…: there is no such run") from error
+    """The run that a system belongs to, and the folder of its weights.
+
+    Raises:
+        NotFound: there is none of that name.
+        UserError: the name leads out of `root`.
+    """
+    whole = named_run("system", name, root)
+    if whole.is_trained:
+        return whole, whole.model_folder
     run_part, _, update = name.rpartition("@")
     if run_part and update.isdecimal():
-        run = Run(root, run_name("system", run_part, str(root)))
+        run = named_run("system", run_part, root)
         for folder in checkpoints_in(run.checkpoint_folder):
             if checkpoint_update(folder) == int(update):
                 return run, folder
-        raise UnknownSystem(f"system={name}: {run} has no checkpoint of update {update}")
-    raise UnknownSystem(f"system={name}: there is no such run in {root}, or it has no final weights yet")
+        raise NotFound(f"system={name}: {run} has no checkpoint of update {update}")
+    raise NotFound(f"system={name}: there is no such run in {root}, or it has no final weights yet")
+
+
+def named_run(key: str, name: str, root: Path) -> Run:
+    """A run of that name, whether it exists or not. Raises as `find_system`, for a name that no folder can have."""
+    if not name.isprintable() or any(len(part.encode()) > LONGEST_NAME for part in name.split("/")):
+        raise NotFound(f"{key}: no run can have this name")
+    return Run(root, run_name(key, name, str(root)))
 
 
 def checkpoint_update(folder: Path) -> int:

@@ -1,0 +1,178 @@
+"""POST /translate: LibreTranslate's schema, lines joined across requests, and nothing mixed up."""
+
+import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from endeavour.playground.systems import System
+from endeavour.playground.worker import Job
+from endeavour.runs.run import Run
+from endeavour.runs.translators import load_runs, open_translator
+from served import TIMEOUT, Answer, Served
+
+FORM = "application/x-www-form-urlencoded"
+TEXTS = ["Satz 7 hat Worte.", "Ja!", "", "wie\n\nWorte wie 12"]
+
+
+def asked(site: Served, q: object, **more: object) -> Any:
+    answer = site.post("/translate", {"q": q, "source": "en", "target": "de", **more})
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+@pytest.fixture(scope="module")
+def expected(site: Served, run: Run) -> dict[str, str]:
+    """What `translate` makes of each line."""
+    device = site.playground.systems.get(None).device
+    translator = open_translator([run], load_runs([run], device), run.config.decoding, "int8")
+    lines = [line for text in TEXTS for line in text.split("\n")]
+    return dict(zip(lines, translator.translate(lines), strict=True))
+
+
+def test_a_text_a_list_and_paragraphs(site: Served, expected: dict[str, str]) -> None:
+    wanted = ["\n".join(expected[line] for line in text.split("\n")) for text in TEXTS]
+    assert asked(site, TEXTS) == {"translatedText": wanted}
+    for text, translation in zip(TEXTS, wanted, strict=True):
+        assert asked(site, text) == {"translatedText": translation}
+    assert asked(site, []) == {"translatedText": []}
+
+
+def test_a_form_is_understood_like_json(site: Served) -> None:
+    for texts in (["Ja & nein = Worte"], ["Satz 1", "Sätze 2"]):
+        fields = [
+            *(("q", text) for text in texts),
+            ("source", "auto"),
+            ("target", "de"),
+            ("alternatives", "2"),
+        ]
+        answer = site.ask("POST", "/translate", urlencode(fields), {"Content-Type": f"{FORM}; charset=utf-8"})
+        q = texts[0] if len(texts) == 1 else texts
+        assert answer.json == asked(site, q, source="auto", alternatives=2)
+
+
+def test_alternatives_are_other_translations_the_best_first(site: Served) -> None:
+    one = asked(site, "Satz 7 hat Worte.", alternatives=3)
+    assert one["translatedText"] == asked(site, "Satz 7 hat Worte.")["translatedText"]
+    several = [one["translatedText"], *one["alternatives"]]
+    assert 1 < len(several) <= 4
+    assert len(set(several)) == len(several)
+    listed = asked(site, ["Satz 7 hat Worte.", "Ja!"], alternatives=3)
+    assert listed["alternatives"][0] == one["alternatives"]
+    assert len(listed["alternatives"]) == 2
+
+
+def test_the_language_is_named_where_it_was_left_open(site: Served) -> None:
+    language = {"confidence": 100.0, "language": "en"}
+    assert asked(site, "Ja!", source="auto")["detectedLanguage"] == language
+    assert asked(site, ["Ja!", "Ja!"], source="auto")["detectedLanguage"] == [language] * 2
+    assert site.get("/languages").json == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    assert site.get("/health").json == {"status": "ok"}
+
+
+def test_a_long_line_is_translated_in_parts(site: Served) -> None:
+    assert asked(site, "Worte wie diese. " * 60)["translatedText"]
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"q": "Ja!", "source": "de", "target": "en"}, "en to de"),
+        ({"q": "Ja!", "source": "fr", "target": "de"}, "source=fr"),
+        ({"q": "Ja!", "source": "en"}, "target"),
+        ({"source": "en", "target": "de"}, "q"),
+        ({"q": "<p>Ja!</p>", "source": "en", "target": "de", "format": "html"}, "format"),
+        ({"q": "Ja!", "source": "en", "target": "de", "alternatives": -1}, "alternatives"),
+        ({"q": "Ja!", "source": "en", "target": "de", "alternatives": 21}, "alternatives"),
+        ({"q": "Ja!", "source": "en", "target": "de", "model": "big"}, "model"),
+        ({"q": ["Ja!", 5], "source": "en", "target": "de"}, "q"),
+        ({"q": "x" * 100_001, "source": "en", "target": "de"}, "100,001"),
+    ],
+)
+def test_what_is_not_possible_is_refused_by_name(site: Served, body: dict[str, Any], named: str) -> None:
+    answer = site.post("/translate", body)
+    assert answer.status == 400
+    assert named in answer.json["error"]
+    fields = urlencode([(key, str(value)) for key, value in body.items() if not isinstance(value, list)])
+    if not isinstance(body.get("q"), list):
+        assert site.ask("POST", "/translate", fields, {"Content-Type": FORM}).status == 400
+
+
+class Echo:
+    """In place of a translator: what it makes of a line belongs to that line and no other."""
+
+    def __init__(self, calls: list[int]) -> None:
+        self._calls = calls
+
+    def translate_n_best(self, lines: Sequence[str]) -> list[list[SimpleNamespace]]:
+        self._calls.append(len(lines))
+        return [[SimpleNamespace(text=f"<{line}>"), SimpleNamespace(text=f"<<{line}>>")] for line in lines]
+
+
+def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They all wait before the first is served, so that as much is joined as can be."""
+    calls: list[int] = []
+    monkeypatch.setattr(System, "translator", lambda *_: Echo(calls))
+    gate, clients = threading.Event(), 64
+    site.playground.worker.submit(Job(lambda _: gate.wait(TIMEOUT)))
+
+    def client(number: int) -> list[Answer]:
+        answers: list[Answer] = []
+        connection = site.connect()
+        for turn in range(3):
+            texts = [f"{number}.{turn}.{line}" for line in range(1 + number % 3)]
+            body = json.dumps({"q": texts, "source": "en", "target": "de", "alternatives": number % 2})
+            connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            answers.append(Answer(response.status, {}, response.read()))
+            assert answers[-1].json["translatedText"] == [f"<{text}>" for text in texts]
+            if number % 2:
+                assert answers[-1].json["alternatives"] == [[f"<<{text}>>"] for text in texts]
+        connection.close()
+        return answers
+
+    with ThreadPoolExecutor(clients) as pool:
+        done = [pool.submit(client, number) for number in range(clients)]
+        while site.playground.worker.waiting < clients:
+            pass
+        gate.set()
+        assert all(answer.status == 200 for one in done for answer in one.result())
+    assert sum(calls) == 3 * sum(1 + number % 3 for number in range(clients))
+    assert max(calls) == site.playground.settings.joined_lines
+
+
+def test_who_finds_the_queue_full_is_told_to_come_again(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        begun.set()
+        gate.wait(TIMEOUT)
+
+    site.playground.worker.submit(Job(hold))
+    assert begun.wait(TIMEOUT)
+    monkeypatch.setattr(site.playground.worker, "_most_waiting", 1)
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(asked, site, "Ja!")
+        while not site.playground.worker.waiting:
+            pass
+        for path, body in (
+            ("/translate", {"q": "Ja!", "target": "de"}),
+            ("/api/search", {"text": "Ja!"}),
+            ("/api/analyse", {"text": "Ja!", "target": {"text": "Ja!"}}),
+        ):
+            answer = site.post(path, body)
+            assert answer.status == 503
+            assert answer.headers["retry-after"]
+            assert answer.json["error"]
+        gate.set()
+        assert waits.result()["translatedText"]

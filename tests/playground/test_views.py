@@ -1,0 +1,215 @@
+"""What the page is told about a search and about a pair is what the library says."""
+
+import math
+from typing import Any
+
+import pytest
+
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.decoding.length_penalty import length_penalty
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.runs.run import Run
+from endeavour.runs.translators import load_runs, open_translator
+from endeavour.special import BOS, EOS
+from served import Served
+
+TEXT = "Satz 7 hat Worte."
+
+
+def search(site: Served, **asked: object) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
+    """The data of start, all nodes, and the data of result."""
+    events = site.stream("/api/search", {"text": TEXT, **asked})
+    assert events[0][0] == "start"
+    assert events[-1][0] == "result"
+    assert {name for name, _ in events[1:-1]} == {"step"}
+    steps = [data for _, data in events[1:-1]]
+    assert [step["step"] for step in steps] == list(range(len(steps)))
+    return events[0][1], [node for step in steps for node in step["nodes"]], events[-1][1]
+
+
+@pytest.fixture(scope="module")
+def tokenizers(site: Served) -> Tokenizers:
+    return site.playground.systems.default.load_tokenizers()
+
+
+def pieces(tokenizers: Tokenizers, ids: list[int]) -> list[dict[str, Any]]:
+    return [
+        {"id": number, "piece": piece} for number, piece in zip(ids, tokenizers[1].pieces(ids), strict=True)
+    ]
+
+
+def test_a_search_is_a_tree_whose_leaves_are_the_hypotheses(site: Served, tokenizers: Tokenizers) -> None:
+    start, nodes, result = search(site, beam_size=3, length_penalty=0.6, pruned=2)
+    assert start["source"] == pieces(tokenizers, [*tokenizers[0].encode([TEXT])[0], EOS])
+    assert (start["beam_size"], start["length_penalty"]) == (3, 0.6)
+    assert nodes[0]["parent"] is None
+    assert nodes[0]["piece"] == "<s>"
+    assert [node["id"] for node in nodes] == list(range(len(nodes)))
+    for node in nodes[1:]:
+        parent = nodes[node["parent"]]
+        assert node["step"] == parent["step"] + 1
+        assert node["total"] == pytest.approx(parent["total"] + node["log_probability"], abs=1e-4)
+        assert node["score"] == pytest.approx(node["total"] / length_penalty(node["step"], 0.6), abs=1e-4)
+        assert (node["status"] == "pruned") == (node["reason"] == "beam") == bool(node["why"])
+        assert parent["status"] == "kept"
+    for hypothesis in result["hypotheses"]:
+        node, ids = nodes[hypothesis["node"]], []
+        assert node["status"] == "finished"
+        assert node["score"] == pytest.approx(hypothesis["score"], abs=1e-4)
+        while node["parent"] is not None:
+            ids.append(node["token"])
+            node = nodes[node["parent"]]
+        assert ids[::-1] == [*hypothesis["ids"], EOS]
+        assert hypothesis["pieces"] == pieces(tokenizers, [*hypothesis["ids"], EOS])
+        assert hypothesis["text"] == tokenizers[1].decode([hypothesis["ids"]])[0]
+
+
+def test_at_most_so_many_pruned_nodes_are_told_and_each_is_worse_than_the_worst_kept(site: Served) -> None:
+    _, nodes, _ = search(site, beam_size=2, pruned=3)
+    for step in {node["step"] for node in nodes}:
+        kept = [node["total"] for node in nodes if node["step"] == step and node["status"] != "pruned"]
+        pruned = [node["total"] for node in nodes if node["step"] == step and node["status"] == "pruned"]
+        assert len(pruned) <= 3
+        assert not pruned or max(pruned) <= min(kept)
+    assert not any(node["status"] == "pruned" for node in search(site, beam_size=2, pruned=0)[1])
+
+
+def test_the_best_hypothesis_is_that_of_translate(site: Served, run: Run) -> None:
+    loaded = load_runs([run], site.playground.systems.get(None).device)
+    translator = open_translator([run], loaded, run.config.decoding, "int8")
+    _, _, result = search(site)
+    assert result["hypotheses"][0]["text"] == next(translator.translate([TEXT]))
+    assert site.post("/translate", {"q": TEXT, "target": "de"}).json == {
+        "translatedText": result["hypotheses"][0]["text"],
+        "detectedLanguage": {"confidence": 100.0, "language": "en"},
+    }
+
+
+def test_every_node_that_led_nowhere_has_a_reason(site: Served) -> None:
+    _, nodes, result = search(site, beam_size=3)
+    late = {one["id"]: one for one in result["pruned_late"]}
+    parents = {node["parent"] for node in nodes}
+    best = {hypothesis["node"] for hypothesis in result["hypotheses"]}
+    for node in nodes:
+        if node["id"] not in parents and node["id"] not in best and node["status"] != "pruned":
+            reason = "n_best" if node["status"] == "finished" else "bound"
+            if node["id"] in late:
+                assert late[node["id"]]["reason"] == reason
+                assert late[node["id"]]["why"]
+    assert not best & late.keys()
+
+
+def test_a_prefix_is_what_the_translation_begins_with(site: Served, tokenizers: Tokenizers) -> None:
+    (ids,) = tokenizers[1].encode(["Ja! Worte"])
+    start, _, result = search(site, prefix={"ids": ids})
+    assert start["prefix"] == pieces(tokenizers, ids)
+    assert all(hypothesis["ids"][: len(ids)] == ids for hypothesis in result["hypotheses"])
+    start, _, result = search(site, prefix={"text": "Ja! Wo"})
+    assert start["typed"] == " Wo"
+    assert all(hypothesis["text"].startswith("Ja! Wo") for hypothesis in result["hypotheses"])
+    for text, joined in ((" 7", "Ja! Worte 7"), ("7", "Ja! Worte7")):
+        _, _, result = search(site, prefix={"ids": ids, "text": text})
+        assert all(hypothesis["text"].startswith(joined) for hypothesis in result["hypotheses"])
+
+
+def test_the_reference_is_scored_and_the_step_named_where_the_beam_left_it(
+    site: Served, tokenizers: Tokenizers
+) -> None:
+    _, nodes, result = search(site, beam_size=1, reference="Worte wie 7.")
+    reference = result["reference"]
+    (ids,) = tokenizers[1].encode(["Worte wie 7."])
+    system = site.playground.systems.get(None)
+    source = [*tokenizers[0].encode([TEXT])[0], EOS]
+    (expected,) = log_probabilities(system.loaded.first, [source], [ids])
+    assert reference["log_probability"] == pytest.approx(expected, abs=1e-3)
+    assert reference["pieces"] == pieces(tokenizers, [*ids, EOS])
+    greedy = [node["token"] for node in nodes[1:] if node["status"] != "pruned"]
+    same = next(place for place, (a, b) in enumerate(zip([*ids, EOS], greedy, strict=False)) if a != b)
+    assert reference["left_at"] == same + 1
+    assert reference["why"]
+
+    found = result["hypotheses"][0]
+    _, _, result = search(site, beam_size=1, reference=found["text"])
+    if tokenizers[1].encode([found["text"]])[0] == found["ids"]:
+        assert result["reference"]["left_at"] is None
+
+
+def test_the_analysis_of_a_hypothesis_is_what_the_search_found(site: Served, tokenizers: Tokenizers) -> None:
+    _, _, result = search(site, beam_size=3)
+    for hypothesis in result["hypotheses"]:
+        asked = {"text": TEXT, "target": {"ids": hypothesis["ids"]}, "alternatives": 4}
+        found = site.post("/api/analyse", asked).json
+        assert found["log_probability"] == pytest.approx(hypothesis["log_probability"], abs=1e-3)
+        assert found["score"] == pytest.approx(hypothesis["score"], abs=1e-3)
+        assert found["text"] == hypothesis["text"]
+        assert [piece["id"] for piece in found["target"]] == [*hypothesis["ids"], EOS]
+        for piece in found["target"]:
+            assert piece["surprisal"] == pytest.approx(-piece["log_probability"] / math.log(2), abs=1e-4)
+            values = [other["log_probability"] for other in piece["alternatives"]]
+            assert len(values) == 4
+            assert values == sorted(values, reverse=True)
+            if piece["rank"] < 4:
+                assert piece["id"] in {other["id"] for other in piece["alternatives"]}
+        assert found["perplexity"] == pytest.approx(
+            math.exp(-found["log_probability"] / len(found["target"])), rel=1e-3
+        )
+
+
+def test_attention_has_all_layers_and_heads_and_saliency_a_row_for_each_target_piece(
+    site: Served, tokenizers: Tokenizers
+) -> None:
+    asked = {"text": TEXT, "target": {"text": "Ja! Worte."}}
+    found = site.post("/api/attention", asked).json
+    (ids,) = tokenizers[1].encode(["Ja! Worte."])
+    assert found["target_in"] == pieces(tokenizers, [BOS, *ids])
+    assert found["target_out"] == pieces(tokenizers, [*ids, EOS])
+    source, target = len(found["source"]), len(ids) + 1
+    for kind, queries, keys in (
+        ("encoder", source, source),
+        ("decoder", target, target),
+        ("cross", target, source),
+    ):
+        assert (len(found[kind]), len(found[kind][0])) == (2, 2)
+        for head in (head for layer in found[kind] for head in layer):
+            assert (len(head), len(head[0])) == (queries, keys)
+            assert all(sum(row) == pytest.approx(1, abs=0.01) for row in head)
+    assert all(weight == 0 for weight in found["decoder"][0][0][0][1:])  # the future
+    found = site.post("/api/saliency", asked).json
+    assert (len(found["weights"]), len(found["weights"][0])) == (target, source)
+    assert all(sum(row) == pytest.approx(1, abs=0.01) for row in found["weights"])
+
+
+def test_the_numbers_of_the_learn_view_are_those_of_the_head_that_is_asked_for(site: Served) -> None:
+    asked = {"text": TEXT, "target": {"text": "Ja!"}, "kind": "cross", "layer": 1, "head": 1}
+    found = site.post("/api/learn", asked).json
+    assert (found["kind"], found["layer"], found["head"]) == ("cross", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "named"),
+    [
+        ("search", {"text": "  "}, "text"),
+        ("search", {"text": "Worte " * 500}, "text"),
+        ("search", {"text": TEXT, "beam_size": 51}, "beam_size"),
+        ("search", {"text": TEXT, "pruned": 11}, "pruned"),
+        ("search", {"text": TEXT, "beam": 5}, "beam"),
+        ("search", {"text": TEXT, "prefix": {"ids": [0]}}, "prefix"),
+        ("search", {"text": TEXT, "prefix": {"ids": [300]}}, "prefix"),
+        ("search", {"text": TEXT, "prefix": {"text": "Worte " * 500}}, "prefix"),
+        ("search", {"text": TEXT, "reference": "Worte " * 500}, "reference"),
+        ("analyse", {"text": TEXT}, "target"),
+        ("analyse", {"text": TEXT, "target": {}}, "target"),
+        ("analyse", {"text": TEXT, "target": {"ids": [5], "text": "Ja"}}, "target"),
+        ("analyse", {"text": TEXT, "target": {"ids": [EOS]}}, "target"),
+        ("attention", {"text": TEXT, "target": {"ids": [10**30]}}, "target"),
+        ("saliency", {"text": TEXT, "target": {"ids": ["5"]}}, "target"),
+        ("learn", {"text": TEXT, "target": {"text": "Ja"}, "kind": "cross", "layer": 2, "head": 0}, "layer"),
+        ("learn", {"text": TEXT, "target": {"text": "Ja"}, "kind": "both", "layer": 0, "head": 0}, "kind"),
+    ],
+)
+def test_a_wrong_request_is_refused_by_the_name_of_its_key(
+    site: Served, path: str, asked: dict[str, object], named: str
+) -> None:
+    answer = site.post(f"/api/{path}", asked)
+    assert answer.status == 400
+    assert named in answer.json["error"]

@@ -70,14 +70,23 @@ def test_scores_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_both_reports_tell_scores_signatures_lengths_samples_and_settings(tmp_path: Path) -> None:
     result = evaluation()
-    write_evaluation(tmp_path, result)
+    write_evaluation(tmp_path, result, play="endeavour play run=a-1")
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8").replace("\\", "")
     bleu = result.scores["bleu"]
     for text in (page, markdown):
         for part in (result.title, "40 sentences", bleu.signature, f"{bleu.value:.2f}", f"{bleu.low:.2f}"):
             assert part in text
-        for part in ("BLEU by source length", "6–10", "Best", "Worst", "Random", "config.width", "c0ffee"):
+        for part in (
+            "BLEU by source length",
+            "6–10",
+            "Best",
+            "Worst",
+            "Random",
+            "config.width",
+            "c0ffee",
+            "play run=a-1",
+        ):
             assert part in text
         for example in (one for part in result.examples.values() for one in part):
             assert all(line in text for line in (example.source, example.reference, example.hypothesis))

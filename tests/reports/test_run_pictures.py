@@ -43,6 +43,14 @@ def test_any_piece_can_be_drawn(pieces: list[str], tmp_path: Path) -> None:
         assert min(height, width) > 100
 
 
+def test_the_command_that_shows_more_stands_below_the_attention(tmp_path: Path) -> None:
+    for name, play in (("with", "endeavour play 'run=a$^$b'"), ("without", None)):
+        draw_attention(lines(2, ["▁a", "b"] * 5), tmp_path / f"{name}.png", title="run", play=play)
+    pictures = [imread(tmp_path / f"{name}.png") for name in ("with", "without")]
+    assert pictures[0].shape == pictures[1].shape
+    assert (pictures[0] != pictures[1]).any()
+
+
 def test_without_anything_logged_there_is_no_picture(tmp_path: Path) -> None:
     for draw in (draw_attention, draw_curves):
         draw(

@@ -10,9 +10,10 @@ import pytest
 from endeavour.__main__ import quote_literal
 from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.commands.export import ExportRoot
+from endeavour.commands.play import PlayRoot
 from endeavour.config import load_config
 from endeavour.errors import UserError
-from endeavour.runs.command_lines import evaluate_command, export_command
+from endeavour.runs.command_lines import evaluate_command, export_command, play_command
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
@@ -178,6 +179,7 @@ def test_a_command_names_folders_ensembles_and_runs_so_that_it_works_where_it_is
     asked = load_config("evaluate", EvaluateRoot, pasted(command))
     assert (asked.run, asked.data_folder) == ('"my run" b/c', "my data")
     exported = load_config("export", ExportRoot, pasted(export_command(run, "float32")))
+    assert load_config("play", PlayRoot, pasted(play_command(run))).output_folder == str(run.root)
     assert (exported.run, exported.quantization, exported.data_folder) == ("b/c", "float32", "my data")
     assert not exported.decoding.sampling  # which no export is compared by
 

@@ -25,7 +25,7 @@ from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.progress import progress_bar, say
 from endeavour.reports.comparison_report import show_comparison, write_comparison
-from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.command_lines import evaluate_command, play_command
 from endeavour.runs.evaluations import Evaluation
 from endeavour.runs.names import names_in
 from endeavour.runs.run import Run
@@ -89,6 +89,7 @@ def compare(config: CompareRoot) -> Comparison:
             ),
             notes=[
                 _training_note(names[0], baseline.run, training),
+                f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
                 *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
             ],
         )

@@ -26,6 +26,7 @@ from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import write_evaluation
+from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
 from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
@@ -142,7 +143,8 @@ class Evaluator:
                 folder = evaluations[one.name].folder
                 with write_errors(folder, "output_folder"):
                     result = self._result(one, translator, progress)
-                    write_evaluation(folder, result, self._pictures(result, translator, loaded))
+                    pictures = self._pictures(result, translator, loaded)
+                    write_evaluation(folder, result, pictures, play=play_command(self.runs[0]))
                 results[one.name] = dict(result.scores)
         _show(results, evaluations, f"{self.runs[0].name}, {self._title}")
         return {name: {key: score.value for key, score in scores.items()} for name, scores in results.items()}

@@ -36,6 +36,7 @@ from endeavour.pipeline.preflight import fresh_model, open_checkpoints, prefligh
 from endeavour.pipeline.validation import Validator
 from endeavour.progress import reported_progress, say
 from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
+from endeavour.runs.command_lines import play_command
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary
 from endeavour.storage import atomic_folder
@@ -222,7 +223,9 @@ class _Training:
             with suppress(OSError):  # a missing picture is no reason to hide why the run ended
                 if ranks.main:
                     draw_curves(log.read(), run.folder / "curves.png", title=config.name)
-                    draw_attention(log.read(), run.folder / "attention.png", title=config.name)
+                    draw_attention(
+                        log.read(), run.folder / "attention.png", title=config.name, play=play_command(run)
+                    )
             monitor.close()
         run.finish(summary)
         self._show_pictures()
@@ -338,3 +341,4 @@ class _Training:
             path = self.run.folder / f"{name}.png"
             if path.is_file():
                 say(Console(stderr=True), f"{name}: {path}")
+        say(Console(stderr=True), f"watch it translate: {play_command(self.run)}")

@@ -19,17 +19,24 @@ _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_
 SCORE_NOTE = f"{_FALLING}: lower is better. Intervals: bootstrap resampling over sentences."
 
 
-def write_evaluation(folder: Path, result: EvaluationResult, attention: Sequence[AttentionMap] = ()) -> None:
+def write_evaluation(
+    folder: Path,
+    result: EvaluationResult,
+    attention: Sequence[AttentionMap] = (),
+    *,
+    play: str | None = None,
+) -> None:
     """Write the six files of an evaluation to `folder` (made if need be), each whole or not at all.
 
     scores.json comes last: where it stands, the evaluation is complete. `attention` may hold a few cross-attention
-    maps to draw on the HTML page.
+    maps to draw on the HTML page, `play` be the command that shows more.
     """
     values = {
         "result": result,
         "tables": [_scores(result), _lengths(result), rates_table(result.rates, {})],
         "settings": [settings_table("Decoding", result.decoding), settings_table("Model", result.model)],
         "attention": attention,
+        "play": play,
     }
     # Byte pieces can decode to a line break, which would shift every line after it.
     hypotheses = [" ".join(hypothesis.splitlines()) for hypothesis in result.hypotheses]

@@ -37,8 +37,12 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> N
     save_png(figure, path)
 
 
-def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> None:
+def draw_attention(
+    lines: Sequence[dict[str, Any]], path: Path, *, title: str, play: str | None = None
+) -> None:
     """Draws the attention of one pair, as it was learned, into a PNG; nothing if nothing is logged.
+
+    `play` is the command that shows it of all layers and heads.
 
     Rows are target pieces, columns the source pieces that they look at, the darker the more.
     """
@@ -63,6 +67,9 @@ def draw_attention(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -
         axes.set_xticks(range(len(source)), source if lowest else [""] * len(source), rotation=90, **text)
         axes.set_yticks(range(len(target)), target if leftmost else [""] * len(target), **text)
         axes.tick_params(length=0)
+    if play is not None:
+        note = f"all layers and heads: {play}"
+        figure.supxlabel(note, fontsize=7, family="monospace", color="#555555", parse_math=False)
     save_png(figure, path)
 
 

@@ -23,6 +23,11 @@ def export_command(run: Run, quantization: str) -> str:
     return _command("export", run, [f"quantization={quantization}", *search])
 
 
+def play_command(run: Run) -> str:
+    """Opens the page in which `run` can be watched."""
+    return shlex.join(["endeavour", "play", f"run={quoted(run.name)}", *_output_folder(run)])
+
+
 def evaluate_command(
     run: Run, label: str | None = None, test_set: str | None = None, decoding: Mapping[str, Any] | None = None
 ) -> str:
@@ -66,10 +71,14 @@ def _test_set_word(run: Run, test_set: str) -> str:
 
 def _command(name: str, run: Run, words: list[str], ensemble: list[str] | None = None) -> str:
     runs = " ".join(quoted(one) for one in (run.name, *(ensemble or [])))
-    folders = [] if run.root == Path("outputs") else [f"output_folder={run.root}"]
+    folders = _output_folder(run)
     if run.has_config and run.config.data_folder != "data":
         folders.append(f"data_folder={run.config.data_folder}")
     return shlex.join(["endeavour", name, f"run={runs}", *folders, *words])
+
+
+def _output_folder(run: Run) -> list[str]:
+    return [] if run.root == Path("outputs") else [f"output_folder={run.root}"]
 
 
 def _typed(value: object) -> str:

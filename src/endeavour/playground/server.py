@@ -58,7 +58,15 @@ class Playground:
     def app(self, host: str) -> ASGIApp:
         """`host` is the address that the server listens at."""
         mimetypes.add_type("text/javascript", ".js")  # which some systems call something else
-        routes = [
+        handlers: Any = dict.fromkeys(
+            (HTTPException, UserError, Refused, Busy, ClientGone, Exception), failed
+        )
+        app = Starlette(routes=self.routes(), exception_handlers=handlers)
+        app.router.redirect_slashes = False
+        return Guard(app, host)
+
+    def routes(self) -> list[Route | Mount]:
+        return [
             Route("/", self._page),
             Route("/api/runs", self._runs),
             Route("/api/evaluation", self._evaluation),
@@ -74,10 +82,6 @@ class Playground:
             Route("/openapi.json", self._openapi),
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
-        handlers = dict.fromkeys((HTTPException, UserError, Refused, Busy, ClientGone, Exception), failed)
-        app = Starlette(routes=routes, exception_handlers=handlers)  # pyright: ignore[reportArgumentType]
-        app.router.redirect_slashes = False
-        return Guard(app, host)
 
     def stop(self) -> None:
         """Ends the logs that are followed, which would never end by themselves."""

@@ -1,0 +1,271 @@
+"""Runs, evaluations and logs as the page is told of them, while they change."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from endeavour.errors import UserError
+from endeavour.evaluation.metrics import length_ratio, sentence_scores
+from endeavour.playground import log_follower
+from endeavour.playground.log_follower import follow_log
+from endeavour.playground.records import all_runs, describe_run
+from endeavour.playground.systems import NotFound
+from endeavour.runs.run import Run
+from endeavour.storage import write_atomically, write_json
+from served import TIMEOUT, Served, events_of, served, small_run
+
+LINES = {
+    "sources": ["Satz 7.", "Ja!", "a b c d e f g h i", "Nein."],
+    "references": ["Satz 7.", "Ja doch!", "eins zwei drei", "Nein."],
+    "hypotheses": ["Satz 7.", "", "ja ja ja ja", "kurz \u2028 gut"],
+}
+
+
+def evaluated(run: Run, folder: str = "test-beam") -> None:
+    """An evaluation of four lines."""
+    path = run.folder / "evaluation" / folder
+    path.mkdir(parents=True)
+    for column, lines in LINES.items():
+        (path / f"{column}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    scores = {"bleu": {"name": "BLEU", "value": 12.3456, "low": 1.0, "high": 20.0, "signature": ""}}
+    write_json(path / "scores.json", {"scores": scores, "decoding": {}, "model": {"test_set": "test"}})
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Run:
+    """A run that is being trained: a config and the beginning of a log."""
+    run = small_run(tmp_path, "folder/begun")
+    shutil.rmtree(run.model_folder)
+    (run.folder / "summary.json").unlink()
+    return run
+
+
+def test_runs_are_listed_with_what_the_page_shows_of_them(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run")
+    one = Run(tmp_path, "run")
+    evaluated(one)
+    write_json(one.folder / "summary.json", {"updates": 30, "test": {"test": {"bleu": 12.3456}}})
+    with served(tmp_path, "decoding.beam_size=2") as site:
+        found = site.get("/api/runs").json
+    (entry,) = found["runs"]
+    model, weights = one.config.model, one.load_model(site.playground.systems.get(None).device)[0]
+    assert found["default"] == entry["name"] == "run"
+    assert (entry["direction"], entry["finished"], entry["training"]) == ("en-de", True, False)
+    assert (entry["updates"], entry["bleu"]) == (30, 12.35)
+    assert (
+        entry["model"].items()
+        <= (
+            asdict(model) | {"parameters": sum(parameter.numel() for parameter in weights.parameters())}
+        ).items()
+    )
+    assert entry["decoding"] == {"name": "beam", "beam_size": 2, "length_penalty": 0.6}
+    assert entry["examples"] == LINES["sources"]
+    assert entry["evaluations"] == [
+        {"folder": "test-beam", "test_set": "test", "label": "beam", "scores": {"bleu": 12.35}}
+    ]
+
+
+def test_a_run_in_training_is_listed_and_shown_as_such_while_it_is_locked(begun: Run) -> None:
+    root = begun.root
+    assert list(all_runs(root)) == []
+    (begun.folder / "log.jsonl").touch()
+    (run,) = all_runs(root)
+    assert run == begun
+    entry = describe_run(begun)
+    assert (entry["finished"], entry["training"], entry["updates"], entry["bleu"]) == (
+        False,
+        False,
+        None,
+        None,
+    )
+    held = begun.lock()
+    assert describe_run(begun)["training"]
+    held.release()
+    assert not describe_run(begun)["training"]
+    FileLock(held.lock_file, timeout=0).acquire().lock.release()  # to ask does not hold it
+
+
+def test_nobody_finds_hidden_folders_or_those_within_a_run(begun: Run) -> None:
+    (begun.folder / "log.jsonl").touch()
+    for name in (
+        ".folder.discarded/run",
+        "folder/begun/evaluation/run",
+        "folder/begun/checkpoints/run",
+        "none",
+    ):
+        (begun.root / name).mkdir(parents=True)
+        if name != "none":
+            shutil.copy(begun.folder / "config.yaml", begun.root / name)
+            (begun.root / name / "log.jsonl").touch()
+    assert list(all_runs(begun.root)) == [begun]
+
+
+def test_what_changes_in_a_run_is_seen(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run")
+    one = Run(tmp_path, "run")
+    assert describe_run(Run(tmp_path, "run"))["evaluations"] == []
+    evaluated(one)
+    assert len(describe_run(Run(tmp_path, "run"))["evaluations"]) == 1
+    (one.folder / "config.yaml").write_text("damaged")
+    with pytest.raises(UserError, match=r"config\.yaml"):
+        describe_run(Run(tmp_path, "run"))
+
+
+def test_a_damaged_run_is_left_out_and_the_others_are_listed(run: Run, tmp_path: Path) -> None:
+    for name in ("run", "damaged", "strange"):
+        shutil.copytree(run.folder, tmp_path / name)
+    evaluated(Run(tmp_path, "strange"))
+    write_json(
+        tmp_path / "strange/evaluation/test-beam/scores.json", {"scores": 5, "decoding": {}, "model": {}}
+    )
+    with served(tmp_path, "run=run") as site:
+        (tmp_path / "damaged/config.yaml").write_text("damaged")
+        assert [entry["name"] for entry in site.get("/api/runs").json["runs"]] == ["run"]
+
+
+def test_an_evaluation_is_shown_line_by_line(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run")
+    one = Run(tmp_path, "run")
+    evaluated(one)
+    with served(tmp_path) as site:
+        found = site.get("/api/evaluation?run=run&folder=test-beam").json
+        for folder in ("none", "..", "test-beam/", ""):
+            assert site.get(f"/api/evaluation?run=run&folder={folder}").status == 404
+        (one.folder / "evaluation/test-beam/hypotheses.txt").unlink()
+        shutil.copy(one.folder / "evaluation/test-beam/scores.json", tmp_path / "scores.json")
+        shutil.move(tmp_path / "scores.json", one.folder / "evaluation/test-beam/scores.json")
+        os.utime(one.folder / "evaluation/test-beam/scores.json", ns=(0, 1))
+        answer = site.get("/api/evaluation?run=run&folder=test-beam")
+        assert answer.status == 400
+        assert "hypotheses.txt" in answer.json["error"]
+    assert (found["test_set"], found["label"], found["scores"]) == ("test", "beam", {"bleu": 12.35})
+    assert [row["line"] for row in found["rows"]] == [1, 2, 3, 4]
+    for column, key in (("sources", "source"), ("references", "reference"), ("hypotheses", "hypothesis")):
+        assert [row[key] for row in found["rows"]] == LINES[column]
+    chrf = sentence_scores(LINES["hypotheses"], LINES["references"])
+    assert [row["chrf"] for row in found["rows"]] == pytest.approx(chrf, abs=0.01)
+    assert found["rows"][2]["length_ratio"] == pytest.approx(4 / 3, abs=1e-3)
+    assert length_ratio(["ja ja ja ja"], ["eins zwei drei"]) == 4 / 3
+    assert [row["flags"] for row in found["rows"]] == [["copied"], ["empty"], ["repetitive"], []]
+
+
+class Followed:
+    """The events of a log, one by one."""
+
+    def __init__(self, run: Run) -> None:
+        self.stopping = False
+        self._events: AsyncIterator[str] = follow_log(run, lambda: self.stopping)
+
+    async def next(self) -> tuple[str, Any]:
+        name, data = (await asyncio.wait_for(anext(self._events), TIMEOUT)).splitlines()[:2]
+        return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+    async def ends(self) -> bool:
+        try:
+            await asyncio.wait_for(anext(self._events), TIMEOUT)
+        except StopAsyncIteration:
+            return True
+        return False
+
+
+def add(run: Run, *entries: object, end: str = "\n") -> None:
+    with (run.folder / "log.jsonl").open("a") as file:
+        file.write("\n".join(map(json.dumps, entries)) + end)
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_follower, "POLL_SECONDS", 0.001)
+
+
+def test_a_log_is_followed_as_it_grows_and_when_it_is_replaced(begun: Run) -> None:
+    async def follow() -> None:
+        log = Followed(begun)
+        assert await log.next() == ("reset", {})
+        add(begun, {"update": 1}, {"update": 2})
+        assert await log.next() == ("line", {"update": 1})
+        assert await log.next() == ("line", {"update": 2})
+        add(begun, {"update": 3}, end="")  # half a line is none
+        add(begun, end=", damaged\n")
+        add(begun, {"update": 4, "loss": float("nan")})
+        assert await log.next() == ("line", {"update": 4, "loss": None})
+        write_atomically(begun.folder / "log.jsonl", '{"update": 1}\n')  # as a run that is resumed does
+        assert await log.next() == ("reset", {})
+        assert await log.next() == ("line", {"update": 1})
+        add(begun, {"update": 2})
+        assert await log.next() == ("line", {"update": 2})
+        (begun.folder / "log.jsonl").write_text("")  # the same file, but shorter
+        assert await log.next() == ("reset", {})
+        add(begun, {"update": 7})
+        assert await log.next() == ("line", {"update": 7})
+        with begun.lock():
+            begun.model_folder.mkdir()
+            begun.finish({})
+            add(begun, {"update": 8})
+            assert await log.next() == ("line", {"update": 8})
+        add(begun, {"update": 9})
+        assert await log.next() == ("line", {"update": 9})
+        assert await log.next() == ("end", {})
+        assert await log.ends()
+
+    asyncio.run(follow())
+
+
+def test_a_log_that_is_followed_ends_with_the_server_and_with_the_run(begun: Run) -> None:
+    async def follow() -> None:
+        first, second = Followed(begun), Followed(begun)
+        for log in (first, second):
+            assert await log.next() == ("reset", {})
+        add(begun, {"update": 1})
+        first.stopping = True
+        assert [await first.next(), await first.next()] == [("line", {"update": 1}), ("end", {})]
+        assert await second.next() == ("line", {"update": 1})
+        shutil.rmtree(begun.folder)
+        name, data = await second.next()
+        assert name == "error"
+        assert "begun" in data["error"]
+        assert await second.ends()
+
+    asyncio.run(follow())
+
+
+def test_a_quiet_log_keeps_the_connection_alive(begun: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_follower, "KEEP_ALIVE_SECONDS", 0.003)
+
+    async def follow() -> str:
+        events = follow_log(begun, lambda: False)
+        assert (await anext(events)).startswith("event: reset")
+        return await asyncio.wait_for(anext(events), TIMEOUT)
+
+    assert asyncio.run(follow()).startswith(":")
+
+
+def test_logs_are_served_to_a_limited_number(run: Run, begun: Run) -> None:
+    shutil.copytree(run.folder, begun.root / "run")
+    add(begun, {"update": 1})
+    with served(begun.root, "run=run", "limits.followers=1") as site:
+        with site.open("/api/log?run=folder/begun") as response:
+            events = events_of(response)
+            assert [next(events), next(events)] == [("reset", {}), ("line", {"update": 1})]
+            assert site.get("/api/log?run=run").status == 503
+            add(begun, {"update": 2})
+            assert next(events) == ("line", {"update": 2})
+        while (
+            site.get("/api/log?run=run").status == 503
+        ):  # until the server has noticed that the client is gone
+            pass
+        assert site.stream("/api/log?run=run") == [("reset", {}), ("end", {})]
+
+
+def test_a_run_that_nobody_has_begun_has_no_log(site: Served) -> None:
+    assert site.get("/api/log?run=none").status == 404
+    with pytest.raises(NotFound):
+        site.playground.systems.get("none@5")

@@ -6,7 +6,14 @@ from reference import random_model, random_sources
 
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.alignment import align_words, attention, saliency, words_of_pieces
+from endeavour.decoding.alignment import (
+    align_translation,
+    align_words,
+    attention,
+    saliency,
+    words_of_pieces,
+)
+from endeavour.decoding.translator import Part
 from endeavour.special import BOS, EOS
 
 TARGET = [7, 4, 11]
@@ -58,9 +65,40 @@ def test_words_align_by_the_layer_before_the_last() -> None:
     assert align_words(cross, [0, 2, 2], [0, 2, 2]) == [(2, 0), (0, 2)]
 
 
-def test_words_of_pieces_are_those_that_spaces_separate() -> None:
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
     text = [f"Das Haus {i} hat Häute wie {i * 7}." for i in range(200)]
-    tokenizer = Tokenizer.train(text, run_config(["tokenizer.vocabulary_size=300"]).tokenizer)
+    return Tokenizer.train(text, run_config(["tokenizer.vocabulary_size=300"]).tokenizer)
+
+
+def test_the_words_of_a_line_in_parts_are_counted_through(tokenizer: Tokenizer) -> None:
+    model = random_model(300, seed=2)
+    texts = [("Das Haus hat Häute.", "Häute wie Haus."), ("wie", ""), ("", "Das"), ("Das wie 7", "Das Haus")]
+    parts = [
+        Part([*tokenizer.encode([source])[0], EOS], tokenizer.encode([target])[0]) for source, target in texts
+    ]
+    expected: list[tuple[int, int]] = []
+    starts = ((0, 0), (4, 3), (5, 3), (5, 4))
+    for part, (source_start, target_start) in zip(parts, starts, strict=True):
+        words = [words_of_pieces(tokenizer, ids) for ids in (part.source[:-1], part.target)]
+        found = align_words(attention(model, part.source, part.target).cross, *words)
+        expected += [(source + source_start, target + target_start) for source, target in found]
+    assert align_translation(model, (tokenizer, tokenizer), parts) == expected
+    assert [target for _, target in expected] == [0, 1, 2, 4, 5], "no source, no word to belong to"
+    assert align_translation(model, (tokenizer, tokenizer), []) == []
+
+
+def test_everything_is_made_on_the_models_device() -> None:
+    model = random_model(12, seed=1)
+    expected = saliency(model, [5, 6, EOS], TARGET)
+    with torch.device("meta"):
+        found = saliency(model, [5, 6, EOS], TARGET)
+        maps = attention(model, [5, 6, EOS], TARGET)
+    torch.testing.assert_close(found, expected)
+    assert {weights.device.type for weights in maps} == {"cpu"}
+
+
+def test_words_of_pieces_are_those_that_spaces_separate(tokenizer: Tokenizer) -> None:
     for line in ("Das Haus hat 😀 Häute.", "Das", "Häuteßhaus wie 12345 das", ""):
         (ids,) = tokenizer.encode([line])
         words = words_of_pieces(tokenizer, ids)

@@ -18,6 +18,11 @@ def _logits(source: Tensor, target_in: Tensor) -> Tensor:
     return torch.sin(seed.float())
 
 
+def _elsewhere(source: Tensor, target_in: Tensor) -> Tensor:
+    assert (source.device.type, target_in.device.type) == ("meta", "meta")
+    return torch.zeros(*target_in.shape, 8, device="meta")
+
+
 def test_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [[5, 6, EOS], [7, EOS], [4, 4, 4, EOS], [6, EOS]]
     targets = [[4, 5], [], [7, 7, 7], [6]]
@@ -59,6 +64,8 @@ def test_pieces_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(everything) == 6
     assert score_pieces(_logits, [[5, EOS]], [[4]])[0][1].alternatives == []
     assert score_pieces(_logits, [], []) == []
+    with pytest.raises(NotImplementedError, match="meta"):  # only once the results are read
+        score_pieces(_elsewhere, [[5, EOS]], [[4]], device=torch.device("meta"))
 
 
 @pytest.mark.parametrize("count", [1, 2])

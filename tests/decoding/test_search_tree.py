@@ -120,3 +120,11 @@ def test_a_prefix_is_one_branch_and_what_left_the_beam_is_found() -> None:
     free = trace(model, source[0].tolist(), pruned=3)
     gone = next(node for node in free.nodes if node.status == "pruned")
     assert len(free.follow(free.ids(gone.id))) == gone.step - 1
+
+
+def test_it_is_searched_on_the_models_device() -> None:
+    model, source = sentence(3)
+    expected = trace(model, source[0].tolist())
+    with torch.device("meta"):
+        found = trace(model, source[0].tolist(), device=torch.device("cpu"))
+    assert found.nodes == expected.nodes

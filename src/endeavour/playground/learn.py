@@ -1,6 +1,6 @@
 """One sentence pair on its way through the model, each number on it by name: what the Learn view shows.
 
-Calls the model's own parts one after the other, in the order of `model.transformer`. `learn_layers` takes a single layer
+Calls the model's own parts one after the other, in the order of `model.transformer`. `learn_layers` takes one layer
 apart, `learn_vocabulary` compares vectors with all pieces, and `learn_code` knows which function does which step.
 
 Knows the model and ids; not the page, nor how texts become ids.

@@ -32,21 +32,21 @@ export function sheet(width) {
     area: (place) => areas.push(place),
     bottom: () => bottom,
     finish(tooltip) {
-      const node = svg(width, Math.ceil(bottom) + 2, parts);
-      listen(node, areas, tooltip);
+      const drawn = el("g", {}, parts);
+      const node = svg(width, Math.ceil(bottom) + 2, drawn);
+      listen(node, drawn, areas, tooltip);
       return node;
     },
   };
 }
 
-function listen(node, areas, tooltip) {
+function listen(node, drawn, areas, tooltip) {
   if (!areas.length) return;
   const cursor = el("rect", { class: "cursor", visibility: "hidden", fill: "none" });
   node.append(cursor);
   const find = ({ clientX, clientY }) => {
-    const box = node.getBoundingClientRect();
-    const scale = node.viewBox.baseVal.width / box.width;
-    const [px, py] = [(clientX - box.left) * scale, (clientY - box.top) * scale];
+    // Of the group: browsers disagree on the box of an svg within another one.
+    const { x: px, y: py } = new DOMPoint(clientX, clientY).matrixTransform(drawn.getScreenCTM().inverse());
     for (const area of areas) {
       const column = Math.floor((px - area.x) / area.cell[0]);
       const row = Math.floor((py - area.y) / area.cell[1]);
@@ -151,10 +151,13 @@ export function legend(x, y, most, width = 96) {
   ];
 }
 
+/** A number with a fixed number of decimals, and no minus before zeros. */
+export const fixed = (value, digits) => decimal(Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value, digits);
+
 /** A number with about three significant digits. */
 export function brief(value) {
   const size = Math.abs(value);
-  return decimal(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 || size === 0 ? 2 : 3);
+  return fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
 }
 
 /** Room for the labels on the left of rows, at most `most`. */
@@ -187,7 +190,7 @@ export function strips(page, { y, x = 0, width = page.width, title, labels, valu
   const top = y + 22;
   const end = top + values.length * height;
   page.add(end + 4,
-    text(x + gutter, y + 8, title, { kind: "heading" }),
+    text(x + gutter, y + 8, shortened(title, width - gutter - (width > 360 ? 190 : 0), 11), { kind: "heading" }),
     width > 360 && legend(x + width - 128, y + 3, most, 72),
     labels.map((label, row) => text(x + gutter - 8, top + (row + 0.5) * height, shortened(label, gutter - 12, 12), { anchor: "end", kind: row === lit ? "label small lit" : "label small" })),
     heat(values, { x: x + gutter, y: top, cell, most }),
@@ -225,7 +228,9 @@ export function vector(page, { y, x = 0, width = page.width, label, note = "", v
 
 /** A sign between two vectors: +, =, × … */
 export const sign = (page, y, symbol, note = "") => {
-  const x = page.width < 460 ? 10 : 132 + (page.width - 132) / 2;
-  page.add(y + 20, text(x, y + 10, symbol, { anchor: "middle", kind: "sign" }), note && text(x + 18, y + 10, note, { kind: "heading" }));
+  const narrow = page.width < 460;
+  const x = narrow ? 2 : 132 + (page.width - 132) / 2;
+  const wide = textWidth(symbol, 15);
+  page.add(y + 20, text(x, y + 10, symbol, { anchor: narrow ? "start" : "middle", kind: "sign" }), note && text(x + (narrow ? wide : wide / 2) + 12, y + 10, note, { kind: "heading" }));
   return y + 22;
 };

@@ -4,8 +4,8 @@
  */
 
 import { decimal } from "../format.js";
-import { arrow, brief, profile, reach, room, sheet, sign, strips, text, vector } from "./draw.js";
-import { diverging, el, matrix, onFill, tableOf } from "../svg.js";
+import { diverging, el, matrix, shortened, svg, tableOf } from "../svg.js";
+import { brief, fixed, reach, room, sheet, sign, strips, text, vector } from "./draw.js";
 
 /** Queries, keys and values of all positions. */
 export function project(view) {
@@ -45,12 +45,12 @@ export function project(view) {
 const fitting = (view, columns) => Math.max(9, Math.min(34, Math.floor((view.width - 122) / columns)));
 
 /** A matrix of queries by keys that follows the choice, with its table. */
-function grid(view, { values, colour, digits = 1, columns, top = 0 }) {
+function grid(view, { values, colour, digits = 1, columns }) {
   const rows = view.labels.queries;
   const cell = fitting(view, columns.length);
   const { node, highlight } = matrix({
     rows, columns, values, cell, colour, labels: view.width < 420 ? 76 : 110,
-    format: (value) => (cell >= 28 ? decimal(value, digits) : ""),
+    format: (value) => (cell >= 28 ? fixed(value, digits) : ""),
     onHover: (row, column) => {
       if (row === null || column === null) return view.tooltip.hide();
       const value = values[row][column];
@@ -59,24 +59,23 @@ function grid(view, { values, colour, digits = 1, columns, top = 0 }) {
     onChoose: (row, column) => view.chooseCell(row, column),
   });
   highlight(view.q, view.k);
-  node.setAttribute("y", top);
   return node;
 }
 
 const gridTable = (view, values, columns, write = (value) => decimal(value, 4)) => () =>
   tableOf(values.map((row, q) => [view.labels.queries[q], ...row.map((value) => (value === null ? "−∞" : write(value)))]), ["query", ...columns]);
 
-/** A matrix and, beneath it, more drawings on a sheet of its own. */
-function stacked(view, first, page) {
-  const gap = 20;
-  const [height, width] = [Number(first.getAttribute("height")), Number(first.getAttribute("width"))];
-  if (!page) return first;
-  const second = page.finish(view.tooltip);
-  second.setAttribute("y", height + gap);
-  second.removeAttribute("aria-hidden");
-  const total = height + gap + Number(second.getAttribute("height"));
-  const wide = Math.max(width, view.width);
-  return el("svg", { width: wide, height: total, viewBox: `0 0 ${wide} ${total}`, class: "graphic", "aria-hidden": "true" }, first, second);
+/** A matrix and further drawings, beside it where there is room for 300 px, else beneath it. */
+function beside(view, first, draw) {
+  const [width, height] = ["width", "height"].map((name) => Number(first.getAttribute(name)));
+  const gap = 28;
+  const side = view.width - width - gap >= 300;
+  const second = draw(sheet(side ? view.width - width - gap : view.width), side ? height : null);
+  second.setAttribute("x", side ? width + gap : 0);
+  second.setAttribute("y", side ? 0 : height + 20);
+  const below = Number(second.getAttribute("height"));
+  const [wide, tall] = [Math.max(width, view.width), side ? Math.max(height, below) : height + 20 + below];
+  return svg(wide, tall, first, second);
 }
 
 /** The products of each query with each key, and one of them number by number. */
@@ -86,18 +85,21 @@ export function scores(view) {
   const most = Math.max(...values.flat().map(Math.abs), 1e-6);
   const columns = view.labels.keys.slice(0, view.real);
   const first = grid(view, { values, colour: (value) => diverging(value / most), columns });
-  const page = sheet(view.width);
   const [q, k] = [query[view.q], key[view.k]];
   const products = q.map((value, c) => value * k[c]);
-  const reached = reach(q, k);
-  let y = vector(page, { y: 4, label: view.labels.queries[view.q], note: "query", values: q, most: reached, height: 36 });
-  y = sign(page, y, "×");
-  y = vector(page, { y, label: columns[view.k], note: "key", values: k, most: reached, height: 36 });
-  y = sign(page, y, "=");
   const total = brief(values[view.q][view.k]);
-  vector(page, { y, label: `sum ${total}`, note: "product by product", values: products, most: reach(products), height: 44 });
+  const second = (page, room) => {
+    const most = reach(q, k);
+    let y = room ? Math.max(0, (room - 280) / 2) : 4;
+    y = vector(page, { y, label: view.labels.queries[view.q], note: "query", values: q, most, height: 48 });
+    y = sign(page, y, "×");
+    y = vector(page, { y, label: columns[view.k], note: "key", values: k, most, height: 48 });
+    y = sign(page, y, "=");
+    vector(page, { y, label: "products", note: `sum ${total}`, values: products, most: reach(products), height: 56 });
+    return page.finish(view.tooltip);
+  };
   return {
-    graphic: stacked(view, first, page),
+    graphic: beside(view, first, second),
     table: gridTable(view, values, columns),
     json: { queries: view.labels.queries, keys: columns, scores: values },
   };
@@ -164,14 +166,19 @@ export function mask(view) {
   const most = Math.max(...values.flat().filter((value) => value !== null).map(Math.abs), 1e-6);
   const columns = view.labels.keys;
   const first = grid(view, { values, colour: (value) => diverging(value / most), columns });
-  const page = sheet(view.width);
-  page.add(20, el("path", { class: "masked", d: "M3 15L15 3" }), el("rect", { x: 1, y: 1, width: 16, height: 16, class: "frame", fill: "none" }),
-    text(26, 9, view.data.kind === "decoder" ? "−∞: comes later in the translation" : "−∞: padding, no piece of the sentence", { kind: "label small" }));
+  const reason = view.data.kind === "decoder" ? "comes later in the translation" : "padding";
+  const second = (page, room) => {
+    const y = room ? room / 2 - 24 : 0;
+    page.add(y + 48,
+      el("rect", { x: 1, y: y + 1, width: 18, height: 18, class: "frame", fill: "none" }), el("path", { class: "masked", d: `M4 ${y + 16}L16 ${y + 4}` }),
+      text(28, y + 10, shortened(`−∞, no weight: ${reason}`, page.width - 30, 12), { kind: "label small" }),
+      el("rect", { x: 1, y: y + 27, width: 18, height: 18, ...diverging(0.6) }),
+      text(28, y + 36, "may be seen: its score counts", { kind: "label small" }));
+    return page.finish(view.tooltip);
+  };
   return {
-    graphic: stacked(view, first, page),
+    graphic: beside(view, first, second),
     table: gridTable(view, values, columns),
     json: { queries: view.labels.queries, keys: columns, visible },
   };
 }
-
-export { grid, gridTable, stacked, fitting };

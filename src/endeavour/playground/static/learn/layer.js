@@ -4,8 +4,8 @@
  */
 
 import { decimal, label, percent } from "../format.js";
-import { arrow, brief, reach, sheet, sign, strips, text, vector } from "./draw.js";
 import { el, onFill, sequential, shortened, tableOf } from "../svg.js";
+import { arrow, brief, reach, sheet, sign, strips, text, vector } from "./draw.js";
 
 const length = (values) => Math.hypot(...values);
 
@@ -31,12 +31,9 @@ export function stream(view) {
       el("rect", { x: middle - wide / 2, y: 18, width: wide, height: 36, rx: 8, class: `box${lit}` }),
       text(middle, 36, shortened(name, wide - 8, 12), { anchor: "middle", kind: lit ? "label small strong lit" : "label small strong" }),
       el("circle", { cx: to, cy: y, r: 9, class: "plus" }), text(to, y, "+", { anchor: "middle", kind: "sign" }),
-      model.norm === "pre"
-        ? text((from + middle - wide / 2) / 2 + 4, 24, "norm", { anchor: "middle", kind: "heading" })
-        : text(to + 14, y + 18, "norm", { anchor: "middle", kind: "heading" }));
+      model.norm === "pre" ? text(from + 7, 62, "norm", { kind: "heading" }) : text(to, y + 17, "norm", { anchor: "middle", kind: "heading" }));
   });
-  const bottom = strips(page, { y: y + 26, title: `what enters ${names[here]} of layer ${view.data.layer + 1}`, labels: view.labels.queries, values: attention.stream, lit: view.q, choose: view.follow });
-  void bottom;
+  strips(page, { y: y + 26, title: `what enters ${names[here]} of layer ${view.data.layer + 1}`, labels: view.labels.queries, values: attention.stream, lit: view.q, choose: view.follow });
   return {
     graphic: page.finish(view.tooltip),
     table: () => tableOf(attention.stream.map((values, q) => [view.labels.queries[q], ...[length(values), values[0], values[1], values[2], values[3]].map((value) => decimal(value, 3))]), ["piece", "length of the vector shown", "number 1", "number 2", "number 3", "number 4"]),
@@ -73,7 +70,7 @@ export function add(view) {
   return sum(view, {
     parts: [attention.stream[view.q], attention.result[view.q]],
     total: attention.stream[view.q].map((value, c) => value + attention.result[view.q][c]),
-    notes: ["in the stream", "from attention", "goes on"],
+    notes: ["in the stream", "from attention", "sum"],
   });
 }
 
@@ -82,11 +79,11 @@ function sum(view, { parts, total, notes }) {
   const most = reach(...parts, total);
   const options = { height: 54, most };
   const name = view.labels.queries[view.q];
-  let y = vector(page, { ...options, y: 4, label: name, note: `${notes[0]}, length ${brief(length(parts[0]))}`, values: parts[0] });
+  let y = vector(page, { ...options, y: 4, label: notes[0], note: `length ${brief(length(parts[0]))}`, values: parts[0] });
   y = sign(page, y, "+");
-  y = vector(page, { ...options, y, label: "added", note: `${notes[1]}, length ${brief(length(parts[1]))}`, values: parts[1] });
+  y = vector(page, { ...options, y, label: notes[1], note: `length ${brief(length(parts[1]))}`, values: parts[1] });
   y = sign(page, y, "=");
-  vector(page, { ...options, y, label: name, note: `${notes[2]}, length ${brief(length(total))}`, values: total });
+  vector(page, { ...options, y, label: notes[2], note: `length ${brief(length(total))}`, values: total });
   return {
     graphic: page.finish(view.tooltip),
     table: () => tableOf(total.map((value, c) => [c + 1, decimal(parts[0][c], 4), decimal(parts[1][c], 4), decimal(value, 4)]), ["number", ...notes], `“${name}”`),
@@ -99,7 +96,7 @@ const CURVES = {
   gelu: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   swiglu: (x) => x / (1 + Math.exp(-x)),
 };
-const NAMES = { relu: "ReLU", gelu: "GELU", swiglu: "SiLU, the gate of SwiGLU" };
+const NAMES = { relu: "ReLU", gelu: "GELU", swiglu: "SiLU, of the gate" };
 
 /** Wider, through the activation, and back. */
 export function feedForward(view) {
@@ -155,12 +152,13 @@ export function stack(view) {
   for (const [side, name] of [["encoder", "encoder"], ["decoder", "decoder"]]) {
     y = grown(page, { y, title: `length of each vector in the ${name}, after 0, 1, … layers`, layers: all[side], labels: view.labels[side === "encoder" ? "source" : "target"], lit: side === "encoder" ? view.source : view.target }) + 18;
   }
-  page.add(y + 20, text(0, y + 8, `if the decoder ended there, after “${view.labels.target[view.target]}” would follow`, { kind: "label strong" }));
-  const wide = Math.min(200, (view.width - 84) / 3);
+  page.add(y + 20, text(0, y + 8, shortened(`after “${view.labels.target[view.target]}” would follow, if the decoder ended there`, view.width), { kind: "label strong" }));
+  const guesses = view.width < 460 ? 2 : 3;
+  const wide = Math.min(200, (view.width - 84) / guesses);
   all.top.forEach((positions, depth) => {
     const top = y + 24 + depth * 30;
     page.add(top + 28, text(0, top + 12, depth ? `layer ${depth}` : "embedding", { kind: "label small" }));
-    positions[view.target].forEach(({ piece, probability }, i) => {
+    positions[view.target].slice(0, guesses).forEach(({ piece, probability }, i) => {
       const shown = shortened(label(piece), wide - 58, 12);
       page.add(top + 28,
         el("rect", { x: 84 + i * wide, y: top, width: wide - 6, height: 24, rx: 6, ...sequential(0.85 * probability), class: "lens" }),
@@ -176,7 +174,7 @@ export function stack(view) {
 }
 
 function grown(page, { y, title, layers, labels, lit }) {
-  const left = page.width < 460 ? 66 : 110;
+  const left = page.width < 460 ? 72 : 110;
   const height = 92;
   const most = Math.max(...layers.flat());
   const x = (depth) => left + 8 + (depth / (layers.length - 1)) * (page.width - left - 60);
@@ -184,7 +182,7 @@ function grown(page, { y, title, layers, labels, lit }) {
   const line = (position) => layers.map((norms, depth) => `${depth ? "L" : "M"}${x(depth).toFixed(1)} ${at(norms[position]).toFixed(1)}`).join("");
   const end = layers.at(-1)[lit];
   page.add(y + height + 36,
-    text(left, y + 8, title, { kind: "heading" }),
+    text(left, y + 8, shortened(title, page.width - left, 11), { kind: "heading" }),
     el("line", { x1: left, x2: page.width - 40, y1: at(0), y2: at(0), class: "axis" }),
     labels.map((_, position) => el("path", { d: line(position), class: "thread", fill: "none" })),
     el("path", { d: line(lit), class: "curve", fill: "none" }),

@@ -14,7 +14,7 @@ function m(name, ...children) {
 const i = (text) => m("mi", text);
 const n = (value) => m("mn", String(value));
 const o = (text) => m("mo", text);
-const word = (text) => m("mtext", text);
+const word = (text) => m("mtext", text.replaceAll(" ", "\u00a0")); // plain spaces at either end would be dropped
 const row = (...children) => m("mrow", ...children);
 const sub = (base, below) => m("msub", base, below);
 const sup = (base, above) => m("msup", base, above);
@@ -36,8 +36,7 @@ function formula(...children) {
   return math;
 }
 
-const wave = (name, power) =>
-  row(i(name), o("("), over(i("t"), sup(n("10000"), over(row(n(2), i("i")), i("d")))), o(")"), power ?? "");
+const wave = (name) => row(i(name), o("("), i("t"), o("/"), sup(n("10000"), row(n(2), i("i"), o("/"), i("d"))), o(")"));
 
 const POSITIONS = {
   sinusoidal: () => [
@@ -47,7 +46,7 @@ const POSITIONS = {
   ],
   learned: () => [formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("P"), i("t")))],
   rotary: () => [
-    formula(sub(i("θ"), i("i")), o("="), i("t"), o("·"), sup(n("10000"), row(o("−"), over(row(n(2), i("i")), i("d"))))),
+    formula(sub(i("θ"), i("i")), o("="), i("t"), o("·"), sup(n("10000"), row(o("−"), n(2), i("i"), o("/"), i("d")))),
     formula(
       row(o("("), sub(i("a"), i("i")), o(","), sub(i("b"), i("i")), o(")")), o("↦"),
       row(o("("), sub(i("a"), i("i")), i("cos"), sub(i("θ"), i("i")), o("−"), sub(i("b"), i("i")), i("sin"), sub(i("θ"), i("i")), o(","))),
@@ -60,7 +59,7 @@ const linear = (result, from, map) => row(bold(result), o("="), bold(from), sub(
 const ACTIVATIONS = {
   relu: () => call("max", n(0), o(","), bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
   gelu: () => call("gelu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  swiglu: () => row(call("silu", bold("x"), sub(bold("W"), i("g"))), o("⊙"), row(bold("x"), sub(bold("W"), i("v")))),
+  swiglu: () => row(o("("), call("silu", bold("x"), sub(bold("W"), i("g"))), o("⊙"), bold("x"), sub(bold("W"), i("v")), o(")")),
 };
 
 const scores = () => over(row(bold("Q"), sup(bold("K"), o("⊤"))), root(i("d")));

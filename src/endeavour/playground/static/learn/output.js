@@ -4,8 +4,8 @@
  */
 
 import { decimal, label, percent, thousands } from "../format.js";
-import { arrow, brief, reach, room, sheet, strips, text, vector } from "./draw.js";
 import { el, links, shortened, tableOf } from "../svg.js";
+import { arrow, brief, reach, room, sheet, text, vector } from "./draw.js";
 
 /** Where each position of the translation looks in the source, averaged over the heads of a layer. */
 export function cross(view) {
@@ -33,7 +33,7 @@ export function logits(view) {
   const prediction = view.data.predictions[view.target];
   const state = view.data.final[view.target];
   const { top, lowest, highest, histogram } = prediction;
-  let y = vector(page, { y: 4, label: view.labels.target[view.target], note: "the decoder’s last vector", values: state, most: reach(state), height: 54 });
+  let y = vector(page, { y: 4, label: "last vector", note: `after “${view.labels.target[view.target]}”`, values: state, most: reach(state), height: 54 });
   page.add(y + 34, text(view.width / 2, y + 16, `· each of ${thousands(view.data.model.target_vocabulary)} rows = a logit for each piece`, { anchor: "middle", kind: "sign small" }));
   y += 36;
   const [left, height] = [16, 130];
@@ -64,25 +64,31 @@ const mark = ({ piece, logit }, x, base, anchor, width) => [
   text(Math.min(x(logit), width - 16), base - 76, `${label(piece)} ${brief(logit)}`, { anchor, kind: "label strong lit" }),
 ];
 
-/** The most probable next pieces. */
+/** The most probable next pieces, at a temperature at which they might be drawn. */
 export function probability(view) {
   const page = sheet(view.width);
-  const { top, expected } = view.data.predictions[view.target];
+  const { top, expected, log_sums: sums } = view.data.predictions[view.target];
   const rows = top.some(({ id }) => id === expected.id) ? top : [...top.slice(0, -1), expected];
+  const [, logSum] = sums.find(([temperature]) => temperature === view.temperature);
+  const share = ({ logit }) => Math.exp(logit / view.temperature - logSum);
   const left = room(rows.map(({ piece }) => label(piece)), 120);
-  const full = view.width - left - 150;
-  rows.forEach(({ id, piece, probability: share }, i) => {
+  const narrow = view.width < 460;
+  const full = view.width - left - (narrow ? 96 : 150);
+  rows.forEach((row, i) => {
     const y = 4 + i * 26;
-    const own = id === expected.id;
+    const own = row.id === expected.id;
+    const wide = share(row) * full;
     page.add(y + 26,
-      text(left - 10, y + 10, shortened(label(piece), left - 12), { anchor: "end", kind: own ? "label strong lit" : "label" }),
-      el("rect", { x: left, y, width: Math.max(share * full, 1.5), height: 20, rx: 4, class: own ? "share lit" : "share" }),
-      text(left + share * full + 8, y + 10, own ? `${percent(share)} · is written` : percent(share), { kind: own ? "label lit" : "label" }));
+      text(left - 10, y + 10, shortened(label(row.piece), left - 12), { anchor: "end", kind: own ? "label strong lit" : "label" }),
+      el("rect", { x: left, y, width: Math.max(wide, 1.5), height: 20, rx: 4, class: own ? "share lit" : "share" }),
+      text(left + wide + 8, y + 10, own ? `${percent(share(row))}${narrow ? ", written" : ", is written"}` : percent(share(row)), { kind: own ? "label lit" : "label" }));
   });
+  const others = 1 - rows.reduce((sum, row) => sum + share(row), 0);
+  page.add(26 * rows.length + 24, text(left, 26 * rows.length + 12, `all other pieces together: ${percent(Math.max(0, others))}`, { kind: "heading" }));
   return {
     graphic: page.finish(view.tooltip),
-    table: () => tableOf(rows.map(({ id, piece, logit, probability: share }) => [label(piece), id, decimal(logit, 3), percent(share), id === expected.id ? "yes" : ""]), ["piece", "id", "logit", "probability", "is written"]),
-    json: { after: view.labels.target.slice(0, view.target + 1), top, expected },
+    table: () => tableOf(rows.map((row) => [label(row.piece), row.id, decimal(row.logit, 3), percent(share(row)), row.id === expected.id ? "yes" : ""]), ["piece", "id", "logit", "probability", "is written"], `temperature ${view.temperature}`),
+    json: { after: view.labels.target.slice(0, view.target + 1), temperature: view.temperature, top, expected },
   };
 }
 
@@ -95,7 +101,7 @@ export function search(view) {
   const each = written.length > 32 ? 18 : 24;
   const full = (view.width - left) * 0.42;
   let sum = 0;
-  page.add(20, text(left, 8, "probability of each piece, given all before", { kind: "heading" }), text(view.width, 8, "of all so far", { anchor: "end", kind: "heading" }));
+  page.add(20, text(left, 8, shortened("probability of each piece, given all before", view.width - left - 70, 11), { kind: "heading" }), text(view.width, 8, "of all so far", { anchor: "end", kind: "heading" }));
   written.forEach(({ piece, probability: share, rank }, t) => {
     sum += Math.log(share);
     const y = 22 + t * each;

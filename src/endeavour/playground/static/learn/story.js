@@ -34,11 +34,11 @@ const TEXTS = {
       "When a query meets a key, the two turns partly cancel: what is left depends on how far apart the pieces are, not on where they stand.",
     ],
   })[model.positions],
-  stream: ({ data, labels }) => [
+  stream: ({ data, labels, q }) => [
     `From here on each piece has its own vector, and keeps it to the end. A layer never replaces it: its sublayers read it, compute something, and add that. Think of a stream with a lane for each piece${data.kind === "encoder" ? "" : " of the translation"}.`,
     data.layer === 0 && data.kind !== "cross"
       ? "This is the first layer, so what enters is the embedding with its position."
-      : `What enters here already holds what the sublayers before have added to ${quoted(labels.queries[0])}, ${quoted(labels.queries[1] ?? labels.queries[0])} and the others.`,
+      : `What enters here is no longer only ${quoted(labels.queries[q])} and where it stands: all sublayers before have added what they found.`,
   ],
   norm: ({ data: { attention, model }, labels, q }) => [
     `Layer norm brings each vector to a standard size: the mean of its numbers is subtracted, then they are divided by their deviation. For ${quoted(labels.queries[q])} the mean is ${brief(attention.norm.mean[q])} and the deviation ${brief(attention.norm.deviation[q])}. A learnt gain and bias for each of the ${model.width} numbers follow.`,
@@ -106,7 +106,7 @@ const TEXTS = {
   probability: ({ data: { predictions }, target }) => {
     const { expected } = predictions[target];
     return [
-      "A last softmax, over the whole vocabulary, turns logits into the probabilities of the next piece.",
+      "A last softmax, over the whole vocabulary, turns logits into the probabilities of the next piece. If a piece is drawn by lot instead of searched for, a temperature can sharpen or flatten them first: logits are divided by it.",
       `${quoted(label(expected.piece))}, which stands in this translation, has ${percent(expected.probability)}${expected.rank === 1 ? ": it is the first choice." : `: it is the ${ordinal(expected.rank)} choice.`}`,
     ];
   },

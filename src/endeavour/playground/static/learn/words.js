@@ -3,9 +3,9 @@
  * Each function takes the view (see learn.js) and returns a figure's content.
  */
 
-import { MINUS, beginsWord, decimal, isSpecial, label, thousands } from "../format.js";
-import { arrow, brief, heat, reach, sheet, sign, strips, text, vector } from "./draw.js";
-import { el, tableOf, textWidth } from "../svg.js";
+import { beginsWord, decimal, isSpecial, label, thousands } from "../format.js";
+import { el, shortened, tableOf, textWidth } from "../svg.js";
+import { arrow, brief, reach, sheet, sign, strips, text, vector } from "./draw.js";
 
 const BOX = 34; // height of a piece's box
 const LINE = 68;
@@ -61,12 +61,29 @@ export function embedding(view) {
   let y = vector(page, { ...options, y: 6, label: `row ${thousands(token.id)}`, note: label(token.piece), values: own });
   page.add(y + 26, text(left + (view.width - left) / 2, y + 15, `× √${model.width} = × ${brief(root)}`, { anchor: "middle", kind: "sign" }));
   y = vector(page, { ...options, y: y + 30, label: "embedding", note: "as it goes on", values: scaled[view.position] });
-  strips(page, { y: y + 20, title: "all pieces", labels: view.labels[view.side], values: scaled, lit: view.position, choose: view.follow });
+  y = alike(page, { y: y + 18, x: left, token, neighbours: view.data.embedding[view.side].neighbours[view.position] });
+  strips(page, { y: y + 20, title: "the embeddings of all pieces", labels: view.labels[view.side], values: scaled, lit: view.position, choose: view.follow });
   return {
     graphic: page.finish(view.tooltip),
     table: () => tableOf(own.map((value, c) => [c + 1, decimal(value, 4), decimal(value * root, 4)]), ["number", `row ${token.id} of the table`, `× √${model.width}`], `“${label(token.piece)}”`),
-    json: { piece: token, row: own, embedding: scaled[view.position] },
+    json: { piece: token, row: own, embedding: scaled[view.position], neighbours: view.data.embedding[view.side].neighbours[view.position] },
   };
+}
+
+/** The pieces whose rows are most like this one. */
+function alike(page, { y, x, token, neighbours }) {
+  page.add(y + 16, text(x, y + 8, `rows most like that of “${label(token.piece)}” (cosine)`, { kind: "heading" }));
+  let [at, top] = [x, y + 22];
+  for (const { piece, similarity } of neighbours) {
+    const [name, value] = [label(piece), similarity.toFixed(2)];
+    const width = textWidth(name, 13) + textWidth(value, 11) + 26;
+    if (at + width > page.width) [at, top] = [x, top + 32];
+    page.add(top + 28,
+      el("rect", { x: at, y: top, width, height: 26, rx: 7, class: "piece inner" }),
+      text(at + 9, top + 13, name, { kind: "label strong" }), text(at + width - 9, top + 13, value, { anchor: "end", kind: "heading" }));
+    at += width + 6;
+  }
+  return top + 26;
 }
 
 function lookup(page, { token, vocabulary, width }) {
@@ -112,7 +129,7 @@ function added(view) {
 function waves(page, view, vectors) {
   const width = view.data.model.width;
   const shown = [0, 8, 16, 32].map((pair) => 2 * Math.round((pair * width) / 128)).filter((component) => component < vectors[0].length);
-  const [left, height] = [view.width < 420 ? 66 : 110, 38];
+  const [left, height] = [view.width < 420 ? 78 : 110, 38];
   const count = Math.max(vectors.length - 1, 1);
   const x = (t) => left + 6 + (t / count) * (view.width - left - 12);
   shown.forEach((component, i) => {
@@ -141,7 +158,7 @@ function rotary(view) {
   const query = view.data.kind === "cross" ? null : view.data.attention.unturned[0][view.position];
   const [size, gap] = [Math.min(112, (view.width - 8 * columns) / columns), 8];
   const t = view.position;
-  page.add(20, text(0, 8, `position ${t}: how far each pair of numbers is turned; the thin hand is position 0`, { kind: "heading" }));
+  page.add(20, text(0, 8, shortened(`how far position ${t} turns each pair of numbers${query ? `; dashed: the query of “${view.labels[view.side][t]}”, turned` : ""}`, view.width, 11), { kind: "heading" }));
   pairs.forEach((pair, i) => {
     const [cx, cy] = [(i % columns) * (size + gap) + size / 2, 28 + Math.floor(i / columns) * (size + 34) + size / 2];
     page.add(cy + size / 2 + 26, dial({ cx, cy, radius: size / 2 - 4, cosine: cosine.map((row) => row[pair]), sine: sine.map((row) => row[pair]), t, own: query && [query[pair], query[pair + half]] }),

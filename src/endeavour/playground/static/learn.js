@@ -1,0 +1,189 @@
+/* The Learn view: the Transformer explained on the sentence of the page, with the model's own numbers, from the text to
+ * the next piece.
+ *
+ * Knows the answer of /api/learn and what is followed through it: one piece of each side, one key. What is told stands in
+ * learn/story.js, what is drawn in the other modules there; each drawing gets the `view` that `seen` makes.
+ */
+
+import { overtaken, post } from "./api.js";
+import { debounce, h } from "./dom.js";
+import { label } from "./format.js";
+import { createChoices } from "./learn/choices.js";
+import { createExtras, plainTemperature } from "./learn/extras.js";
+import { createOverview } from "./learn/overview.js";
+import { createPages } from "./learn/pages.js";
+import { stepsOf } from "./learn/story.js";
+
+const KEPT = 16; // answers
+const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer depends on
+
+/** See app.js for what a view is handed and what it returns. */
+export function mount(root, context) {
+  const { state, search, announce, tooltip, report } = context;
+  const answers = new Map();
+  let running = new AbortController();
+  let data = null;
+  let followed = { source: 0, target: 0, key: null };
+  let model = "";
+  let temperature = plainTemperature;
+
+  const choices = createChoices({ onChoose: (patch) => state.set(patch), onFollow: choose });
+  const overview = createOverview((step, kind) => {
+    if (kind && kind !== state.get().kind) state.set({ kind });
+    pages.go(step, { focus: true });
+  });
+  const extras = createExtras({
+    onTemperature(value) {
+      temperature = value;
+      show();
+    },
+    onCross() {
+      state.set({ kind: "cross" }, { push: true });
+      pages.go("project", { focus: true });
+    },
+    onView: (v) => state.set({ v }, { push: true }),
+  });
+  const pages = createPages({ announce, onStep: (step) => mark(step), onKey: move, extras });
+  const wide = matchMedia("(width >= 1020px)"); // where the map always stands beside the story; see learn.css
+  const map = h("details", { class: "whole", open: wide.matches }, h("summary", {}, "Map of the model"), overview.node);
+  wide.addEventListener("change", () => (map.open ||= wide.matches));
+  root.classList.add("learn");
+  root.append(h("aside", { class: "card guide", "aria-label": "Where you are" }, choices.node, map), pages.node);
+
+  /** What is followed: a piece of the source, one of the translation, a key. */
+  function choose(patch) {
+    followed = { ...followed, key: null, ...patch };
+    show();
+  }
+
+  /** All that a drawing needs to know. */
+  function seen(width) {
+    const { tokens, kind, attention, head } = data;
+    const names = (pieces) => pieces.map(({ piece }) => label(piece));
+    const side = kind === "encoder" ? "source" : "target";
+    const labels = { source: names(tokens.source), target: names(tokens.target_in), output: names(tokens.target_out) };
+    labels.queries = labels[side];
+    const own = kind === "decoder" ? labels.target : labels.source;
+    labels.keys = [...own, ...attention.visible[0].slice(own.length).map(() => "<pad>")];
+    labels.all = [...labels.source, ...labels.target];
+    const q = followed[side];
+    const weights = attention.weights[head][q];
+    const best = weights.indexOf(Math.max(...weights));
+    return {
+      data, labels, side, q, best, head, width, temperature, tooltip, choose,
+      source: followed.source, target: followed.target, position: q,
+      tokens: side === "source" ? tokens.source : tokens.target_in,
+      real: own.length, // keys that are pieces; the others are padding
+      k: followed.key ?? best,
+      model: data.model,
+      follow: (row) => choose({ [side]: row }),
+      chooseKey: (key) => choose({ key }),
+      chooseCell: (row, key) => choose({ ...(row !== null && { [side]: row }), ...(key !== null && key < own.length && { key }) }),
+      chooseHead: (number) => state.set({ head: number }),
+    };
+  }
+
+  /** Arrow keys in a picture: up and down to another piece, left and right to another key. */
+  function move({ key }) {
+    if (!data) return false;
+    const view = seen(0);
+    const by = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (!by) return false;
+    const within = (position, count) => Math.min(count - 1, Math.max(0, position + by));
+    if (key === "ArrowUp" || key === "ArrowDown") choose({ [view.side]: within(view.q, view.labels.queries.length) });
+    else choose({ key: within(view.k, view.real) });
+    const now = seen(0);
+    announce(`${now.labels.queries[now.q]} to ${now.labels.keys[now.k]}: ${Math.round(100 * data.attention.weights[data.head][now.q][now.k])} percent`);
+    return true;
+  }
+
+  function ask() {
+    const chosen = search.chosen();
+    const current = state.get();
+    if (!chosen || !search.current.done || !current.q.trim()) return null;
+    const run = context.runs.runOf(current.run);
+    const layers = current.kind === "encoder" ? run?.model?.encoder_layers : run?.model?.decoder_layers;
+    const last = (layers ?? 1) - 1;
+    const heads = run?.model?.num_heads ?? 1;
+    return {
+      system: current.run || null, text: current.q, target: { ids: chosen.ids }, kind: current.kind,
+      layer: Math.min(current.layer ?? last, last), head: current.head === "avg" ? 0 : Math.min(current.head, heads - 1),
+    };
+  }
+
+  async function load() {
+    const body = ask();
+    if (!body) return;
+    running.abort();
+    running = new AbortController();
+    const key = JSON.stringify(body);
+    root.classList.add("stale");
+    try {
+      if (!answers.has(key)) keep(key, await post("/api/learn", body, { signal: running.signal }));
+      const fresh = answers.get(key);
+      follow(fresh);
+      data = fresh;
+      root.classList.remove("stale");
+      show();
+    } catch (error) {
+      if (!overtaken(error)) report(error.message);
+    }
+  }
+
+  function keep(key, answer) {
+    answers.set(key, answer);
+    if (answers.size > KEPT) answers.delete(answers.keys().next().value);
+  }
+
+  /** Another sentence is followed from a piece in its middle; the same one where it was. */
+  function follow(fresh) {
+    const ids = (answer) => answer && JSON.stringify([answer.tokens.source, answer.tokens.target_in]);
+    if (ids(data) === ids(fresh)) {
+      if (data.kind !== fresh.kind) followed.key = null;
+      return;
+    }
+    followed = { source: Math.floor((fresh.tokens.source.length - 1) / 2), target: Math.floor((fresh.tokens.target_in.length - 1) / 2), key: null };
+  }
+
+  function show() {
+    if (!data) return;
+    const steps = stepsOf(data.model);
+    const described = JSON.stringify(data.model);
+    if (described !== model) {
+      model = described;
+      overview.show(data.model);
+      pages.build(steps);
+      pages.go(steps[Math.min(state.get().step, steps.length - 1)].id, { quiet: true });
+    }
+    choices.show(data, followed);
+    pages.show(seen);
+    mark(pages.current());
+  }
+
+  function mark(step) {
+    if (!data || !step) return;
+    overview.mark(step, data.kind, data.layer);
+    const position = stepsOf(data.model).findIndex(({ id }) => id === step);
+    if (state.get().v === "learn") state.set({ step: position });
+  }
+
+  const soon = debounce(load, 30);
+  search.subscribe(({ done }) => done && state.get().v === "learn" && soon());
+
+  return {
+    update(current, changed) {
+      if (CHOSEN.some((key) => changed.has(key)) || changed.has("v")) load();
+      if (changed.has("step") && data) pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, { unlessThere: true });
+    },
+    key({ key }) {
+      const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];
+      if (!moves || !data) return false;
+      const [name, by] = moves;
+      const count = name === "head" ? data.model.num_heads : data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"];
+      state.set({ [name]: (data[name] + by + count) % count });
+      announce(`${name} ${state.get()[name] + 1} of ${count}`);
+      return true;
+    },
+    exports: () => pages.exports(),
+  };
+}

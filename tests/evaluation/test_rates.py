@@ -1,7 +1,7 @@
 import pytest
 
 from endeavour.errors import UserError
-from endeavour.evaluation.rates import SLACK, OutputRates, anomalies, output_rates
+from endeavour.evaluation.rates import SLACK, OutputRates, anomalies, output_flags, output_rates
 
 SOURCE = "the old man reads a long newspaper today"
 
@@ -73,3 +73,14 @@ def test_what_is_an_anomaly(rates: OutputRates, expected: list[str]) -> None:
 def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
     with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):
         output_rates(["a", "b"], ["a", "b"], references)
+
+
+def test_the_flags_of_lines_add_up_to_the_rates() -> None:
+    lines = ["", SOURCE, "no no no", "wort " * 30, "kurz", "ein alter Mann liest heute eine lange Zeitung"]
+    flags = [output_flags(SOURCE, line) for line in lines]
+    assert flags[-1] == []
+    rates = output_rates([SOURCE] * len(lines), lines, ["zwei Wörter"] * len(lines))
+    for name in ("empty", "copied", "repetitive", "too_long", "too_short"):
+        count = sum(name in found for found in flags)
+        assert count
+        assert getattr(rates, name) == count / len(lines)

@@ -39,3 +39,24 @@ export const isSpecial = (piece) => /^<(s|\/s|pad|unk)>$/.test(piece);
 
 /** 1,800 and the like. */
 export const thousands = (value) => value.toLocaleString("en");
+
+const BYTE = /^<0x([0-9A-F]{2})>$/;
+
+/**
+ * How each piece reads: characters outside the vocabulary are spelt in bytes, and are read at their first one.
+ *
+ * @param {{piece: string}[]} pieces
+ * @returns {string[]} one text a piece; "" for the further bytes of a character
+ */
+export function readable(pieces) {
+  const texts = pieces.map(({ piece }) => spoken(piece));
+  for (let start = 0; start < pieces.length; start++) {
+    const run = [];
+    for (let i = start; i < pieces.length && BYTE.test(pieces[i].piece); i++) run.push(Number.parseInt(BYTE.exec(pieces[i].piece)[1], 16));
+    if (!run.length) continue;
+    texts.fill("", start, start + run.length);
+    texts[start] = new TextDecoder().decode(Uint8Array.from(run));
+    start += run.length;
+  }
+  return texts;
+}

@@ -157,7 +157,8 @@ export function mount(root, context) {
   search.subscribe((current) => {
     if (state.get().v !== "search") return;
     if (current.status === "running" && !current.steps) time = null;
-    beam.node.classList.toggle("stale", current.status === "running" && !current.nodes.size);
+    beam.node.classList.toggle("stale", current.stale);
+    if (current.stale) return;
     waiting ||= requestAnimationFrame(draw);
     if (current.done || current.status === "idle") reference.update();
   });

@@ -14,6 +14,7 @@ const PRUNED = 4; // pruned nodes a step that the tree shows at most
 const nothing = {
   status: "idle", // idle | running | done | error
   done: false,
+  stale: false, // whether what follows is still the last search's
   error: null,
   source: [],
   prefix: [], // forced pieces
@@ -60,7 +61,7 @@ export function createSearch(state, systems) {
     if (!state.get().q.trim()) return publish({ ...nothing, nodes: new Map() });
     const asked = question(state.get(), systems);
     // What the last search found stays until this one has something to show.
-    publish({ status: "running", done: false, error: null, asked });
+    publish({ status: "running", done: false, stale: true, error: null, asked });
     try {
       await stream("/api/search", asked, { signal, onEvent: (name, data) => !signal.aborted && take(name, data) });
       if (!signal.aborted && !current.done) throw new ApiError("The search ended without a result", 500);
@@ -88,7 +89,11 @@ export function createSearch(state, systems) {
   }
 
   const soon = debounce(start, PAUSE);
-  state.subscribe((_, changed) => DEPENDS_ON.some((key) => changed.has(key)) && soon());
+  state.subscribe((_, changed) => {
+    if (!DEPENDS_ON.some((key) => changed.has(key))) return;
+    publish({ status: "running", done: false, stale: true }); // from now on the result answers another question
+    soon();
+  });
 
   return {
     get current() {

@@ -12,7 +12,7 @@ const LINGER = 120; // ms in which the pointer may move onto the tooltip
 /** @returns {{show: (anchor: Element, ...content: (Node | string)[]) => void, hide: () => void}} */
 export function createTooltip() {
   const box = h("div", { class: "tooltip", role: "tooltip", id: "tooltip", popover: "manual" });
-  document.body.append(box);
+  document.querySelector("main").append(box);
   let timer = 0;
 
   function show(anchor, ...content) {

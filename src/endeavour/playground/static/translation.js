@@ -7,16 +7,15 @@
 import { openAlternatives } from "./alternatives.js";
 import { h } from "./dom.js";
 import { forcedCount } from "./forcing.js";
-import { beginsWord, decimal, label, spoken } from "./format.js";
+import { decimal, label, readable } from "./format.js";
 import { mountHypotheses } from "./hypotheses.js";
 import { roving, setRoving } from "./keys.js";
 import { parsePrefix } from "./state.js";
 import { typeOver } from "./typing.js";
 
 const END = "</s>";
+const AFTER_FORCED = "after the forced pieces";
 const SAY_AFTER = 700; // ms without a change before the translation is read out
-
-const apart = (piece) => beginsWord(piece) || piece === END;
 
 /** Fills the right card and keeps it up to date. */
 export function mountTranslation(context) {
@@ -49,17 +48,25 @@ export function mountTranslation(context) {
     shown = { ids, pieces };
     const forced = forcedCount(state.get().p, pieces);
     const hadFocus = output.contains(document.activeElement) ? Number(document.activeElement.dataset.position) : null;
-    const buttons = pieces.map(({ piece }, position) => pieceButton(piece, position, position < forced));
-    output.replaceChildren(...buttons.flatMap((button, i) => (i && apart(pieces[i].piece) ? [" ", button] : [button])));
-    const position = focusNext ?? hadFocus;
-    setRoving(buttons, position ?? forced);
-    if (position !== null) buttons[Math.min(position, buttons.length - 1)].focus();
+    const buttons = [];
+    const line = [];
+    readable(pieces).forEach((text, position) => {
+      if (/^ |^<\/s>$/.test(text)) line.push(" ");
+      if (!text.trim()) return; // a space of its own, or a further byte of a character
+      buttons.push(pieceButton(text.trim(), position, position < forced));
+      line.push(buttons.at(-1));
+    });
+    output.replaceChildren(...(line[0] === " " ? line.slice(1) : line));
+    const position = focusNext === AFTER_FORCED ? forced : (focusNext ?? hadFocus);
+    const at = buttons.findLastIndex((button) => Number(button.dataset.position) <= (position ?? forced));
+    setRoving(buttons, at);
+    if (position !== null) buttons[Math.max(0, at)].focus();
     focusNext = null;
   }
 
-  function pieceButton(piece, position, forced) {
-    const end = piece === END;
-    const text = end ? "end" : spoken(piece).trimStart() || label(piece);
+  function pieceButton(read, position, forced) {
+    const end = read === END;
+    const text = end ? "end" : read;
     const name = [end ? "end of the sentence" : text, forced && "forced"].filter(Boolean).join(", ");
     return h("span",
       { role: "button", class: ["piece", forced && "forced", end && "end"], "data-position": position, "aria-haspopup": "dialog", "aria-label": name },
@@ -76,7 +83,7 @@ export function mountTranslation(context) {
   /** The forced part of the translation as it reads. */
   function forcedText() {
     const { prefix, typed } = search.current;
-    return (prefix.map(({ piece }) => spoken(piece)).join("") + typed).trimStart();
+    return (readable(prefix).join("") + typed).trimStart();
   }
 
   function begin(position, letter) {
@@ -85,12 +92,12 @@ export function mountTranslation(context) {
       onChange: (typed, more) => forcing.force(ids.slice(0, position), typed, more),
       onEnd(kept) {
         typing = null;
-        focusNext = position;
-        if (kept) focusNext = forcedCount(state.get().p, search.chosen()?.hypothesis?.pieces ?? []);
-        else forcing.undo();
+        focusNext = kept ? AFTER_FORCED : position;
+        if (!kept) forcing.undo();
         if (search.current.done) showPieces();
       },
     });
+    if (letter) typing.changed();
     context.announce(`Typing over ${label(pieces[position].piece)}`);
   }
 
@@ -119,14 +126,15 @@ export function mountTranslation(context) {
   });
 
   search.subscribe((current) => {
-    const { status, text, done, steps } = current;
-    output.classList.toggle("stale", status === "running" && !steps);
+    const { status, text, done, steps, stale } = current;
+    output.classList.toggle("stale", stale);
     showTiming(current);
     undo.hidden = !forcing.able();
+    if (stale && status !== "error") return;
     if (typing) typing.follow(text.startsWith(forcedText()) ? text.slice(forcedText().length) : "");
     else if (status === "idle") output.replaceChildren(h("span", { class: "plain" }, "Type a sentence: it is translated as you type."));
     else if (done) showPieces();
-    else if (status === "running" && steps && focusNext === null) showStream(text);
+    else if (status === "running" && steps && focusNext === null && !output.contains(document.activeElement)) showStream(text);
     clearTimeout(saying);
     if (done && document.activeElement !== document.getElementById("input")) saying = setTimeout(() => context.announce(text), SAY_AFTER);
   });

@@ -4,7 +4,7 @@
  */
 
 import { h } from "./dom.js";
-import { beginsWord, label, spoken } from "./format.js";
+import { beginsWord, label, readable } from "./format.js";
 
 /**
  * Replaces the translation by its beginning, a field, and the continuation.
@@ -15,13 +15,14 @@ import { beginsWord, label, spoken } from "./format.js";
  * @param {string} letter that was typed already, or ""
  * @param {{onChange: (typed: string, more: boolean) => void, onEnd: (kept: boolean) => void}} callbacks `more`: not
  *   the first change
- * @returns {{follow: (rest: string) => void}} shows a new continuation
+ * @returns {{follow: (rest: string) => void, changed: () => void}} `follow` shows a new continuation; `changed` reports
+ *   what the field holds
  */
 export function typeOver(output, pieces, position, letter, { onChange, onEnd }) {
   const piece = pieces[position].piece;
   // A word is typed over as a word: after the pieces before it comes the space that it began with.
   const space = position > 0 && (beginsWord(piece) || piece === "</s>") ? " " : "";
-  const before = pieces.slice(0, position).map((one) => spoken(one.piece)).join("").trimStart();
+  const before = readable(pieces.slice(0, position)).join("").trimStart();
   const field = h("input", { type: "text", class: "over", "aria-label": `Type over ${label(piece)}`, spellcheck: "false", autocomplete: "off", value: letter });
   const rest = h("span", { class: "arriving" });
   let changes = 0;
@@ -47,6 +48,6 @@ export function typeOver(output, pieces, position, letter, { onChange, onEnd }) 
   field.addEventListener("blur", () => end(true));
   output.replaceChildren(h("span", { class: "forced" }, before), space, field, rest);
   field.focus();
-  if (letter) changed();
-  return { follow: (text) => (rest.textContent = text) };
+  field.setSelectionRange(field.value.length, field.value.length);
+  return { follow: (text) => (rest.textContent = text), changed };
 }

@@ -1,0 +1,236 @@
+"""The page around the views: typing, hypotheses, forced beginnings, the address, keys, help, errors, accessibility."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from conftest import SENTENCE, Visit
+from playwright.sync_api import Browser, Page, expect
+
+from served import Served
+
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def translation(page: Page) -> str:
+    """As it reads, without the sign of the end."""
+    page.locator("#output .piece.end").wait_for()
+    return page.locator("#output").inner_text().removesuffix("end").strip()
+
+
+def violations(page: Page) -> str:
+    results = Axe().run(page, options={"runOnly": {"type": "tag", "values": LEVELS}})
+    return results.generate_report() if results.violations_count else ""
+
+
+def test_a_sentence_is_translated_as_it_is_typed(page: Page) -> None:
+    page.goto("/")
+    expect(page.locator("#output")).to_contain_text("as you type")
+    page.locator("#input").press_sequentially("Satz 1")
+    first = translation(page)
+    assert page.locator("#hypotheses [role=option]").count() == 3
+    page.locator("#input").fill("Ja! Worte wie 7")
+    expect(page.locator("#hypotheses .text").first).not_to_have_text(first)
+    page.locator("#input").fill("")
+    expect(page.locator("#output")).to_contain_text("as you type")
+    expect(page.locator("#hypotheses [role=option]")).to_have_count(0)
+
+
+def test_a_hypothesis_is_chosen_by_mouse_and_by_keyboard(visit: Visit) -> None:
+    page = visit()
+    options = page.locator("#hypotheses [role=option]")
+    texts = [text.strip() for text in page.locator("#hypotheses .text").all_inner_texts()]
+    options.nth(1).click()
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    assert translation(page) == texts[1]
+    options.nth(1).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(options.nth(2)).to_have_attribute("aria-selected", "true")
+    assert translation(page) == texts[2]
+    page.go_back()
+    assert translation(page) == texts[1]
+
+
+def test_an_alternative_forces_the_beginning_and_undo_restores_the_translation(visit: Visit) -> None:
+    page = visit()
+    before = translation(page)
+    for undo in (
+        lambda: page.locator("#undo").click(),
+        lambda: page.keyboard.press("Backspace"),
+        page.go_back,
+    ):
+        page.locator("#output .piece").nth(1).click()
+        rows = page.locator(".alternatives .rows .row")
+        expect(rows).to_have_count(10)
+        page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+        expect(page.locator("#output .piece.forced")).to_have_count(2)
+        assert translation(page) != before
+        expect(page.locator("#output .piece").nth(2)).to_be_focused()
+        undo()
+        expect(page.locator("#output .piece.forced")).to_have_count(0)
+        assert translation(page) == before
+
+
+def test_typing_over_a_word_forces_what_was_typed(visit: Visit) -> None:
+    page = visit()
+    before = translation(page)
+    page.locator("#output .piece").first.focus()
+    page.keyboard.type("Wor")
+    expect(page.locator("#output input")).to_have_value("Wor")
+    page.keyboard.press("Enter")
+    expect(page.locator("#output")).to_contain_text(re.compile("^Wor"))
+    assert page.locator("#output .piece.forced").count() >= 1
+    assert translation(page).startswith("Wor")
+    page.locator("#undo").click()
+    assert translation(page) == before
+
+
+def test_the_way_out_of_typing_over_restores_the_translation(visit: Visit) -> None:
+    page = visit()
+    before = translation(page)
+    page.locator("#output .piece").first.focus()
+    page.keyboard.press("W")
+    page.locator("#output input").wait_for()
+    page.keyboard.press("Escape")
+    expect(page.locator("#output .piece").first).to_be_focused()
+    assert translation(page) == before
+
+
+def test_alternatives_open_and_close_by_keyboard(visit: Visit) -> None:
+    page = visit()
+    pieces = page.locator("#output .piece")
+    pieces.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(pieces.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".alternatives .row").first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".alternatives .row").nth(1)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".alternatives")).to_have_count(0)
+    expect(pieces.nth(1)).to_be_focused()
+
+
+def test_an_address_restores_everything_in_a_fresh_browser(
+    visit: Visit, browser: Browser, site: Served
+) -> None:
+    page = visit(v="search", beam=2, lp=1.5)
+    page.locator("#output .piece").nth(1).click()
+    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+    wanted = translation(page)
+    page.locator("#copy-link").click()
+    expect(page.locator("#copy-link")).to_have_text("Copied")
+    address = page.evaluate("navigator.clipboard.readText()")
+    with browser.new_context() as context:
+        other = context.new_page()
+        other.goto(address)
+        assert translation(other) == wanted
+        expect(other.locator("#output .piece.forced")).to_have_count(2)
+        expect(other.locator("#tab-search")).to_have_attribute("aria-selected", "true")
+        expect(other.locator("#timing")).to_contain_text("beam 2")
+        assert other.locator("#hypotheses [role=option]").count() == 2
+
+
+def test_keys_lead_to_the_views_the_sentence_and_the_help(visit: Visit) -> None:
+    page = visit()
+    for key, view in (("2", "search"), ("1", "look")):
+        page.keyboard.press(key)
+        expect(page.locator(f"#view-{view}")).to_be_visible()
+        expect(page.locator(f"#tab-{view}")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("/")
+    expect(page.locator("#input")).to_be_focused()
+    page.keyboard.type("2?")
+    expect(page.locator("#input")).to_have_value(re.compile(r"2\?"))
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).to_be_hidden()
+
+
+def test_tabs_follow_the_arrows_and_the_skip_link_leads_to_them(visit: Visit) -> None:
+    page = visit()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#tab-look")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#view-search")).to_be_visible()
+    assert "v=search" in page.url
+
+
+def test_what_is_typed_is_never_html(page: Page) -> None:
+    page.goto("/")
+    page.locator("#input").fill("<img src=x onerror=alert(1)> Satz")
+    translation(page)
+    assert page.locator("main img").count() == 0
+
+
+def test_a_request_that_fails_is_explained(visit: Visit, complaints: list[str]) -> None:
+    page = visit()
+    page.locator("#input").fill("Satz " * 300)
+    expect(page.locator("#problem")).to_contain_text("pieces")
+    page.locator("#input").fill(SENTENCE)
+    expect(page.locator("#problem")).to_be_hidden()
+    complaints.clear()
+
+
+def test_a_server_that_is_gone_is_explained(visit: Visit, complaints: list[str]) -> None:
+    page = visit()
+    page.route("**/api/search", lambda route: route.abort())
+    page.locator("#input").fill("Ja!")
+    expect(page.locator("#problem")).to_contain_text("does not answer")
+    complaints.clear()
+
+
+def test_overtaken_requests_are_cancelled(visit: Visit) -> None:
+    page = visit()
+    page.evaluate("""() => {
+        const fetched = window.fetch;
+        window.fetch = (path, options) => {
+            options.signal?.addEventListener("abort", () => console.info("aborted", options.body));
+            return fetched(path, options);
+        };
+    }""")
+    with page.expect_request("**/api/search"):
+        page.locator("#input").fill("Satz 1")
+    with page.expect_console_message(lambda message: "aborted" in message.text and "Satz 1" in message.text):
+        page.locator("#input").fill("Worte")
+    assert translation(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(visit: Visit, scheme: str) -> None:
+    page = visit(p="")
+    page.locator("#view-look .thumb").first.wait_for()
+    assert violations(page) == ""
+    page.keyboard.press("2")
+    page.locator("#view-search .node").first.wait_for()
+    page.locator("#output .piece").nth(1).click()
+    page.locator(".alternatives .row").first.wait_for()
+    assert violations(page) == ""
+    page.locator(".alternatives .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert violations(page) == ""
+    page.keyboard.press("?")
+    assert violations(page) == ""
+
+
+def test_a_narrow_page_does_not_scroll_sideways(visit: Visit) -> None:
+    page = visit()
+    page.set_viewport_size({"width": 360, "height": 740})
+    for view in ("look", "search"):
+        page.locator(f"#tab-{view}").click()
+        page.locator(f"#view-{view} .graphic").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_the_theme_is_chosen_and_kept(visit: Visit) -> None:
+    page = visit()
+    page.locator("#theme").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")

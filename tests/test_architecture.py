@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "playground": {"runs", "evaluation", *ENGINE},
     "config": {"runs", "redaction", *LEAVES},
     "pipeline": {"runs", "reports", "evaluation", *ENGINE},
+    "interface": {"pipeline", "runs", "evaluation", "config", *ENGINE},
     "sweeps": {"pipeline", "runs", "reports", "evaluation", "config", "redaction", *ENGINE},
     "__main__": {"commands", "config", "completion", "redaction", "training", "errors"},
     "commands": {path.stem for path in SOURCE.iterdir()} - {"__main__", "completion"},

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from endeavour.commands.evaluate import EvaluateRoot, _as_asked
+from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
+from endeavour.pipeline.evaluation_sets import as_asked
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 
@@ -82,7 +83,7 @@ def test_the_runs_own_splits_are_scored_and_its_tokenized_references_serve_for_t
 ) -> None:
     tokenized = ["evaluation.tokenized_bleu=true", "evaluation.tokenized_references=own"]
     own = trained(tmp_path, f"evaluation.splits={after_training}", *tokenized).evaluation
-    found: EvaluationConfig = _as_asked(asked(tmp_path, *typed).evaluation, own)
+    found: EvaluationConfig = as_asked(asked(tmp_path, *typed).evaluation, own)
     assert found.splits == splits
     assert found.tokenized_bleu
     names = ("own", "new") if kept else (None,)

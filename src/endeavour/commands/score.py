@@ -52,9 +52,8 @@ def score(config: ScoreRoot) -> None:
         UserError: no such run, no such file, or a line that is no pair.
     """
     runs = select_runs(config.run, Path(config.output_folder))
-    device = choose_device(config.device)
     pairs = _pairs(config, reverse=runs[0].config.direction == "de-en")
-    loaded = load_runs(runs, device)
+    loaded = load_runs(runs, choose_device(config.device))
     total, tokens, scored, too_long = 0.0, 0, 0, 0
     with ExitStack() as stack:
         target = sys.stdout

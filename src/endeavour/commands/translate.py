@@ -16,9 +16,10 @@ from endeavour.decoding.alignment import align_translation
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
+from endeavour.interface import TrainedRun
 from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
-from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
+from endeavour.runs.translators import Loaded
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
 
@@ -57,15 +58,16 @@ def translate(config: TranslateRoot) -> None:
     """
     if config.text is not None and config.input is not None:
         raise UserError("text=… and input=… are two inputs: give one of them")
-    runs = select_runs(config.run, Path(config.output_folder))
-    device = choose_device(config.device)
+    run = TrainedRun(
+        select_runs(config.run, Path(config.output_folder)),
+        config.decoding,
+        device=choose_device(config.device),
+        quantization=config.quantization,
+    )
     with ExitStack() as stack:
         source = _open_input(config, stack)
         interactive = config.text is None and config.input is None and sys.stdin.isatty()
-        loaded = load_runs(runs, device)
-        decoding = resolve_decoding(config.decoding, loaded.first, device)
-        window = 1 if interactive else WINDOW
-        translator = open_translator(runs, loaded, decoding, config.quantization, window)
+        translator = run.translator(window=1 if interactive else WINDOW)
         target = _open_output(config, stack)  # last of all: it empties a file that is there
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
@@ -73,7 +75,7 @@ def translate(config: TranslateRoot) -> None:
         shown = config.text is None and not interactive and not target.isatty()
         progress = stack.enter_context(progress_bar(Console(stderr=True), shown=shown))
         task = progress.add_task("translating", total=None)
-        for lines in _output_lines(config, translator, loaded, source):
+        for lines in _output_lines(config, translator, run.loaded, source):
             print(lines, file=target, flush=interactive)
             progress.advance(task)
         target.flush()

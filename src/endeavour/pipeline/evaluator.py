@@ -1,4 +1,4 @@
-"""Test sets of a run: which there are, and their translation, scores and reports.
+"""Test sets of a run: their translation, scores and reports.
 
 <run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/        see `runs.evaluations`
 """
@@ -6,7 +6,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -14,16 +13,14 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from endeavour.data.files import read_pairs
-from endeavour.data.prepared import PreparedData
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score_corpus
-from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.result import EvaluationResult
+from endeavour.pipeline.evaluation_sets import EvaluationSet
 from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.runs.command_lines import play_command
@@ -34,70 +31,6 @@ from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
 Picture = tuple[list[str], list[str], list[list[float]]]  # see `decoding.alignment`
-
-
-@dataclass(frozen=True)
-class EvaluationSet:
-    """Untouched lines to translate and to score against."""
-
-    name: str
-    sources: list[str]
-    references: list[str]
-    tokenized_references: list[str] | None = None  # as papers score them, from a file
-
-
-def choose_evaluation_sets(
-    settings: EvaluationConfig, direction: str, data: PreparedData | None, reserved: Sequence[str]
-) -> list[EvaluationSet]:
-    """What is to be evaluated, checked before training rather than after it.
-
-    Args:
-        data: with the splits of the corpus; None where only `evaluation.files` are evaluated.
-        reserved: names that these must not have: those of the corpus' splits.
-
-    Raises:
-        UserError: a split or a file is not there, or references do not belong to it.
-    """
-    sets: list[EvaluationSet] = []
-    if data is not None:
-        splits = data.test_splits if settings.splits is None else settings.splits
-        sets = [
-            EvaluationSet(split, data.lines(split, "source"), data.lines(split, "target")) for split in splits
-        ]
-    for name, paths in settings.files.items():
-        if name in reserved:
-            raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
-        sets.append(_read_files(settings, direction, name, paths))
-    path = settings.tokenized_references
-    if path is None:
-        return sets
-    if len(sets) != 1:
-        names = ", ".join(one.name for one in sets) or "none"
-        raise UserError(
-            f"evaluation.tokenized_references={path} are the references of one test set, and {names} are evaluated: "
-            "choose one with evaluation.splits=[…], or one of evaluation.files"
-        )
-    [one] = sets
-    tokenized = read_tokenized(Path(path).expanduser(), one.references, direction.partition("-")[2])
-    return [replace(one, tokenized_references=tokenized)]
-
-
-def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> EvaluationSet:
-    pairs = list(
-        read_pairs(
-            [Path(path).expanduser() for path in paths],
-            english_column=settings.english_column,
-            german_column=settings.german_column,
-        )
-    )
-    listed = ", ".join(paths) or "no file"
-    if not pairs:
-        raise UserError(f"evaluation.files.{name}: {listed}, and no sentence in it")
-    broken = next((number for number, pair in enumerate(pairs, start=1) if "\n" in "".join(pair)), None)
-    if broken is not None:
-        raise UserError(f"{listed}: a line break inside a sentence (pair {broken}); put each on one line")
-    english, german = ([pair[side] for pair in pairs] for side in (0, 1))
-    return EvaluationSet(name, *((english, german) if direction == "en-de" else (german, english)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,8 @@ from endeavour.pipeline.distillation import (
     teacher_translations,
     train_teachers,
 )
-from endeavour.pipeline.evaluator import EvaluationSet, Evaluator, choose_evaluation_sets
+from endeavour.pipeline.evaluation_sets import EvaluationSet, choose_evaluation_sets
+from endeavour.pipeline.evaluator import Evaluator
 from endeavour.pipeline.final_weights import load_final_weights
 from endeavour.pipeline.fine_tuning import (
     load_pretrained_weights,

@@ -1,0 +1,252 @@
+"""The Python interface: a trained run that translates, scores, shows its attention and is evaluated; and training.
+
+    import endeavour
+
+    run = endeavour.load("textbook-tiny-1")
+    run.translate("The old dog sleeps.")
+
+The commands use the same object. Knows the parts and how they are put together; not the command line.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from endeavour.config import load_config
+from endeavour.data.normalization import normalize
+from endeavour.decoding import alignment
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.decoding.translator import WINDOW, Part, Translation, Translator
+from endeavour.errors import UserError
+from endeavour.evaluation.config import EvaluationConfig
+from endeavour.pipeline.data import data_of
+from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
+from endeavour.pipeline.evaluator import Evaluator, Values
+from endeavour.pipeline.training import train_run
+from endeavour.runs.config import RunConfig
+from endeavour.runs.run import Run, Summary, select_runs
+from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
+from endeavour.settings import validated
+from endeavour.special import EOS
+from endeavour.training.device import choose_device
+from endeavour.training.log import MetricLog
+
+Weights = NDArray[np.float32]
+
+
+class PairAttention(NamedTuple):
+    """The attention of a sentence and a translation of it; weights add up to 1 over the last dimension.
+
+    Attributes:
+        source: its pieces, EOS included.
+        target: those of the translation, EOS included; row i of `decoder` and `cross` predicts piece i.
+        encoder: (layers, heads, source, source).
+        decoder: (layers, heads, target, target); the keys are BOS and the pieces before.
+        cross: (layers, heads, target, source).
+    """
+
+    source: list[str]
+    target: list[str]
+    encoder: Weights
+    decoder: Weights
+    cross: Weights
+
+
+class TrainedRun:
+    """A trained run, or several that decode together as an ensemble. Models are loaded when they are first needed.
+
+    Args:
+        runs: the first gives config, history and evaluations.
+        decoding: how it decodes.
+        device: where it computes.
+        quantization: of the export that `decoding.engine=ctranslate2` reads.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        decoding: DecodingConfig,
+        *,
+        device: torch.device,
+        quantization: str = "int8",
+    ) -> None:
+        self.runs = list(runs)
+        self.device = device
+        self._asked = decoding
+        self._quantization = quantization
+
+    def __repr__(self) -> str:
+        return f"TrainedRun({', '.join(str(run) for run in self.runs)})"
+
+    @property
+    def name(self) -> str:
+        return " ".join(run.name for run in self.runs)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lies."""
+        return self.runs[0].folder
+
+    @property
+    def config(self) -> RunConfig:
+        """With what it was trained."""
+        return self.runs[0].config
+
+    @property
+    def summary(self) -> Summary:
+        """What summary.json holds: results, times, sizes."""
+        return self.runs[0].summary
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Its metric log: a dictionary a line, with `kind` ("train", "validation" or "attention") and `update`."""
+        return MetricLog(self.folder / "log.jsonl").read()
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """Its model and tokenizers, in memory."""
+        return load_runs(self.runs, self.device)
+
+    @cached_property
+    def decoding(self) -> DecodingConfig:
+        """How it decodes, its precision resolved."""
+        return resolve_decoding(self._asked, self.loaded.first, self.device)
+
+    def translator(self, *, window: int = WINDOW) -> Translator:
+        """Translates streams of lines; `window` lines are read and decoded together."""
+        return open_translator(self.runs, self.loaded, self.decoding, self._quantization, window)
+
+    # A line is an iterable of lines too; of the two the first overload is meant.
+    @overload
+    def translate(self, text: str) -> str: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def translate(self, text: Iterable[str]) -> list[str]: ...
+    def translate(self, text: str | Iterable[str]) -> str | list[str]:
+        """The translation of a line, or of each of several."""
+        if isinstance(text, str):
+            return next(self.translator().translate([text]))
+        return list(self.translator().translate(text))
+
+    def translate_n_best(self, lines: Iterable[str]) -> list[list[Translation]]:
+        """The `num_hypotheses` best of each line with scores, see `load`."""
+        return list(self.translator().translate_n_best(lines))
+
+    @overload
+    def score(self, source: str, translation: str) -> float: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def score(self, source: Sequence[str], translation: Sequence[str]) -> list[float]: ...
+    def score(self, source: str | Sequence[str], translation: str | Sequence[str]) -> float | list[float]:
+        """The natural logarithm of the probability of a translation, its end included, or of each of several."""
+        if isinstance(source, str) and isinstance(translation, str):
+            return self.score([source], [translation])[0]
+        if isinstance(source, str) or isinstance(translation, str) or len(source) != len(translation):
+            raise UserError("score takes two lines, or as many translations as sources")
+        sources = [self._ids(line)[0] for line in source]
+        targets = [self._ids("", line)[1] for line in translation]
+        return log_probabilities(self.loaded.model, sources, targets, device=self.device)
+
+    def attention(self, source: str, translation: str | None = None) -> PairAttention:
+        """The attention of a pair in all layers and heads of the first run; without a translation, of its own."""
+        source_ids, target_ids = self._ids(
+            source, self.translate(source) if translation is None else translation
+        )
+        found = alignment.attention(self.loaded.first, source_ids, target_ids)
+        ours, theirs = self.loaded.tokenizers
+        pieces = ours.pieces(source_ids), theirs.pieces([*target_ids, EOS])
+        return PairAttention(*pieces, *(weights.numpy() for weights in found))
+
+    def align(self, source: str, translation: str | None = None) -> list[tuple[int, int]]:
+        """Which word of the source each word of a translation belongs to, by the attention of the first run."""
+        ids = self._ids(source, self.translate(source) if translation is None else translation)
+        return alignment.align_translation(self.loaded.first, self.loaded.tokenizers, [Part(*ids)])
+
+    def evaluate(
+        self,
+        *,
+        splits: Sequence[str] | None = None,
+        files: Mapping[str, Sequence[str]] | None = None,
+        data_folder: str | Path = "data",
+        corpus_path: str | None = None,
+        **settings: Any,
+    ) -> Values:
+        """Translates and scores test sets, and writes reports into the run's folder, as `endeavour evaluate` does.
+
+        Args:
+            splits: of the run's corpus; by default those it was evaluated on after its training, or none with files.
+            files: further test sets by name, each a file of pairs or two line-aligned ones, English first.
+            data_folder: prepared corpora.
+            corpus_path: where the files of the run's corpus lie now, if they were moved.
+            settings: other keys of conf/evaluation/default.yaml; by default those of the run.
+
+        Returns:
+            Test set → metric → value.
+        """
+        values = asdict(self.config.evaluation) | settings
+        values |= {"splits": splits, "files": {} if files is None else files}
+        asked = validated(EvaluationConfig, values, "evaluation")
+        return self.evaluate_as(asked, data_folder=Path(data_folder), corpus_path=corpus_path)
+
+    def evaluate_as(
+        self, asked: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
+    ) -> Values:
+        """`evaluate` with all settings given."""
+        asked = as_asked(asked, self.config.evaluation)
+        data = None
+        if asked.splits != []:  # for other files alone the corpus may be gone
+            data = data_of(self.runs[0], data_folder, corpus_path)
+        evaluator = Evaluator(
+            runs=self.runs,
+            decoding=self._asked,
+            quantization=self._quantization,
+            settings=asked,
+            device=self.device,
+        )
+        sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)
+        return evaluator.evaluate(sets)
+
+    def _ids(self, source: str, translation: str = "") -> tuple[list[int], list[int]]:
+        """Of the source with EOS, of the translation without."""
+        lines = zip(self.loaded.tokenizers, (source, translation), strict=True)
+        source_ids, target_ids = (tokenizer.encode([normalize(line)])[0] for tokenizer, line in lines)
+        return [*source_ids, EOS], target_ids
+
+
+def load(
+    run: str | None = None, *, output_folder: str | Path = "outputs", device: str = "auto", **decoding: Any
+) -> TrainedRun:
+    """Opens a trained run.
+
+    Args:
+        run: its name; "a b c" are an ensemble; None is the newest finished run.
+        output_folder: where run folders lie.
+        device: auto, cpu, cuda, cuda:1 …, mps.
+        decoding: keys of conf/decoding/beam.yaml, such as beam_size=10; others are as the run decodes after its
+            training.
+
+    Raises:
+        UserError: there is no such run, or a value that decoding does not accept.
+    """
+    runs = select_runs(run, Path(output_folder))
+    settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
+    return TrainedRun(runs, settings, device=choose_device(device))
+
+
+def train(overrides: Sequence[str] = ()) -> TrainedRun:
+    """Prepares, trains and evaluates a run, or continues one, as `endeavour train` with the same words does.
+
+    Args:
+        overrides: such as ["model=small", "seed=2", "training.max_updates=500"].
+
+    Raises:
+        UserError: as the command.
+    """
+    config = load_config("train", RunConfig, overrides)
+    train_run(config, ["endeavour", "train", *overrides])
+    return load(config.name, output_folder=config.output_folder, device=config.device)

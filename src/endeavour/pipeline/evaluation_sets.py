@@ -1,0 +1,101 @@
+"""Which test sets a run is evaluated on: splits of its corpus, and other files; read and checked.
+
+Knows lines and settings; not models, scores or reports.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from endeavour.data.corpus import TRAIN, VALIDATION
+from endeavour.data.files import read_pairs
+from endeavour.data.prepared import PreparedData
+from endeavour.errors import UserError
+from endeavour.evaluation.config import EvaluationConfig
+from endeavour.evaluation.moses import read_tokenized
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """Untouched lines to translate and to score against."""
+
+    name: str
+    sources: list[str]
+    references: list[str]
+    tokenized_references: list[str] | None = None  # as papers score them, from a file
+
+
+def choose_evaluation_sets(
+    settings: EvaluationConfig, direction: str, data: PreparedData | None, reserved: Sequence[str]
+) -> list[EvaluationSet]:
+    """What is to be evaluated, checked before training rather than after it.
+
+    Args:
+        data: with the splits of the corpus; None where only `evaluation.files` are evaluated.
+        reserved: names that these must not have: those of the corpus' splits.
+
+    Raises:
+        UserError: a split or a file is not there, or references do not belong to it.
+    """
+    sets: list[EvaluationSet] = []
+    if data is not None:
+        splits = data.test_splits if settings.splits is None else settings.splits
+        sets = [
+            EvaluationSet(split, data.lines(split, "source"), data.lines(split, "target")) for split in splits
+        ]
+    for name, paths in settings.files.items():
+        if name in reserved:
+            raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
+        sets.append(_read_files(settings, direction, name, paths))
+    path = settings.tokenized_references
+    if path is None:
+        return sets
+    if len(sets) != 1:
+        names = ", ".join(one.name for one in sets) or "none"
+        raise UserError(
+            f"evaluation.tokenized_references={path} are the references of one test set, and {names} are evaluated: "
+            "choose one with evaluation.splits=[…], or one of evaluation.files"
+        )
+    [one] = sets
+    tokenized = read_tokenized(Path(path).expanduser(), one.references, direction.partition("-")[2])
+    return [replace(one, tokenized_references=tokenized)]
+
+
+def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> EvaluationSet:
+    pairs = list(
+        read_pairs(
+            [Path(path).expanduser() for path in paths],
+            english_column=settings.english_column,
+            german_column=settings.german_column,
+        )
+    )
+    listed = ", ".join(paths) or "no file"
+    if not pairs:
+        raise UserError(f"evaluation.files.{name}: {listed}, and no sentence in it")
+    broken = next((number for number, pair in enumerate(pairs, start=1) if "\n" in "".join(pair)), None)
+    if broken is not None:
+        raise UserError(f"{listed}: a line break inside a sentence (pair {broken}); put each on one line")
+    english, german = ([pair[side] for pair in pairs] for side in (0, 1))
+    return EvaluationSet(name, *((english, german) if direction == "en-de" else (german, english)))
+
+
+def as_asked(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:
+    """Without splits: those that the run was evaluated on after training, or none where files are given.
+
+    Tokenized references are the run's own, and belong to what was evaluated then.
+    """
+    if asked.splits is None:
+        asked = replace(asked, splits=[] if asked.files else trained.splits)
+    same = not asked.files and not _other_splits(asked.splits, trained.splits)
+    if not same and asked.tokenized_references == trained.tokenized_references:
+        asked = replace(asked, tokenized_references=None)
+    return asked
+
+
+def _other_splits(asked: list[str] | None, evaluated: list[str] | None) -> bool:
+    """Whether one that is asked for was not evaluated after training; None stands for all test splits of the corpus."""
+    if asked is None or asked == evaluated:
+        return False
+    return any(
+        split in (TRAIN, VALIDATION) if evaluated is None else split not in evaluated for split in asked
+    )

@@ -1,0 +1,108 @@
+"""The Python interface: an import that costs nothing, a run that is trained, opened, questioned and evaluated."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import endeavour
+from configs import run_config
+from endeavour.runs.run import Run
+from untrained import untrained_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, parallel_files: list[str]) -> endeavour.TrainedRun:
+    """Trained for a moment."""
+    folder = tmp_path_factory.mktemp("interface")
+    small = ["model.width=16", "model.feed_forward=32", "model.num_heads=2", "device=cpu"]
+    small += ["model.encoder_layers=1", "model.decoder_layers=2", "evaluation.bootstrap_samples=40"]
+    folders = [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
+    return endeavour.train([*parallel_files, *small, *folders, "training=smoke", "tracking=none", "name=one"])
+
+
+def test_the_import_loads_nothing_and_everything_is_found() -> None:
+    code = (
+        "import sys, endeavour; before = set(sys.modules); "
+        "assert not {'torch', 'hydra', 'numpy', 'endeavour.interface'} & before, before; "
+        "[getattr(endeavour, name) for name in dir(endeavour)]; "
+        "assert 'endeavour.interface' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        _ = endeavour.nothing_of_this_name  # type: ignore[attr-defined]
+
+
+def test_a_run_is_trained_and_known(run: endeavour.TrainedRun) -> None:
+    assert (run.name, run.config.seed, run.folder.name) == ("one", 1, "one")
+    assert {"train", "validation"} <= {line["kind"] for line in run.history}
+    assert run.summary["test"]["test"]["bleu"] >= 0.0
+    (start,) = json.loads((run.folder / "run.json").read_text("utf-8"))
+    assert start["command"][:2] == ["endeavour", "train"]
+    assert endeavour.train(start["command"][2:]).summary == run.summary, "it was finished"
+
+
+def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
+    lines = ["the dog sees a tree", "", "the old man"]
+    found = run.translate(lines)
+    assert len(found) == 3
+    assert found[1] == ""
+    assert run.translate(lines[0]) == found[0]
+    wide = endeavour.load("one", output_folder=run.folder.parent, device="cpu", beam_size=3, num_hypotheses=2)
+    best = wide.translate_n_best(lines[:1])[0]
+    assert len(best) == 2
+    assert best[0].score >= best[1].score
+    pairs = [("the dog", "der Hund"), ("the old man sees", "der alte Mann"), ("a tree", "")]
+    each = [run.score(source, target) for source, target in pairs]
+    assert all(value < 0.0 for value in each)
+    assert run.score(*map(list, zip(*pairs, strict=True))) == pytest.approx(each, abs=1e-4)
+
+
+def test_it_shows_its_attention(run: endeavour.TrainedRun) -> None:
+    found = run.attention("the dog sees", "der Hund sieht")
+    assert found.cross.shape == (2, 2, len(found.target), len(found.source))
+    assert found.encoder.shape == (1, 2, len(found.source), len(found.source))
+    assert found.decoder.shape == (2, 2, len(found.target), len(found.target))
+    assert isinstance(found.cross, np.ndarray)
+    assert found.source[-1] == found.target[-1] == "</s>"
+    own, given = run.attention("the dog sees"), run.attention("the dog sees", run.translate("the dog sees"))
+    assert own.target == given.target
+    assert np.array_equal(own.cross, given.cross)
+    assert [word for _, word in run.align("the dog sees", "der Hund sieht")] == [0, 1, 2]
+    assert len(run.align("the dog sees")) == len(run.translate("the dog sees").split())
+
+
+def test_it_is_evaluated_as_by_the_command(run: endeavour.TrainedRun, tmp_path: Path) -> None:
+    data = run.config.data_folder
+    (score,) = run.evaluate(splits=["validation"], data_folder=data).values()
+    assert set(score) >= {"bleu", "chrf"}
+    assert (run.folder / "evaluation" / "validation-beam" / "report.html").is_file()
+    (tmp_path / "news.tsv").write_text("en\tde\nthe dog\tder Hund\n", "utf-8")
+    found = run.evaluate(files={"news": [str(tmp_path / "news.tsv")]}, num_pictures=0)
+    assert list(found) == ["news"]
+    with pytest.raises(endeavour.UserError, match="num_picture"):
+        run.evaluate(num_picture=0)
+
+
+def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
+    root = run.folder.parent
+    with pytest.raises(endeavour.UserError, match=r"decoding\.beam_size"):
+        endeavour.load("one", output_folder=root, beam_size=0)
+    with pytest.raises(endeavour.UserError, match="two"):
+        endeavour.load("two", output_folder=root)
+    for sources, targets in ((["a"], "b"), ("a", ["b"]), (["a"], ["b", "c"])):
+        with pytest.raises(endeavour.UserError, match="as many"):
+            run.score(sources, targets)  # type: ignore[arg-type]
+
+
+def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:
+    root = run.folder.parent
+    config = run_config([f"output_folder={root}", "name=other", "model.width=8", "model.num_heads=2"])
+    untrained_run(config, Run(root, "one").load_tokenizers())
+    both = endeavour.load("one other", output_folder=root, device="cpu")
+    assert both.name == "one other"
+    assert both.score("the dog", "der Hund") != run.score("the dog", "der Hund")
+    assert both.attention("the dog", "der Hund").cross.shape[0] == 2, "the first run's"

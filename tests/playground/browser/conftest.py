@@ -6,12 +6,13 @@ is none these tests are skipped, unless ENDEAVOUR_BROWSER=required.
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 import torch
+from in_browser import SENTENCE, Visit
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, sync_playwright
 
 from endeavour.runs.run import Run
@@ -24,9 +25,6 @@ FLAGS = ["--disable-gpu", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 TIMEOUT = 20_000  # ms after which a test has failed; none waits for it
 BYTES = 256  # pieces of a vocabulary, after the special ones
-SENTENCE = "Satz 7 hat Worte."
-
-Visit = Callable[..., Page]
 
 
 def executable(playwright: Playwright) -> str | None:
@@ -41,7 +39,9 @@ def spell_in_letters(run: Run) -> None:
     """Makes the pieces that are single bytes improbable, so that what the model writes can be read."""
     model, tokenizers = load_model(run.model_folder, torch.device("cpu"))
     with torch.no_grad():
-        model.output_weight[EOS + 1 : EOS + 1 + BYTES] = 0.0  # the logits of all others are spread around zero
+        model.output_weight[EOS + 1 : EOS + 1 + BYTES] = (
+            0.0  # the logits of all others are spread around zero
+        )
     shutil.rmtree(run.model_folder)
     with atomic_folder(run.model_folder) as partial:
         write_model(partial, model, tokenizers)

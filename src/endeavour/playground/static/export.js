@@ -69,16 +69,13 @@ export async function pngFile(graphic) {
 export function htmlFile({ title, note, svg, table }) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => resolved(style.getPropertyValue(name));
-  const page = document.implementation.createHTMLDocument(title);
-  const css = `body{margin:2rem;font:15px/1.5 ${style.getPropertyValue("--sans")};color:${colour("--ink")};` +
+  const css = `body{margin:2rem;font:15px/1.5 ${style.getPropertyValue("--sans").replaceAll('"', "'")};color:${colour("--ink")};` +
     `background:${colour("--surface")}}svg{max-width:100%;height:auto}table{border-collapse:collapse;margin-top:2rem}` +
     `th,td{padding:.2rem .6rem;border-bottom:1px solid ${colour("--line")};text-align:right}th{text-align:left}`;
-  const parts = [h("h1", {}, title), note ? h("p", {}, note) : "", svg ? standalone(svg) : "", table ?? ""];
-  page.documentElement.lang = "en";
-  page.head.prepend(h("meta", { charset: "utf-8" }));
-  page.head.append(h("style", {}, css));
-  page.body.append(...parts.map((part) => (part instanceof Node ? page.importNode(part, true) : part)));
-  return new Blob([`<!doctype html>\n${page.documentElement.outerHTML}\n`], { type: "text/html" });
+  const body = h("body", {}, h("h1", {}, title), note ? h("p", {}, note) : null, svg ? standalone(svg) : null, table ?? null);
+  // Elements print themselves escaped; only the rest is put together as text.
+  const head = `<meta charset="utf-8">${h("title", {}, title).outerHTML}<style>${css}</style>`;
+  return new Blob([`<!doctype html>\n<html lang="en"><head>${head}</head>${body.outerHTML}</html>\n`], { type: "text/html" });
 }
 
 /** The bytes of a value as indented JSON. */
@@ -93,20 +90,25 @@ const NAMES = /[^a-z0-9]+/g;
  * @param {"svg" | "png" | "json" | "html"} kind
  */
 export async function save({ name, note, svg: drawing, table, json }, kind) {
-  const shelf = typeof drawing === "function" ? h("div", { class: "unseen" }) : null; // styles apply in the page only
-  const svg = shelf ? drawing() : drawing;
-  if (shelf) {
-    shelf.append(svg);
-    document.body.append(shelf);
+  const shelf = h("div", { class: "unseen" }); // for a picture that is drawn for the file: styles apply in the page only
+  document.body.append(shelf);
+  try {
+    const svg = typeof drawing === "function" ? drawing() : drawing;
+    if (svg && !svg.isConnected) shelf.append(svg);
+    const makers = {
+      svg: () => svgFile(svg),
+      png: () => pngFile(svg),
+      json: () => jsonFile(json),
+      html: () => htmlFile({ title: name, note, svg, table }),
+    };
+    download(await makers[kind](), `${name.toLowerCase().replace(NAMES, "-").replace(/^-|-$/g, "")}.${kind}`);
+  } finally {
+    shelf.remove();
   }
-  const makers = {
-    svg: () => svgFile(svg),
-    png: () => pngFile(svg),
-    json: () => jsonFile(json),
-    html: () => htmlFile({ title: name, note, svg, table }),
-  };
-  const url = URL.createObjectURL(await Promise.resolve(makers[kind]()).finally(() => shelf?.remove()));
-  const file = name.toLowerCase().replace(NAMES, "-").replace(/^-|-$/g, "");
-  h("a", { href: url, download: `${file}.${kind}` }).click();
+}
+
+function download(file, name) {
+  const url = URL.createObjectURL(file);
+  h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -3,7 +3,7 @@
  * Knows pieces and matrices over them; not which model or head they come from.
  */
 
-import { beginsWord, isSpecial, label, spoken } from "../format.js";
+import { beginsWord, isSpecial, label, readable } from "../format.js";
 
 /**
  * Units of a row of pieces: each piece for itself, or joined into words.
@@ -16,11 +16,13 @@ export function unitsOf(pieces, words) {
   const units = [];
   pieces.forEach(({ piece }, i) => {
     const alone = !words || !units.length || beginsWord(piece) || isSpecial(piece) || isSpecial(pieces[i - 1].piece);
-    if (alone) units.push({ from: i, to: i + 1, text: words ? spoken(piece).trim() || label(piece) : label(piece) });
-    else Object.assign(units.at(-1), { to: i + 1, text: units.at(-1).text + spoken(piece) });
+    if (alone) units.push({ from: i, to: i + 1 });
+    else units.at(-1).to = i + 1;
   });
-  return units;
+  return units.map((unit) => ({ ...unit, text: named(pieces.slice(unit.from, unit.to)) }));
 }
+
+const named = (pieces) => (pieces.length === 1 ? label(pieces[0].piece) : readable(pieces).join("").trim());
 
 /**
  * A matrix over pieces as one over units: weights on a unit add up, and a unit that attends has its pieces' mean.

@@ -1,0 +1,15 @@
+"""What tests in a browser share beside the fixtures."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page
+
+SENTENCE = "Satz 7 hat Worte."
+
+Visit = Callable[..., Page]
+
+
+def translation(page: Page) -> str:
+    """The translation that is shown, once it is there; without the sign of its end."""
+    page.locator("#output:not(.stale) .piece.end").wait_for()
+    return page.locator("#output").inner_text().removesuffix("end").strip()

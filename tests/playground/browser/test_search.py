@@ -1,0 +1,163 @@
+"""The Search view: the beam as a tree, its settings and its time, steering it, and scoring a given translation."""
+
+import json
+from pathlib import Path
+
+from in_browser import SENTENCE, Visit, translation
+from playwright.sync_api import Page, expect
+
+from served import Served
+
+
+def searched(visit: Visit, **state: object) -> Page:
+    page = visit(v="search", **state)
+    page.locator("#view-search .node").nth(3).wait_for()
+    return page
+
+
+def nodes_of(site: Served, **asked: object) -> list[dict[str, object]]:
+    events = site.stream("/api/search", {"text": SENTENCE, "beam_size": 3, "pruned": 4} | asked)
+    return [node for name, data in events if name == "step" for node in data["nodes"]]
+
+
+def test_every_node_is_drawn_with_its_status_and_the_reason(visit: Visit, site: Served) -> None:
+    page = searched(visit)
+    nodes = nodes_of(site)
+    expect(page.locator("#view-search .node")).to_have_count(len(nodes))
+    pruned = next(node for node in nodes if node["status"] == "pruned")
+    node = page.locator(f"#node-{pruned['id']}")
+    assert "pruned" in (node.get_attribute("class") or "")
+    node.click()
+    expect(page.locator(".details .status")).to_contain_text(str(pruned["why"]))
+    kept = page.locator("#view-search .node.kept:not(.best) .shape").nth(1)
+    dashes = [
+        one.evaluate("shape => getComputedStyle(shape).strokeDasharray")
+        for one in (kept, node.locator(".shape"))
+    ]
+    assert dashes[0] != dashes[1]  # not by colour alone
+
+
+def test_the_path_of_the_translation_is_emphasised(visit: Visit) -> None:
+    page = searched(visit)
+    length = page.locator("#output .piece").count()
+    assert page.locator("#view-search .node.best").count() >= length
+    page.locator("#hypotheses [role=option]").nth(1).click()
+    selected = page.locator("#view-search .node[aria-selected=true]")
+    expect(selected).to_have_count(1)
+    assert "best" in (selected.get_attribute("class") or "")
+
+
+def test_the_tree_is_walked_by_arrows_and_continued_from_by_enter(visit: Visit) -> None:
+    page = searched(visit)
+    tree = page.get_by_role("tree")
+    tree.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    selected = page.locator("#view-search .node[aria-selected=true]")
+    expect(selected).to_have_attribute("aria-level", "2")
+    assert tree.get_attribute("aria-activedescendant") == selected.get_attribute("id")
+    before = translation(page)
+    page.keyboard.press("Enter")
+    expect(page.locator("#output:not(.stale) .piece.forced")).to_have_count(1)
+    assert translation(page) != before
+    expect(tree).to_be_focused()
+    page.keyboard.press("Backspace")
+    assert translation(page) == before
+
+
+def test_an_alternative_in_a_nodes_place_is_forced(visit: Visit) -> None:
+    page = searched(visit)
+    page.locator("#view-search .node.best").nth(2).click()
+    rows = page.locator(".details .rows .row")
+    expect(rows).to_have_count(10)
+    rows.filter(has_not=page.locator(".current")).filter(has_not_text="end").first.click()
+    expect(page.locator("#output:not(.stale) .piece.forced")).not_to_have_count(0)
+    expect(page.locator("#view-search .node.forced")).not_to_have_count(0)
+    page.go_back()
+    translation(page)
+    expect(page.locator("#output .piece.forced")).to_have_count(0)
+
+
+def test_beam_size_and_length_penalty_change_the_search_live(visit: Visit) -> None:
+    page = searched(visit)
+    beam = page.get_by_role("slider", name="Beam size")
+    beam.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#hypotheses [role=option]")).to_have_count(2)
+    expect(beam).to_have_attribute("aria-valuetext", "2")
+    scores = page.locator("#hypotheses .score").all_inner_texts()
+    penalty = page.get_by_role("slider", name="Length penalty")
+    penalty.focus()
+    page.keyboard.press("End")
+    expect(page.locator("#hypotheses .score").first).not_to_have_text(scores[0])
+    page.get_by_role("button", name="As the model was configured").click()
+    expect(page.locator("#hypotheses [role=option]")).to_have_count(3)
+
+
+def test_the_search_is_played_step_by_step(visit: Visit, site: Served) -> None:
+    page = searched(visit)
+    nodes = nodes_of(site)
+    time = page.get_by_role("slider", name="Step of the search")
+    time.focus()
+    page.keyboard.press("Home")
+    expect(page.locator("#view-search .node")).to_have_count(1)
+    page.get_by_role("button", name="One step on").click()
+    expect(page.locator("#view-search .node")).to_have_count(sum(node["step"] in (0, 1) for node in nodes))
+    time.press("End")
+    time.press("ArrowLeft")
+    time.press("ArrowLeft")
+    expect(page.locator("#view-search .node")).not_to_have_count(len(nodes))
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("#view-search .node")).to_have_count(len(nodes))
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: Served) -> None:
+    page = searched(visit)
+    page.get_by_label("Score a translation").fill("Ja! Worte")
+    page.keyboard.press("Enter")
+    reference = site.stream("/api/search", {"text": SENTENCE, "beam_size": 3, "reference": "Ja! Worte"})[-1][
+        1
+    ]["reference"]
+    expect(page.locator(".verdict")).to_contain_text(f"{reference['score']:.3f}".replace("-", "\u2212"))
+    expect(page.locator(".verdict")).to_contain_text(f"left the beam at step {reference['left_at']}")
+    expect(page.locator(".scored .chip")).to_have_count(len(reference["pieces"]))
+    assert "left" in (
+        page.locator(".scored .chip").nth(reference["left_at"] - 1).get_attribute("class") or ""
+    )
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator(".scored .chip")).to_have_count(0)
+
+
+def test_a_best_translation_is_recognised_when_it_is_scored(visit: Visit) -> None:
+    page = searched(visit)
+    text = page.locator("#hypotheses .text").first.inner_text()
+    page.get_by_label("Score a translation").fill(text)
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(page.locator(".verdict")).to_contain_text("Score")
+
+
+def test_the_tree_is_exported_with_its_table(visit: Visit, site: Served, tmp_path: Path) -> None:
+    page = searched(visit)
+    count = len(nodes_of(site))
+    for kind, suffix in (("JSON", "json"), ("HTML page", "html")):
+        page.get_by_role("button", name="Export The search").click()
+        with page.expect_download() as download:
+            page.locator(".menu:popover-open").get_by_role("button", name=kind).click()
+        download.value.save_as(tmp_path / f"search.{suffix}")
+    assert len(json.loads((tmp_path / "search.json").read_text("utf-8"))["nodes"]) == count
+    assert (tmp_path / "search.html").read_text("utf-8").count(
+        "<tr>"
+    ) == count  # the root has none, the heading one
+
+
+def test_a_long_search_is_zoomed(visit: Visit) -> None:
+    page = searched(visit)
+    graphic = page.locator("#view-search .stage > svg")
+    width = float(graphic.get_attribute("width") or 0)
+    page.get_by_role("button", name="Larger").click()
+    assert float(graphic.get_attribute("width") or 0) > width
+    page.get_by_role("button", name="Smaller").click()
+    page.get_by_role("button", name="Smaller").click()
+    assert float(graphic.get_attribute("width") or 0) < width

@@ -19,7 +19,7 @@ const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer dep
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, announce, tooltip, report } = context;
+  const { state, search, announce, tooltip } = context;
   const answers = new Map();
   let running = new AbortController();
   let data = null;
@@ -48,6 +48,8 @@ export function mount(root, context) {
   const map = h("details", { class: "whole", open: wide.matches }, h("summary", {}, "Map of the model"), overview.node);
   wide.addEventListener("change", () => (map.open ||= wide.matches));
   root.classList.add("learn");
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  pages.node.prepend(problem);
   root.append(h("aside", { class: "card guide", "aria-label": "Where you are" }, choices.node, map), pages.node);
 
   /** What is followed: a piece of the source, one of the translation, a key. */
@@ -123,10 +125,13 @@ export function mount(root, context) {
       const fresh = answers.get(key);
       follow(fresh);
       data = fresh;
+      problem.hidden = true;
       root.classList.remove("stale");
       show();
     } catch (error) {
-      if (!overtaken(error)) report(error.message);
+      if (overtaken(error)) return;
+      problem.hidden = false;
+      problem.textContent = error.message;
     }
   }
 

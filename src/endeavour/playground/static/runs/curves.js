@@ -1,0 +1,85 @@
+/* Curves over the updates of one or several trainings: loss, BLEU, learning rate. Each run has a colour, a dash and a letter.
+ *
+ * Knows series of points; not where they come from.
+ */
+
+import { thousands } from "../format.js";
+import { el, svg } from "../svg.js";
+
+const MOST_POINTS = 500; // of a curve; longer ones are thinned evenly
+const LEFT = 52;
+const RIGHT = 16;
+const GAP = 34;
+
+/**
+ * @param {{title: string, height: number, format: (value: number) => string,
+ *   series: {run: number, kind: string, dots: boolean, points: [number, number][]}[]}[]} panels
+ * @param {number} width
+ * @param {(update: number | null, node: Element) => void} onPoint a place on the common axis was pointed at
+ * @returns {{node: SVGElement, mark: (update: number | null) => void, last: number}}
+ */
+export function curves(panels, width, onPoint) {
+  const all = panels.flatMap(({ series }) => series.flatMap(({ points }) => points.map(([update]) => update)));
+  const last = Math.max(1, ...all);
+  const x = (update) => LEFT + (update / last) * (width - LEFT - RIGHT);
+  let top = 22;
+  const drawn = panels.map((panel) => {
+    const part = drawPanel(panel, top, x, width);
+    top += panel.height + GAP;
+    return part;
+  });
+  const bottom = top - GAP;
+  const ticks = steps(0, last, Math.max(2, Math.floor(width / 140)));
+  const axis = ticks.map((update, i) => el("text", { x: x(update), y: bottom + 18, class: "heading", "text-anchor": i ? "middle" : "start" }, i ? thousands(update) : "update 0"));
+  const line = el("line", { y1: 16, y2: bottom, class: "crosshair", visibility: "hidden" });
+  const node = svg(width, bottom + 26, drawn, axis, line);
+
+  function mark(update) {
+    line.setAttribute("visibility", update === null ? "hidden" : "visible");
+    if (update !== null) for (const name of ["x1", "x2"]) line.setAttribute(name, x(update));
+  }
+  node.addEventListener("pointermove", ({ offsetX }) => {
+    const update = ((offsetX - LEFT) / (width - LEFT - RIGHT)) * last;
+    onPoint(update < 0 || update > last ? null : update, line);
+  });
+  node.addEventListener("pointerleave", () => onPoint(null, line));
+  return { node, mark, last, line };
+}
+
+function drawPanel({ title, height, format, series }, top, x, width) {
+  const values = series.flatMap(({ points }) => points.map(([, value]) => value)).filter(Number.isFinite);
+  if (!values.length) return [];
+  let [low, high] = [Math.min(...values), Math.max(...values)];
+  if (high - low < 1e-12) [low, high] = [low - 1, high + 1];
+  const ticks = steps(low, high, 4);
+  [low, high] = [Math.min(low, ticks[0]), Math.max(high, ticks.at(-1))];
+  const y = (value) => top + height - ((value - low) / (high - low)) * height;
+  const grid = ticks.map((value) => [
+    el("line", { x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value), class: "rule" }),
+    el("text", { x: LEFT - 8, y: y(value), dy: "0.35em", "text-anchor": "end", class: "heading" }, format(value)),
+  ]);
+  const lines = series.map(({ run, kind, dots, points }) => {
+    const shown = thinned(points.filter(([, value]) => Number.isFinite(value)));
+    const d = shown.map(([update, value], i) => `${i ? "L" : "M"}${x(update).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+    return [
+      el("path", { d, fill: "none", class: `line ${kind} run-${run}` }),
+      dots ? shown.map(([update, value]) => el("circle", { cx: x(update), cy: y(value), r: 3, class: `point run-${run}` })) : null,
+    ];
+  });
+  return [grid, el("text", { x: LEFT, y: top - 9, class: "label strong" }, title), lines];
+}
+
+function thinned(points) {
+  const step = Math.ceil(points.length / MOST_POINTS);
+  return step <= 1 ? points : points.filter((_, i) => i % step === 0 || i === points.length - 1);
+}
+
+/** Round numbers from one value to another, about so many. */
+export function steps(low, high, count) {
+  const raw = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= raw);
+  const found = [];
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) found.push(Number(value.toPrecision(12)));
+  return found.length ? found : [low];
+}

@@ -1,0 +1,64 @@
+/* One run's log as it grows: its lines by kind, followed until the run ends.
+ *
+ * Knows /api/log and what kinds of lines there are; a run that is resumed starts its log anew. Tells its listener at most a
+ * few times a second.
+ */
+
+import { overtaken } from "../api.js";
+
+const PAUSE = 120; // ms between two drawings
+const RETRY = 2000; // ms after the connection was lost
+
+/**
+ * @param {object} api
+ * @param {string} run
+ * @param {(log: object) => void} onChange
+ * @returns {{run: string, train: object[], validation: object[], attention: object[], ended: boolean, lost: string | null,
+ *   arrived: number, close: () => void}}
+ */
+export function followLog(api, run, onChange) {
+  const log = { run, train: [], validation: [], attention: [], ended: false, lost: null, arrived: 0 };
+  const controller = new AbortController();
+  let waiting = 0;
+
+  function changed() {
+    if (!waiting) waiting = setTimeout(() => {
+      waiting = 0;
+      if (!controller.signal.aborted) onChange(log);
+    }, PAUSE);
+  }
+
+  function take(name, data) {
+    if (name === "reset") Object.assign(log, { train: [], validation: [], attention: [], ended: false, lost: null });
+    else if (name === "end") log.ended = true;
+    else if (name === "line" && data.kind in log) {
+      log[data.kind].push(data);
+      log.arrived = Date.now();
+    }
+    changed();
+  }
+
+  async function follow() {
+    while (!controller.signal.aborted && !log.ended) {
+      try {
+        await api.events(`/api/log?${new URLSearchParams({ run })}`, { signal: controller.signal, onEvent: take });
+        if (log.ended) return;
+        log.lost = "the connection ended";
+      } catch (error) {
+        if (overtaken(error)) return;
+        log.lost = error.message;
+        if (error.status >= 400 && error.status < 500) return changed();
+      }
+      changed();
+      await new Promise((resolve) => setTimeout(resolve, RETRY));
+    }
+    return undefined;
+  }
+
+  follow();
+  log.close = () => {
+    controller.abort();
+    clearTimeout(waiting);
+  };
+  return log;
+}

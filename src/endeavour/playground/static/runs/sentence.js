@@ -1,0 +1,169 @@
+/* The same sentence by several systems: their translations and scores, where the first parts from another, what each
+ * thinks of the others' translations, and their attention side by side.
+ *
+ * Knows the search of the page, which is the first system's, and asks the server for the others.
+ */
+
+import { overtaken } from "../api.js";
+import { h } from "../dom.js";
+import { figure } from "../figure.js";
+import { decimal, percent } from "../format.js";
+import { parsePrefix } from "../state.js";
+import { attentionOf, partingOf, scoresOf } from "./comparison.js";
+import { createPicker } from "./picker.js";
+import { comparedWords, partingStep, wordAt } from "./parting.js";
+import { parseSystems, printSystems, sameSystem, suggested, systemTitle } from "./systems.js";
+
+const LETTERS = "ABCDEF";
+const KEPT = 40; // answers
+
+export function createSentence(context) {
+  const { api, state, search, runs, announce, report, tooltip } = context;
+  const list = h("ol", { class: "systems" });
+  const verdict = h("p", { class: "verdict", "aria-live": "polite" });
+  const picker = createPicker(runs, add);
+  const parting = figure({ title: "Where they part", label: "Probabilities of the next piece where the translations part", announce });
+  const opinions = h("div", { class: "opinions" });
+  const attention = [0, 1].map(() => figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads", announce }));
+  const node = h("section", { class: "card compare", "aria-labelledby": "compare-title" },
+    h("header", {}, h("h2", { id: "compare-title" }, "The same sentence"), picker.node),
+    list, verdict,
+    h("div", { class: "halves" }, parting.node, opinions),
+    h("div", { class: "halves attention" }, attention.map(({ node: one }) => one)));
+  const answers = new Map();
+  let running = new AbortController();
+  let found = []; // {system, letter, hypothesis, milliseconds, error}
+  let other = 1; // which of the further systems is compared with the first
+
+  const further = () => {
+    const { w, run } = state.get();
+    return w ? parseSystems(w) : suggested(run, runs);
+  };
+  const main = () => ({ name: state.get().run || runs.default, beam: null });
+
+  function add(system) {
+    if (further().some((one) => sameSystem(one, system)) || further().length > 4) return;
+    state.set({ w: printSystems([...further(), system]) }, { push: true });
+    announce(`${systemTitle(system)} is compared`);
+  }
+  const remove = (system) => state.set({ w: printSystems(further().filter((one) => !sameSystem(one, system))) }, { push: true });
+
+  /** An answer that is kept as long as there is room. */
+  async function kept(path, body, signal) {
+    const key = path + JSON.stringify(body);
+    if (!answers.has(key)) {
+      const answer = await api.post(path, body, { signal });
+      answers.set(key, answer);
+      if (answers.size > KEPT) answers.delete(answers.keys().next().value);
+    }
+    return answers.get(key);
+  }
+
+  async function translated(system, signal) {
+    const { q, p, run, lp } = state.get();
+    const own = runs.decoding(system.name);
+    // Ids mean the same pieces only within a run.
+    const prefix = runs.runOf(system.name) === runs.runOf(run) ? parsePrefix(p) : null;
+    const body = { system: system.name, text: q, prefix, beam_size: system.beam ?? own.beam_size, length_penalty: lp ?? own.length_penalty, pruned: 0, reference: null };
+    const key = JSON.stringify(body);
+    if (!answers.has(key)) {
+      await api.stream("/api/search", body, { signal, onEvent: (name, data) => name === "result" && answers.set(key, data) });
+    }
+    const answer = answers.get(key);
+    return { hypothesis: answer.hypotheses[0], milliseconds: answer.milliseconds };
+  }
+
+  async function load() {
+    if (!search.current.done || !state.get().q.trim()) return;
+    running.abort();
+    const { signal } = (running = new AbortController());
+    const chosen = search.chosen();
+    const first = chosen?.hypothesis ?? search.current.hypotheses[0];
+    if (!first) return;
+    found = [{ system: main(), letter: "A", hypothesis: first, milliseconds: search.current.milliseconds }];
+    const systems = further();
+    found.push(...systems.map((system, i) => ({ system, letter: LETTERS[i + 1], hypothesis: null })));
+    node.classList.add("stale");
+    for (const entry of found.slice(1)) {
+      try {
+        Object.assign(entry, await translated(entry.system, signal));
+      } catch (error) {
+        if (overtaken(error)) return;
+        entry.error = error.message;
+      }
+    }
+    node.classList.remove("stale");
+    other = Math.min(Math.max(1, other), found.length - 1);
+    showList();
+    try {
+      await compare(signal);
+    } catch (error) {
+      if (!overtaken(error)) report(error.message);
+    }
+  }
+
+  function showList() {
+    const best = Math.max(...found.filter(({ hypothesis }) => hypothesis).map(({ hypothesis }) => hypothesis.score));
+    list.replaceChildren(...found.map((entry, i) => row(entry, i, best)));
+  }
+
+  function row({ system, letter, hypothesis, milliseconds, error }, position, best) {
+    const against = (position ? found[0] : found[other])?.hypothesis ?? hypothesis;
+    const parted = hypothesis && partingStep(against.pieces, hypothesis.pieces);
+    const at = parted === null ? -1 : wordAt(hypothesis.pieces, parted);
+    const words = hypothesis && comparedWords(hypothesis.text, against.text).map(({ word, changed }, i) => [i ? " " : "", changed ? h("mark", { class: i === at ? "first" : null }, word) : word]);
+    const bar = h("span", { class: "score-bar", "aria-hidden": "true" }, h("i"));
+    if (hypothesis) bar.firstChild.style.width = `${100 * Math.exp(hypothesis.score - best)}%`;
+    const facts = hypothesis && [bar, h("span", {}, `score ${decimal(hypothesis.score, 3)}`), h("span", {}, `probability ${percent(Math.exp(hypothesis.log_probability))}`), milliseconds ? h("span", {}, `${Math.round(milliseconds)} ms`) : null];
+    const name = position === 0 ? `${systemTitle(system)} (the page’s)` : systemTitle(system);
+    return h("li", { class: [position === other && "chosen"] },
+      h("span", { class: "letter", "aria-hidden": "true" }, letter),
+      h("div", {},
+        h("p", { class: "name" }, name,
+          position && position !== other && hypothesis ? h("button", { type: "button", class: "quiet", onclick: () => pick(position) }, "Compare with A") : null,
+          position ? h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => remove(system) }, "Remove") : null),
+        error ? h("p", { class: "problem" }, error) : h("p", { class: "text", lang: document.getElementById("output").lang }, words ?? "…"),
+        h("p", { class: "measures" }, facts ?? [])));
+  }
+
+  function pick(position) {
+    other = position;
+    showList();
+    compare(running.signal).catch((error) => !overtaken(error) && report(error.message));
+  }
+
+  async function compare(signal) {
+    const [a, b] = [found[0], found[other]];
+    const both = Boolean(b?.hypothesis);
+    for (const part of [parting.node, opinions, attention[1].node]) part.hidden = !both;
+    const { q } = state.get();
+    const pair = ({ system, hypothesis }) => ({ system: system.name, text: q, target: { ids: hypothesis.ids } });
+    if (both) {
+      const step = partingStep(a.hypothesis.pieces, b.hypothesis.pieces);
+      parting.node.hidden = step === null;
+      verdict.textContent = step === null ? `A and ${b.letter} find the same translation.` : partText(a, b, step);
+      if (step !== null) {
+        const [ours, theirs] = await Promise.all([a, b].map((one) => kept("/api/analyse", { ...pair(one), alternatives: 10 }, signal)));
+        parting.show(partingOf({ a, b, step, ours: ours.target[step], theirs: theirs.target[step] }, width(parting), tooltip));
+      }
+    } else verdict.textContent = "Add a system to compare it with A.";
+    const maps = await Promise.all([a, b].map((one) => (one?.hypothesis ? kept("/api/attention", pair(one), signal) : null)));
+    maps.forEach((map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]), tooltip)));
+    if (both) opinions.replaceChildren(await scoresOf(found.filter(({ hypothesis }) => hypothesis), (system, target) => kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal)));
+  }
+
+  const width = ({ stage }) => stage.clientWidth || node.clientWidth / 2 - 40 || 400;
+
+  function partText(a, b, step) {
+    const before = a.hypothesis.pieces.slice(0, step);
+    const name = ({ hypothesis }) => hypothesis.pieces[step]?.piece.replace("\u2581", "") ?? "</s>";
+    return `They part at piece ${step + 1}${before.length ? "" : ", the first"}: A writes “${name(a)}”, ${b.letter} writes “${name(b)}”.`;
+  }
+
+  return {
+    node,
+    load,
+    refresh: () => picker.refresh(),
+    exports: () => [parting, ...attention].filter(({ node: one }) => !one.hidden).map((one) => one.content()).filter(({ svg }) => svg),
+  };
+}

@@ -14,7 +14,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate play compare export sweep bench test slow faults mutants check format clean help
+.PHONY: prepare train eval translate play compare export sweep bench test slow faults mutants docs check format clean help
 
 prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
 	@$(RUN) prepare $(OVERRIDES)
@@ -59,6 +59,14 @@ mutants: $(VENV)/installed  ## change the arithmetic in thousands of places; whi
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'
 	$(VENV)/bin/python tests/mutants.py
 
+docs: $(VENV)/installed  ## the documents and the Python reference as a site, build/site/index.html; checks their links
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	rm -rf build && mkdir -p build/pages
+	tar cf - --exclude=__pycache__ README.md LICENSE *.md docs conf notebooks src data/README.md outputs/README.md \
+	    | tar xf - -C build/pages
+	$(VENV)/bin/zensical build --strict --clean
+	@echo build/site/index.html
+
 check: $(VENV)/installed  ## format, lint and types, then the tests: what CI runs
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -70,7 +78,7 @@ format: $(VENV)/installed  ## bring the code into shape
 	$(VENV)/bin/ruff check --fix .
 
 clean:  ## delete .venv and caches; data/ and outputs/ stay
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis mutants
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis mutants build
 	find src tests -name __pycache__ -type d -exec rm -rf {} +
 
 help:  ## this list

@@ -29,7 +29,9 @@ class BenchSize:
 class BenchConfig:
     """Values and their meaning: conf/bench/default.yaml."""
 
-    parts: list[Literal["training", "decoding", "data", "startup", "growth", "scale"]]
+    parts: list[
+        Literal["training", "decoding", "data", "startup", "growth", "scale", "playground", "serving"]
+    ]
     sizes: Annotated[list[str], Some]
     known_sizes: list[BenchSize]
     references: list[Literal["torch", "huggingface", "ctranslate2"]]
@@ -55,6 +57,10 @@ class BenchConfig:
     growth_batches: Annotated[list[PositiveInt], Some]
     growth_widths: Annotated[list[PositiveInt], Some]
     scale_pairs: PositiveInt
+    played_run: str | None
+    played_repeats: PositiveInt
+    serving_clients: Annotated[list[PositiveInt], Some]
+    serving_seconds: PositiveFloat
     profile: bool
 
     def size(self, name: str) -> BenchSize:

@@ -53,7 +53,7 @@ def _rate(heading: str, key: str) -> Column:
     return Column(heading, cell, median, right=True)
 
 
-GIGA = 1e-9
+MEGA, GIGA = 1e-6, 1e-9
 
 # Part → title and columns, in the order of the report.
 TABLES: dict[str, tuple[str, list[Column]]] = {
@@ -126,6 +126,29 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("and takes, GB", "training_start_memory", ".2f", scale=GIGA),
         ],
     ),
+    "playground": (
+        "The playground's page",
+        [
+            _text("what", "what"),
+            _number("times", "count", "d"),
+            _number("median, ms", "median_milliseconds", ",.1f"),
+            _number("95th percentile, ms", "percentile_95_milliseconds", ",.1f"),
+        ],
+    ),
+    "serving": (
+        "The playground's POST /translate",
+        [
+            _number("lines joined", "joined_lines", "d"),
+            _number("clients", "clients", "d"),
+            _number("requests/s", "requests_per_second", ",.1f"),
+            _number("median, ms", "median_milliseconds", ",.1f"),
+            _number("95th percentile, ms", "percentile_95_milliseconds", ",.1f"),
+            _number("failed", "failed", ",d"),
+            _number("other than alone", "wrong", ",d"),
+            _number("MB before", "memory_before", ",.0f", scale=MEGA),
+            _number("MB after", "memory_after", ",.0f", scale=MEGA),
+        ],
+    ),
     "growth": (
         "Cost growth",
         [
@@ -146,6 +169,8 @@ FLOP of the model: 2 per multiply-add of its matrix products, the backward pass 
 counted; the matrix product they are compared with is this machine's fastest among the model's shapes, in the same run.
 Peak memory is that of a process of its own (on a GPU: of its tensors). Decoding: untrained weights that never choose
 EOS, so that every translation has the same length, in the precision of the row.
+The playground is a process of its own with a trained run, asked over HTTP by clients on the same cores; each asks again
+as soon as it is answered. Sentences are those of the run's first evaluation that have about 16 pieces.
 """
 
 

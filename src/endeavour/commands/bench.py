@@ -18,6 +18,8 @@ from rich.console import Console
 
 from endeavour.benchmark.config import BenchConfig
 from endeavour.benchmark.parts import Subject
+from endeavour.benchmark.played_site import PlayedRun
+from endeavour.benchmark.playground import JOINED_LINES, measure_page, measure_serving
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.results import result_folder, write_results
@@ -145,6 +147,17 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         done = steps(settings.repeats * len(startup_lines(timed)))
         return measure_startup(timed, repeats=settings.repeats, done=done)
 
+    played = PlayedRun(settings.played_run, Path(config.output_folder), config.device)
+
+    def serving(steps: Steps) -> Rows:
+        return measure_serving(
+            played,
+            clients=settings.serving_clients,
+            seconds=settings.serving_seconds,
+            joined_lines=JOINED_LINES,
+            steps=steps,
+        )
+
     return {
         "precision": lambda _: subject.automatic(),
         "training": subject.training,
@@ -153,4 +166,6 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         "startup": startup,
         "growth": lambda steps: subject.growth(folder, steps),
         "scale": scale,
+        "playground": lambda steps: measure_page(played, repeats=settings.played_repeats, steps=steps),
+        "serving": serving,
     }

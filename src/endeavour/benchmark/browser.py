@@ -1,0 +1,31 @@
+"""How long a page takes to load in a real browser. Knows an address only; needs Playwright and Chromium."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+
+def open_pages(url: str, repeats: int, done: Callable[[], None]) -> list[float]:
+    """Seconds until a page and all that it loads are there, each time with nothing in the browser's cache.
+
+    Empty where there is no Playwright or no browser.
+    """
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        return []
+    seconds: list[float] = []
+    with sync_playwright() as playwright, suppress(Error):
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        with playwright.chromium.launch(executable_path=shutil.which("chromium"), args=root) as browser:
+            for _ in range(repeats + 1):
+                context = browser.new_context()
+                page = context.new_page()
+                started = time.perf_counter()
+                page.goto(url, wait_until="load")
+                seconds.append(time.perf_counter() - started)
+                context.close()
+                done()
+    return seconds[1:]  # for the first one the browser itself warms up

@@ -1,0 +1,65 @@
+"""The playground is measured as a browser and programs meet it; these figures mean nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from endeavour.benchmark import playground as module
+from endeavour.benchmark.played_site import PlayedRun
+from endeavour.benchmark.playground import measure_page, measure_serving
+from endeavour.benchmark.tables import TABLES, screen_table
+from endeavour.errors import UserError
+from endeavour.storage import write_json
+from served import small_run
+
+SENTENCES = [f"Satz {number} hat Worte wie {number}." for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a run that has an evaluation."""
+    root = tmp_path_factory.mktemp("outputs")
+    folder = small_run(root, "run").folder / "evaluation" / "test-beam"
+    folder.mkdir(parents=True)
+    for column in ("sources", "references", "hypotheses"):
+        (folder / f"{column}.txt").write_text("".join(f"{line}\n" for line in SENTENCES))
+    write_json(folder / "scores.json", {"scores": {}, "decoding": {}, "model": {"test_set": "test"}})
+    return root
+
+
+def test_the_page_has_a_row_for_each_thing_that_one_waits_for(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "open_pages", lambda url, repeats, done: [0.25] * repeats)
+    rows = measure_page(PlayedRun("run", outputs, "cpu"), repeats=4, steps=lambda _: lambda: None)
+    assert [row["what"] for row in rows] == ["page ready", "first result", "beam of 5", "attention"]
+    assert rows[0]["median_milliseconds"] == rows[0]["percentile_95_milliseconds"] == 250
+    for row in rows:
+        assert row["count"] == 4
+        assert 0 < row["median_milliseconds"] <= row["percentile_95_milliseconds"]
+    assert rows[1]["median_milliseconds"] < rows[2]["median_milliseconds"]
+    assert screen_table("playground", rows).row_count == 4
+
+
+def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> None:
+    steps: list[int] = []
+    rows = measure_serving(
+        PlayedRun("run", outputs, "cpu"),
+        clients=[1, 4],
+        seconds=0.2,
+        joined_lines=[8],
+        steps=lambda total: lambda: steps.append(total),
+    )
+    assert steps == [2, 2]
+    assert [(row["joined_lines"], row["clients"]) for row in rows] == [(8, 1), (8, 4)]
+    for row in rows:
+        assert (row["failed"], row["wrong"]) == (0, 0)
+        assert row["requests_per_second"] > 0
+        assert min(row["memory_before"], row["memory_after"]) > 10_000_000
+    assert screen_table("serving", rows).row_count == 2
+    assert len(TABLES["serving"][1]) == 9
+
+
+def test_a_run_that_is_not_there_is_named(outputs: Path) -> None:
+    with pytest.raises(UserError, match="none"):
+        measure_page(PlayedRun("none", outputs, "cpu"), repeats=1, steps=lambda _: lambda: None)

@@ -12,7 +12,15 @@ export function alternativeRows(position) {
   return position.alternatives.map(({ id, piece, log_probability: value }) => {
     const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("i"));
     bar.firstChild.style.width = `${100 * Math.exp(value)}%`;
-    return { id, piece, cells: [h("span", { class: ["what", id === position.id && "current"] }, named(piece)), bar, h("span", { class: "number" }, percent(Math.exp(value)))] };
+    return {
+      id,
+      piece,
+      cells: [
+        h("span", { class: ["what", id === position.id && "current"] }, named(piece)),
+        bar,
+        h("span", { class: "number" }, percent(Math.exp(value))),
+      ],
+    };
   });
 }
 
@@ -27,7 +35,13 @@ const named = (piece) => (piece === "</s>" ? "end" : label(piece));
  * @param {number} position
  * @param {{onChoose: (alternative: {id: number, piece: string}) => void, onType: () => void}} callbacks
  */
-export async function openAlternatives({ results, tooltip, report }, anchor, pieces, position, { onChoose, onType }) {
+export async function openAlternatives(
+  { results, tooltip, report },
+  anchor,
+  pieces,
+  position,
+  { onChoose, onType },
+) {
   tooltip.hide();
   let analysis;
   try {
@@ -36,7 +50,11 @@ export async function openAlternatives({ results, tooltip, report }, anchor, pie
     return report(error.message);
   }
   if (!anchor.isConnected || !analysis) return undefined;
-  const before = pieces.slice(0, position).map(({ piece }) => spoken(piece)).join("").trimStart();
+  const before = pieces
+    .slice(0, position)
+    .map(({ piece }) => spoken(piece))
+    .join("")
+    .trimStart();
   const close = () => box.hidePopover();
   function choose(alternative) {
     close();
@@ -45,10 +63,21 @@ export async function openAlternatives({ results, tooltip, report }, anchor, pie
   const rows = alternativeRows(analysis.target[position])
     .filter(({ piece }) => position || piece !== "</s>") // an empty translation is none
     .map((row) => h("button", { type: "button", class: "row", onclick: () => choose(row) }, row.cells));
-  const box = h("div", { class: "alternatives", popover: "auto", role: "dialog", "aria-label": `Instead of ${named(pieces[position].piece)}` },
+  const box = h(
+    "div",
+    {
+      class: "alternatives",
+      popover: "auto",
+      role: "dialog",
+      "aria-label": `Instead of ${named(pieces[position].piece)}`,
+    },
     h("p", { class: "hint" }, before ? ["after ", h("q", {}, shortEnd(before))] : "at the beginning"),
     h("div", { class: "rows" }, rows),
-    h("button", { type: "button", class: "quiet", onclick: () => (close(), onType()) }, "Type something else…"),
+    h(
+      "button",
+      { type: "button", class: "quiet", onclick: () => (close(), onType()) },
+      "Type something else…",
+    ),
   );
   roving(box, "button");
   setRoving([...box.querySelectorAll("button")], 0);
@@ -63,7 +92,8 @@ export async function openAlternatives({ results, tooltip, report }, anchor, pie
   const from = anchor.getBoundingClientRect();
   const size = box.getBoundingClientRect();
   box.style.left = `${Math.max(8, Math.min(from.left - 8, innerWidth - size.width - 8))}px`;
-  box.style.top = `${from.bottom + 8 + size.height < innerHeight ? from.bottom + 8 : Math.max(8, from.top - size.height - 8)}px`;
+  const beneath = from.bottom + 8;
+  box.style.top = `${beneath + size.height < innerHeight ? beneath : Math.max(8, from.top - size.height - 8)}px`;
   box.querySelector("button")?.focus();
   return undefined;
 }

@@ -26,7 +26,10 @@ async function request(path, options) {
   }
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
-  throw new ApiError(body?.error ?? `The server answered ${response.status} ${response.statusText}`, response.status);
+  throw new ApiError(
+    body?.error ?? `The server answered ${response.status} ${response.statusText}`,
+    response.status,
+  );
 }
 
 const asJson = (body, signal) => ({

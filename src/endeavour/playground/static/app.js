@@ -43,7 +43,9 @@ function wireTools(state) {
   });
   $("theme").addEventListener("click", () => {
     const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const dark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     try {
       localStorage.setItem("endeavour-theme", root.dataset.theme);
@@ -52,7 +54,9 @@ function wireTools(state) {
     }
     dispatchEvent(new Event("themechange"));
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+    dispatchEvent(new Event("themechange")),
+  );
   $("open-help").addEventListener("click", openHelp);
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault(); // the hash is the state
@@ -87,7 +91,8 @@ function createViews(context) {
       if (first) mounted.set(name, mount(name));
       const view = await mounted.get(name);
       const state = context.state.get();
-      if (state.v === name) view.update(state, first || changed.has("v") ? new Set(Object.keys(state)) : changed);
+      if (state.v === name)
+        view.update(state, first || changed.has("v") ? new Set(Object.keys(state)) : changed);
       mounted.set(name, view);
     },
     key: (name, event) => mounted.get(name)?.key?.(event) ?? false,
@@ -97,7 +102,10 @@ function createViews(context) {
 function wireTabs(state) {
   const choose = (v) => state.set({ v }, { push: true });
   for (const tab of $("tabs").children) tab.addEventListener("click", () => choose(tab.dataset.view));
-  $("tabs").addEventListener("focusin", ({ target }) => target.matches(":focus-visible") && choose(target.dataset.view));
+  $("tabs").addEventListener(
+    "focusin",
+    ({ target }) => target.matches(":focus-visible") && choose(target.dataset.view),
+  );
   roving($("tabs"), '[role="tab"]');
   return Object.fromEntries(VIEWS.map((view, i) => [String(i + 1), () => choose(view)]));
 }

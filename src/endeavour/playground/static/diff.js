@@ -14,11 +14,12 @@ export function changedWords(words, others) {
   const common = Array.from({ length: words.length + 1 }, () => new Array(others.length + 1).fill(0));
   for (let i = words.length - 1; i >= 0; i--) {
     for (let j = others.length - 1; j >= 0; j--) {
-      common[i][j] = words[i] === others[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+      common[i][j] =
+        words[i] === others[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
     }
   }
   const changed = words.map(() => true);
-  for (let i = 0, j = 0; i < words.length && j < others.length; ) {
+  for (let i = 0, j = 0; i < words.length && j < others.length;) {
     if (words[i] === others[j]) [changed[i], i, j] = [false, i + 1, j + 1];
     else if (common[i + 1][j] >= common[i][j + 1]) i++;
     else j++;

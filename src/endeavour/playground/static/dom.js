@@ -19,13 +19,15 @@ export function setAttributes(element, attributes) {
   for (const [key, value] of Object.entries(attributes)) {
     if (typeof value === "function" && key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (value === null || value === undefined || value === false) element.removeAttribute(key);
-    else if (key === "class" && Array.isArray(value)) element.setAttribute(key, value.filter(Boolean).join(" "));
+    else if (key === "class" && Array.isArray(value))
+      element.setAttribute(key, value.filter(Boolean).join(" "));
     else element.setAttribute(key, value === true ? "" : value);
   }
 }
 
 /** Children as `append` takes them: without null and false, lists opened. */
-export const flat = (children) => children.flat(Infinity).filter((child) => child !== null && child !== false);
+export const flat = (children) =>
+  children.flat(Infinity).filter((child) => child !== null && child !== false);
 
 /** A function that waits until it was not called for some milliseconds. */
 export function debounce(action, milliseconds) {
@@ -44,5 +46,7 @@ export const uniqueId = (prefix) => `${prefix}-${++lastId}`;
 
 /** Whether keys typed now belong to a text field. */
 export function isTyping(target = document.activeElement) {
-  return Boolean(target?.closest?.("textarea, select, input:not([type=range], [type=checkbox], [type=radio])"));
+  return Boolean(
+    target?.closest?.("textarea, select, input:not([type=range], [type=checkbox], [type=radio])"),
+  );
 }

@@ -8,8 +8,21 @@ import { h } from "./dom.js";
 import { el } from "./svg.js";
 
 const STYLES = [
-  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap",
-  "opacity", "visibility", "font-family", "font-size", "font-weight", "font-style", "text-anchor", "dominant-baseline",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-opacity",
+  "stroke-width",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "opacity",
+  "visibility",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "font-style",
+  "text-anchor",
+  "dominant-baseline",
 ];
 const MARGIN = 16;
 
@@ -57,7 +70,10 @@ export async function pngFile(graphic) {
     const image = new Image();
     image.src = url;
     await image.decode();
-    const canvas = h("canvas", { width: 2 * copy.getAttribute("width"), height: 2 * copy.getAttribute("height") });
+    const canvas = h("canvas", {
+      width: 2 * copy.getAttribute("width"),
+      height: 2 * copy.getAttribute("height"),
+    });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     return await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
   } finally {
@@ -69,28 +85,42 @@ export async function pngFile(graphic) {
 export function htmlFile({ title, note, svg, table }) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => resolved(style.getPropertyValue(name));
-  const css = `body{margin:2rem;font:15px/1.5 ${style.getPropertyValue("--sans").replaceAll('"', "'")};color:${colour("--ink")};` +
+  const fonts = style.getPropertyValue("--sans").replaceAll('"', "'");
+  const css =
+    `body{margin:2rem;font:15px/1.5 ${fonts};color:${colour("--ink")};` +
     `background:${colour("--surface")}}svg{max-width:100%;height:auto}table{border-collapse:collapse;margin-top:2rem}` +
     `th,td{padding:.2rem .6rem;border-bottom:1px solid ${colour("--line")};text-align:right}th{text-align:left}`;
-  const body = h("body", {}, h("h1", {}, title), note ? h("p", {}, note) : null, svg ? standalone(svg) : null, table ?? null);
+  const body = h(
+    "body",
+    {},
+    h("h1", {}, title),
+    note ? h("p", {}, note) : null,
+    svg ? standalone(svg) : null,
+    table ?? null,
+  );
   // Elements print themselves escaped; only the rest is put together as text.
   const head = `<meta charset="utf-8">${h("title", {}, title).outerHTML}<style>${css}</style>`;
-  return new Blob([`<!doctype html>\n<html lang="en"><head>${head}</head>${body.outerHTML}</html>\n`], { type: "text/html" });
+  return new Blob([`<!doctype html>\n<html lang="en"><head>${head}</head>${body.outerHTML}</html>\n`], {
+    type: "text/html",
+  });
 }
 
 /** The bytes of a value as indented JSON. */
-export const jsonFile = (value) => new Blob([`${JSON.stringify(value, null, 1)}\n`], { type: "application/json" });
+export const jsonFile = (value) =>
+  new Blob([`${JSON.stringify(value, null, 1)}\n`], { type: "application/json" });
 
 const NAMES = /[^a-z0-9]+/g;
 
 /**
  * Writes one kind of file of a graphic into the browser's downloads.
  *
- * @param {{name: string, note?: string, svg?: SVGElement | (() => SVGElement), table?: HTMLElement, json?: object}} graphic
+ * @param {{name: string, note?: string, svg?: SVGElement | (() => SVGElement),
+ *   table?: HTMLElement, json?: object}} graphic
  * @param {"svg" | "png" | "json" | "html"} kind
  */
 export async function save({ name, note, svg: drawing, table, json }, kind) {
-  const shelf = h("div", { class: "unseen" }); // for a picture that is drawn for the file: styles apply in the page only
+  // For a picture that is drawn for the file: styles apply in the page only.
+  const shelf = h("div", { class: "unseen" });
   document.body.append(shelf);
   try {
     const svg = typeof drawing === "function" ? drawing() : drawing;

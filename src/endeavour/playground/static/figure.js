@@ -44,8 +44,14 @@ export function figure({ title, label, hint, tools = [], onKey, announce = () =>
     });
   }
   const head = h("header", {}, heading, h("div", { class: "tools" }, tools, menu(title, exported)));
-  const node = h("figure", { class: "figure", "aria-labelledby": heading.id }, head,
-    hint ? h("p", { class: "hint" }, hint) : null, stage, details);
+  const node = h(
+    "figure",
+    { class: "figure", "aria-labelledby": heading.id },
+    head,
+    hint ? h("p", { class: "hint" }, hint) : null,
+    stage,
+    details,
+  );
   return {
     node,
     stage,
@@ -59,12 +65,22 @@ export function figure({ title, label, hint, tools = [], onKey, announce = () =>
 }
 
 function menu(title, exported) {
-  const list = h("div", { class: "menu", popover: "auto", id: uniqueId("export") },
+  const list = h(
+    "div",
+    { class: "menu", popover: "auto", id: uniqueId("export") },
     Object.entries(KINDS).map(([kind, text]) =>
-      h("button", { type: "button", class: "quiet", onclick: () => (list.hidePopover(), exported(kind)) }, text),
+      h(
+        "button",
+        { type: "button", class: "quiet", onclick: () => (list.hidePopover(), exported(kind)) },
+        text,
+      ),
     ),
   );
-  const opener = h("button", { type: "button", class: "quiet", popovertarget: list.id, "aria-label": `Export ${title}` }, "Export");
+  const opener = h(
+    "button",
+    { type: "button", class: "quiet", popovertarget: list.id, "aria-label": `Export ${title}` },
+    "Export",
+  );
   list.addEventListener("beforetoggle", (event) => {
     if (event.newState !== "open") return;
     const box = opener.getBoundingClientRect();

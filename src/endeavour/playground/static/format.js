@@ -52,7 +52,8 @@ export function readable(pieces) {
   const texts = pieces.map(({ piece }) => spoken(piece));
   for (let start = 0; start < pieces.length; start++) {
     const run = [];
-    for (let i = start; i < pieces.length && BYTE.test(pieces[i].piece); i++) run.push(Number.parseInt(BYTE.exec(pieces[i].piece)[1], 16));
+    for (let i = start; i < pieces.length && BYTE.test(pieces[i].piece); i++)
+      run.push(Number.parseInt(BYTE.exec(pieces[i].piece)[1], 16));
     if (!run.length) continue;
     texts.fill("", start, start + run.length);
     texts[start] = new TextDecoder().decode(Uint8Array.from(run));

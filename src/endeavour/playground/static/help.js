@@ -15,15 +15,39 @@ export function openHelp() {
   const dialog = document.getElementById("help");
   if (!dialog.childElementCount) {
     dialog.append(
-      h("header", {},
+      h(
+        "header",
+        {},
         h("h2", { id: "help-title" }, "How to use the playground"),
         h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close"),
       ),
-      h("p", {}, "Type a sentence and it is translated as you type. Click a word of the translation for alternatives, or type over it: the model goes on from there."),
-      h("dl", { class: "views" }, ABOUT.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text)))),
+      h(
+        "p",
+        {},
+        "Type a sentence and it is translated as you type. Click a word of the translation for alternatives, ",
+        "or type over it: the model goes on from there.",
+      ),
+      h(
+        "dl",
+        { class: "views" },
+        ABOUT.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text))),
+      ),
       h("h3", {}, "Keys"),
-      h("dl", { class: "keys" },
-        SHORTCUTS.map(([keys, text]) => h("div", {}, h("dt", {}, keys.split(" ").map((key) => (key === "–" ? " – " : h("kbd", {}, key)))), h("dd", {}, text))),
+      h(
+        "dl",
+        { class: "keys" },
+        SHORTCUTS.map(([keys, text]) =>
+          h(
+            "div",
+            {},
+            h(
+              "dt",
+              {},
+              keys.split(" ").map((key) => (key === "–" ? " – " : h("kbd", {}, key))),
+            ),
+            h("dd", {}, text),
+          ),
+        ),
       ),
     );
   }

@@ -29,12 +29,20 @@ export function mountHypotheses(root, { state, search, tooltip }) {
     const share = Math.exp(hypothesis.score - best.score);
     const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("i"));
     bar.firstChild.style.width = `${100 * share}%`;
-    const row = h("li", { role: "option", "data-position": position, onclick: () => choose(position) },
+    const row = h(
+      "li",
+      { role: "option", "data-position": position, onclick: () => choose(position) },
       h("span", { class: "rank" }, position + 1),
-      h("span", { class: "text", lang: document.getElementById("output").lang }, compared(hypothesis.text, best.text)),
+      h(
+        "span",
+        { class: "text", lang: document.getElementById("output").lang },
+        compared(hypothesis.text, best.text),
+      ),
       h("span", { class: "score" }, bar, h("span", { class: "unseen" }, "score "), decimal(hypothesis.score)),
     );
-    row.addEventListener("pointerenter", () => tooltip.show(row.querySelector(".score"), explained(hypothesis)));
+    row.addEventListener("pointerenter", () =>
+      tooltip.show(row.querySelector(".score"), explained(hypothesis)),
+    );
     row.addEventListener("pointerleave", tooltip.hide);
     return row;
   }
@@ -52,7 +60,9 @@ export function mountHypotheses(root, { state, search, tooltip }) {
     if (status === "idle") list.replaceChildren();
     if (!done || shown === hypotheses) return;
     shown = hypotheses;
-    const focused = list.contains(document.activeElement) ? Number(document.activeElement.dataset.position) : null;
+    const focused = list.contains(document.activeElement)
+      ? Number(document.activeElement.dataset.position)
+      : null;
     list.replaceChildren(...hypotheses.map((hypothesis, i) => option(hypothesis, i, hypotheses[0])));
     showChosen();
     if (focused !== null) (list.children[focused] ?? list.lastChild)?.focus();
@@ -68,4 +78,7 @@ function compared(text, best) {
 }
 
 const explained = ({ score, log_probability: total, pieces }) =>
-  `score ${decimal(score, 3)} = log-probability ${decimal(total, 3)}, divided by the length penalty of ${pieces.length} pieces; probability ${percent(Math.exp(total))}`;
+  [
+    `score ${decimal(score, 3)} = log-probability ${decimal(total, 3)},`,
+    `divided by the length penalty of ${pieces.length} pieces; probability ${percent(Math.exp(total))}`,
+  ].join(" ");

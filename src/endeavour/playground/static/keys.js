@@ -28,7 +28,13 @@ export const SHORTCUTS = [
 export function listenForKeys(toView, actions) {
   document.addEventListener("keydown", (event) => {
     const modified = event.ctrlKey || event.metaKey || event.altKey;
-    if (event.defaultPrevented || modified || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+    if (
+      event.defaultPrevented ||
+      modified ||
+      isTyping(event.target) ||
+      document.querySelector("dialog[open]")
+    )
+      return;
     if (toView(event)) event.preventDefault();
     else if (Object.hasOwn(actions, event.key)) {
       event.preventDefault();

@@ -23,10 +23,19 @@ export function mount(root, context) {
 
   const joined = segments(["Pieces", "Words"], (i) => state.set({ words: i === 1 }));
   const summary = h("p", { class: "hint" });
-  const pieces = figure({ title: "How sure the model is", label: "Source and target, piece by piece", tools: [joined.node], announce });
+  const pieces = figure({
+    title: "How sure the model is",
+    label: "Source and target, piece by piece",
+    tools: [joined.node],
+    announce,
+  });
   pieces.stage.removeAttribute("tabindex"); // its chips take the keyboard
   const strips = h("div", { class: "strips" });
-  const strip = createStrip(strips, { tooltip, onHover: (side, i) => light(...placeOf(side, i)), onChoose: (side, i) => keep(...placeOf(side, i)) });
+  const strip = createStrip(strips, {
+    tooltip,
+    onHover: (side, i) => light(...placeOf(side, i)),
+    onChoose: (side, i) => keep(...placeOf(side, i)),
+  });
   pieces.node.insertBefore(summary, pieces.stage);
 
   const overview = h("div", { class: "card overview" });
@@ -34,11 +43,20 @@ export function mount(root, context) {
   const title = h("h3", { class: "title", "aria-live": "polite" });
   const spread = h("p", { class: "hint" });
   const halves = h("div", { class: "halves" });
-  const large = createLarge(halves, { announce, onHover: (row, column) => light(row, column), onChoose: keep });
+  const large = createLarge(halves, {
+    announce,
+    onHover: (row, column) => light(row, column),
+    onChoose: keep,
+  });
   const habits = createHabits(halves, announce);
   root.append(
     h("div", { class: "card" }, pieces.node),
-    h("div", { class: "look" }, overview, h("div", { class: "card large" }, h("header", {}, title, spread), halves)),
+    h(
+      "div",
+      { class: "look" },
+      overview,
+      h("div", { class: "card large" }, h("header", {}, title, spread), halves),
+    ),
   );
 
   /** Where a chip stands in the map: [row, column], nulls where it does not. */
@@ -67,7 +85,11 @@ export function mount(root, context) {
   }
 
   async function load() {
-    const asked = [results.analysis(), results.attention(), state.get().map === "saliency" ? results.saliency() : null];
+    const asked = [
+      results.analysis(),
+      results.attention(),
+      state.get().map === "saliency" ? results.saliency() : null,
+    ];
     if (!asked[0] || !search.current.done) return;
     root.classList.add("stale");
     try {
@@ -93,20 +115,28 @@ export function mount(root, context) {
     strip.show(analysis, current.words);
     showSummary(analysis);
     pieces.show({
-      graphic: strips, svg: () => surprisalGraphic(analysis, current.words), json: analysis, note: map.sentence,
-      table: () => tableOf(...piecesTable(analysis), map.sentence), name: "Surprisal",
+      graphic: strips,
+      svg: () => surprisalGraphic(analysis, current.words),
+      json: analysis,
+      note: map.sentence,
+      table: () => tableOf(...piecesTable(analysis), map.sentence),
+      name: "Surprisal",
     });
     heads.mark(current.kind, layerOf(current, attention), headOf(current, attention), Boolean(saliency));
     title.textContent = map.title;
     const mean = entropy(map.values);
-    spread.textContent = `Mean entropy ${bits(mean)}: each ${current.words ? "word" : "piece"} attends to about ${decimal(2 ** mean, 1)} places.`;
+    const each = current.words ? "word" : "piece";
+    spread.textContent = `Mean entropy ${bits(mean)}: each ${each} attends to about ${decimal(2 ** mean, 1)} places.`;
     large.show(map);
     habits.show(map);
     light(null, null);
   }
 
   function showSummary({ log_probability: total, score, perplexity }) {
-    summary.textContent = `The whole translation has the probability ${percent(Math.exp(total))}, score ${decimal(score)}, perplexity ${decimal(perplexity)} a piece. The stronger the colour, the more a piece surprised the model.`;
+    summary.textContent = [
+      `The whole translation has the probability ${percent(Math.exp(total))}, score ${decimal(score)},`,
+      `perplexity ${decimal(perplexity)} a piece. The stronger the colour, the more a piece surprised the model.`,
+    ].join(" ");
   }
 
   /** `by` layers or heads onwards. */
@@ -128,12 +158,15 @@ export function mount(root, context) {
   search.subscribe(({ done }) => state.get().v === "look" && done && load());
 
   return {
-    update: (_, changed) => ["v", "t", "kind", "layer", "head", "map", "words"].some((key) => changed.has(key)) && load(),
+    update: (_, changed) =>
+      ["v", "t", "kind", "layer", "head", "map", "words"].some((key) => changed.has(key)) && load(),
     key({ key }) {
       const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];
       if (moves) turn(...moves);
-      else if (key === "Escape" && kept) keep(...kept), light(null, null);
-      else return false;
+      else if (key === "Escape" && kept) {
+        kept = null;
+        light(null, null);
+      } else return false;
       return true;
     },
     exports: () => (map ? [pieces.content(), ...large.exports(), ...habits.exports()] : []),
@@ -144,5 +177,8 @@ export function mount(root, context) {
 export function segments(names, onChoose) {
   const buttons = names.map((name, i) => h("button", { type: "button", onclick: () => onChoose(i) }, name));
   const node = h("div", { class: "segments" }, buttons);
-  return { node, press: (chosen) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === chosen)) };
+  return {
+    node,
+    press: (chosen) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === chosen)),
+  };
 }

@@ -9,7 +9,12 @@ import { post } from "./api.js";
 const KEPT = 24; // answers
 const ALTERNATIVES = 10;
 
-/** @returns {{analysis: () => Promise<object> | null, attention: () => …, saliency: () => …}} null: nothing is chosen */
+/**
+ * Each function returns the promise of an answer, or null where nothing is chosen.
+ *
+ * @returns {{analysis: () => Promise<object> | null, attention: () => Promise<object> | null,
+ *   saliency: () => Promise<object> | null}}
+ */
 export function createResults(state, search) {
   const answers = new Map();
   let pending = { pair: "", controller: new AbortController() };

@@ -5,16 +5,22 @@
 
 import { h } from "./dom.js";
 import { figure } from "./figure.js";
-import { decimal, ordinal, percent } from "./format.js";
 import { forcedCount } from "./forcing.js";
 import { createSettings, createTime } from "./search/controls.js";
 import { createDetails } from "./search/details.js";
 import { idsOf, named, pathTo, statesAt } from "./search/layout.js";
 import { createReference } from "./search/reference.js";
-import { described, drawTree } from "./search/tree.js";
-import { tableOf } from "./svg.js";
+import { drawTree } from "./search/tree.js";
+import { asJson, described, explained, nodesTable } from "./search/words.js";
 
-const LEGEND = [["kept", "kept"], ["over", "kept, but lost later"], ["finished", "finished"], ["pruned", "pruned"], ["best", "the translation shown"], ["reference", "the one to score"]];
+const LEGEND = [
+  ["kept", "kept"],
+  ["over", "kept, but lost later"],
+  ["finished", "finished"],
+  ["pruned", "pruned"],
+  ["best", "the translation shown"],
+  ["reference", "the one to score"],
+];
 const ZOOMS = [0.5, 0.65, 0.8, 1, 1.25, 1.6];
 
 /** See app.js for what a view is handed and what it returns. */
@@ -27,11 +33,32 @@ export function mount(root, context) {
 
   const settings = createSettings(context);
   const clock = createTime((step) => ((time = step), draw()));
-  const zooms = h("div", { class: "zooms", role: "group", "aria-label": "Zoom" },
-    [["Smaller", "\u2212", -1], ["Larger", "+", 1]].map(([name, sign, by]) =>
-      h("button", { type: "button", class: "quiet sign", "aria-label": name, onclick: () => magnify(by) }, sign)));
-  const beam = figure({ title: "The search", label: "Nodes of the search", tools: [zooms], onKey: step, announce });
-  const legend = h("ul", { class: "legend" }, LEGEND.map(([key, text]) => h("li", {}, h("i", { class: key }), text)));
+  const zooms = h(
+    "div",
+    { class: "zooms", role: "group", "aria-label": "Zoom" },
+    [
+      ["Smaller", "\u2212", -1],
+      ["Larger", "+", 1],
+    ].map(([name, sign, by]) =>
+      h(
+        "button",
+        { type: "button", class: "quiet sign", "aria-label": name, onclick: () => magnify(by) },
+        sign,
+      ),
+    ),
+  );
+  const beam = figure({
+    title: "The search",
+    label: "Nodes of the search",
+    tools: [zooms],
+    onKey: step,
+    announce,
+  });
+  const legend = h(
+    "ul",
+    { class: "legend" },
+    LEGEND.map(([key, text]) => h("li", {}, h("i", { class: key }), text)),
+  );
   const side = h("aside", { class: "card details", "aria-label": "The chosen node" });
   const details = createDetails(side, context);
   const scored = h("div", { class: "card reference" });
@@ -46,7 +73,10 @@ export function mount(root, context) {
   });
   beam.stage.addEventListener("pointerover", ({ target }) => hover(target.closest(".node")));
   beam.stage.addEventListener("pointerleave", () => hover(null));
-  beam.stage.addEventListener("dblclick", ({ target }) => target.closest(".node") && follow(Number(target.closest(".node").dataset.id)));
+  beam.stage.addEventListener(
+    "dblclick",
+    ({ target }) => target.closest(".node") && follow(Number(target.closest(".node").dataset.id)),
+  );
 
   const winner = () => search.chosen()?.hypothesis?.node ?? null;
   const chosenNode = () => {
@@ -111,11 +141,26 @@ export function mount(root, context) {
     const atEnd = done && now === steps;
     const pieces = hypotheses[0]?.pieces ?? [];
     const forced = done ? forcedCount(state.get().p, pieces) : current.prefix.length;
-    tree = drawTree({ nodes, until: now, forced, ...statesAt(nodes, now, atEnd ? winner() : null), ...givenPath() });
+    tree = drawTree({
+      nodes,
+      until: now,
+      forced,
+      ...statesAt(nodes, now, atEnd ? winner() : null),
+      ...givenPath(),
+    });
     scale();
-    beam.show({ graphic: tree.node, json: asJson(current), table: () => nodesTable(nodes), note: state.get().q, name: "Beam search" });
+    beam.show({
+      graphic: tree.node,
+      json: asJson(current),
+      table: () => nodesTable(nodes),
+      note: state.get().q,
+      name: "Beam search",
+    });
     beam.stage.setAttribute("role", "tree");
-    beam.stage.setAttribute("aria-label", "Nodes of the search. Arrow keys move, Enter continues from a node.");
+    beam.stage.setAttribute(
+      "aria-label",
+      "Nodes of the search. Arrow keys move, Enter continues from a node.",
+    );
     clock.show(now, steps);
     select();
   }
@@ -133,7 +178,10 @@ export function mount(root, context) {
     }
     const at = given.left_at;
     const shown = at !== null && passed.size >= at; // it is drawn as a pruned node
-    return { reference: passed, left: at === null || shown ? null : { step: at, text: named(given.pieces[at - 1]) } };
+    return {
+      reference: passed,
+      left: at === null || shown ? null : { step: at, text: named(given.pieces[at - 1]) },
+    };
   }
 
   function select() {
@@ -166,29 +214,14 @@ export function mount(root, context) {
   return {
     update(_, changed) {
       settings.update();
-      if (changed.has("v")) draw(), reference.update();
+      if (changed.has("v")) (draw(), reference.update());
       else if (changed.has("ref")) reference.update();
       else if (changed.has("t")) draw();
       else if (changed.has("node")) select();
-      if (changed.has("node") && state.get().node !== null) announce(described(search.current.nodes.get(chosenNode()) ?? { parent: null }));
+      if (changed.has("node") && state.get().node !== null)
+        announce(described(search.current.nodes.get(chosenNode()) ?? { parent: null }));
     },
     key: () => false,
     exports: () => (tree ? [beam.content()] : []),
   };
 }
-
-/** What the tooltip says of a node. */
-function explained(node) {
-  const numbers = `${percent(Math.exp(node.log_probability))} · so far ${decimal(node.total)} · score ${decimal(node.score)} · ${ordinal(node.rank + 1)} of step ${node.step}`;
-  return [h("p", {}, h("strong", {}, named(node)), ` ${node.status}`), h("p", {}, numbers), node.why ? h("p", { class: "hint" }, node.why) : ""];
-}
-
-function nodesTable(nodes) {
-  const rows = [...nodes.values()].slice(1).map((node) => [
-    node.step, named(node), node.rank + 1, percent(Math.exp(node.log_probability)), decimal(node.total, 3), decimal(node.score, 3),
-    node.status + (node.why ? `: ${node.why}` : ""), nodes.get(node.parent) ? named(nodes.get(node.parent)) : "",
-  ]);
-  return tableOf(rows, ["Step", "Piece", "Rank", "Probability", "Log-probability so far", "Score", "Fate", "After"], "Nodes of the search");
-}
-
-const asJson = ({ asked, source, nodes, hypotheses, reference }) => ({ ...asked, source, nodes: [...nodes.values()], hypotheses, reference });

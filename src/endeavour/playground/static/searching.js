@@ -63,7 +63,10 @@ export function createSearch(state, systems) {
     // What the last search found stays until this one has something to show.
     publish({ status: "running", done: false, stale: true, error: null, asked });
     try {
-      await stream("/api/search", asked, { signal, onEvent: (name, data) => !signal.aborted && take(name, data) });
+      await stream("/api/search", asked, {
+        signal,
+        onEvent: (name, data) => !signal.aborted && take(name, data),
+      });
       if (!signal.aborted && !current.done) throw new ApiError("The search ended without a result", 500);
     } catch (error) {
       if (!overtaken(error)) publish({ status: "error", error: error.message });
@@ -106,7 +109,10 @@ export function createSearch(state, systems) {
     },
     chosen() {
       const { t } = state.get();
-      if (!t) return current.hypotheses.length ? { ids: current.hypotheses[0].ids, hypothesis: current.hypotheses[0] } : null;
+      if (!t)
+        return current.hypotheses.length
+          ? { ids: current.hypotheses[0].ids, hypothesis: current.hypotheses[0] }
+          : null;
       const hypothesis = current.hypotheses.find(({ ids }) => ids.join(".") === t) ?? null;
       return { ids: hypothesis?.ids ?? parseIds(t), hypothesis };
     },

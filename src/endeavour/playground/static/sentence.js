@@ -20,11 +20,18 @@ export function mountSentence({ state, runs }) {
   });
   select.append(
     ...runs.choices().map(({ run, choices }) =>
-      h("optgroup", { label: run.name }, choices.map(({ value, text }) => h("option", { value }, text))),
+      h(
+        "optgroup",
+        { label: run.name },
+        choices.map(({ value, text }) => h("option", { value }, text)),
+      ),
     ),
   );
   select.addEventListener("change", () =>
-    state.set({ run: select.value === runs.default ? "" : select.value, p: "", t: "", node: null }, { push: true }),
+    state.set(
+      { run: select.value === runs.default ? "" : select.value, p: "", t: "", node: null },
+      { push: true },
+    ),
   );
 
   function showRun(system) {
@@ -39,7 +46,9 @@ export function mountSentence({ state, runs }) {
     document.getElementById("output").lang = target.code;
     const choose = (q) => state.set({ ...NEW_SENTENCE, q }, { push: true });
     const texts = runs.runOf(system)?.examples ?? [];
-    examples.replaceChildren(...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)));
+    examples.replaceChildren(
+      ...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)),
+    );
     markExample(state.get().q);
   }
   function markExample(q) {

@@ -9,7 +9,11 @@ const number = (fallback = null) => ({
   parse: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : fallback),
   print: (value) => (value === null ? "" : String(value)),
 });
-const flag = (fallback) => ({ fallback, parse: (value) => value === "1", print: (value) => (value ? "1" : "0") });
+const flag = (fallback) => ({
+  fallback,
+  parse: (value) => value === "1",
+  print: (value) => (value ? "1" : "0"),
+});
 const choice = (fallback, ...others) => ({
   fallback,
   parse: (value) => (others.includes(value) ? value : fallback),

@@ -6,7 +6,8 @@
 import { thousands } from "./format.js";
 
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
-const short = (count) => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(count);
+const short = (count) =>
+  new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(count);
 const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
 
 /** @param {{default: string, runs: object[]}} offered the answer of /api/runs */
@@ -20,7 +21,8 @@ export function createSystems(offered) {
     /** Beam size and length penalty that a system's run is configured with. */
     decoding: (system) => runOf(system)?.decoding ?? FALLBACK,
     /** The two languages of a system: [{code, name}, {code, name}]. */
-    languages: (system) => (runOf(system)?.direction ?? "en-de").split("-").map((code) => ({ code, name: LANGUAGES.of(code) })),
+    languages: (system) =>
+      (runOf(system)?.direction ?? "en-de").split("-").map((code) => ({ code, name: LANGUAGES.of(code) })),
     /** A line about a system for people, and a longer one. */
     facts(system) {
       const run = runOf(system);
@@ -31,7 +33,16 @@ export function createSystems(offered) {
         bleu !== null && bleu !== undefined && `BLEU ${bleu.toFixed(1)}`,
         run.training && "still training",
       ];
-      const long = model && `${model.encoder_layers} encoder and ${model.decoder_layers} decoder layers, ${model.num_heads} heads, width ${model.width}, ${model.positions} positions, ${model.norm}-norm, ${thousands(model.parameters)} parameters`;
+      const long =
+        model &&
+        [
+          `${model.encoder_layers} encoder and ${model.decoder_layers} decoder layers`,
+          `${model.num_heads} heads`,
+          `width ${model.width}`,
+          `${model.positions} positions`,
+          `${model.norm}-norm`,
+          `${thousands(model.parameters)} parameters`,
+        ].join(", ");
       return [parts.filter(Boolean).join(" · "), long ?? ""];
     },
     /** What can be chosen of each run: [{run, choices: [{value, text}]}]. */
@@ -40,7 +51,10 @@ export function createSystems(offered) {
         run,
         choices: [
           ...(run.finished ? [{ value: run.name, text: run.name }] : []),
-          ...run.checkpoints.map((update) => ({ value: `${run.name}@${update}`, text: `${run.name} @ ${thousands(update)} updates` })),
+          ...run.checkpoints.map((update) => ({
+            value: `${run.name}@${update}`,
+            text: `${run.name} @ ${thousands(update)} updates`,
+          })),
         ],
       }));
     },

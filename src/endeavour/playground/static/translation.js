@@ -47,7 +47,9 @@ export function mountTranslation(context) {
   function show(ids, pieces) {
     shown = { ids, pieces };
     const forced = forcedCount(state.get().p, pieces);
-    const hadFocus = output.contains(document.activeElement) ? Number(document.activeElement.dataset.position) : null;
+    const hadFocus = output.contains(document.activeElement)
+      ? Number(document.activeElement.dataset.position)
+      : null;
     const buttons = [];
     const line = [];
     readable(pieces).forEach((text, position) => {
@@ -68,8 +70,15 @@ export function mountTranslation(context) {
     const end = read === END;
     const text = end ? "end" : read;
     const name = [end ? "end of the sentence" : text, forced && "forced"].filter(Boolean).join(", ");
-    return h("span",
-      { role: "button", class: ["piece", forced && "forced", end && "end"], "data-position": position, "aria-haspopup": "dialog", "aria-label": name },
+    return h(
+      "span",
+      {
+        role: "button",
+        class: ["piece", forced && "forced", end && "end"],
+        "data-position": position,
+        "aria-haspopup": "dialog",
+        "aria-label": name,
+      },
       text,
     );
   }
@@ -77,7 +86,10 @@ export function mountTranslation(context) {
   function showStream(text) {
     const forced = forcedText();
     const [head, tail] = text.startsWith(forced) ? [forced, text.slice(forced.length)] : ["", text];
-    output.replaceChildren(head && h("span", { class: "forced" }, head), h("span", { class: "arriving" }, tail));
+    output.replaceChildren(
+      head && h("span", { class: "forced" }, head),
+      h("span", { class: "arriving" }, tail),
+    );
   }
 
   /** The forced part of the translation as it reads. */
@@ -132,11 +144,14 @@ export function mountTranslation(context) {
     undo.hidden = !forcing.able();
     if (stale && status !== "error") return;
     if (typing) typing.follow(text.startsWith(forcedText()) ? text.slice(forcedText().length) : "");
-    else if (status === "idle") output.replaceChildren(h("span", { class: "plain" }, "Type a sentence: it is translated as you type."));
+    else if (status === "idle")
+      output.replaceChildren(h("span", { class: "plain" }, "Type a sentence: it is translated as you type."));
     else if (done) showPieces();
-    else if (status === "running" && steps && focusNext === null && !output.contains(document.activeElement)) showStream(text);
+    else if (status === "running" && steps && focusNext === null && !output.contains(document.activeElement))
+      showStream(text);
     clearTimeout(saying);
-    if (done && document.activeElement !== document.getElementById("input")) saying = setTimeout(() => context.announce(text), SAY_AFTER);
+    if (done && document.activeElement !== document.getElementById("input"))
+      saying = setTimeout(() => context.announce(text), SAY_AFTER);
   });
   state.subscribe((_, changed) => {
     undo.hidden = !parsePrefix(state.get().p);
@@ -147,5 +162,6 @@ export function mountTranslation(context) {
 function showTiming({ done, milliseconds, asked, hypotheses }) {
   const timing = document.getElementById("timing");
   if (!done) return;
-  timing.textContent = `beam ${asked.beam_size} · score ${decimal(hypotheses[0]?.score ?? 0)} · ${Math.round(milliseconds)} ms`;
+  const score = hypotheses[0]?.score ?? 0;
+  timing.textContent = `beam ${asked.beam_size} · score ${decimal(score)} · ${Math.round(milliseconds)} ms`;
 }

@@ -23,7 +23,14 @@ export function typeOver(output, pieces, position, letter, { onChange, onEnd }) 
   // A word is typed over as a word: after the pieces before it comes the space that it began with.
   const space = position > 0 && (beginsWord(piece) || piece === "</s>") ? " " : "";
   const before = readable(pieces.slice(0, position)).join("").trimStart();
-  const field = h("input", { type: "text", class: "over", "aria-label": `Type over ${label(piece)}`, spellcheck: "false", autocomplete: "off", value: letter });
+  const field = h("input", {
+    type: "text",
+    class: "over",
+    "aria-label": `Type over ${label(piece)}`,
+    spellcheck: "false",
+    autocomplete: "off",
+    value: letter,
+  });
   const rest = h("span", { class: "arriving" });
   let changes = 0;
   let ended = false;

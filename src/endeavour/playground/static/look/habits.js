@@ -26,15 +26,34 @@ export function byDistance({ rows, columns, values }) {
   return [...labels.map((text, i) => [text, shares[i] / rows.length]), [sign, end / rows.length]];
 }
 
-const distance = (by) => (Math.abs(by) === FAR ? (by < 0 ? `\u2264${MINUS}${FAR}` : `\u2265+${FAR}`) : by < 0 ? `${MINUS}${-by}` : by > 0 ? `+${by}` : "0");
+const distance = (by) =>
+  Math.abs(by) === FAR
+    ? by < 0
+      ? `\u2264${MINUS}${FAR}`
+      : `\u2265+${FAR}`
+    : by < 0
+      ? `${MINUS}${-by}`
+      : by > 0
+        ? `+${by}`
+        : "0";
 
 /**
  * @param {HTMLElement} root
  * @param {(text: string) => void} announce
  */
 export function createHabits(root, announce) {
-  const far = figure({ title: "Where the weight goes", hint: "By distance, in percent; \u22121 is the place before.", label: "Weight by distance", announce });
-  const wide = figure({ title: "How spread it is", hint: "Entropy of each row, in bits; 0: all weight in one place.", label: "Entropy by row", announce });
+  const far = figure({
+    title: "Where the weight goes",
+    hint: "By distance, in percent; \u22121 is the place before.",
+    label: "Weight by distance",
+    announce,
+  });
+  const wide = figure({
+    title: "How spread it is",
+    hint: "Entropy of each row, in bits; 0: all weight in one place.",
+    label: "Entropy by row",
+    announce,
+  });
   root.append(far.node, wide.node);
   let shown = false;
 
@@ -47,14 +66,38 @@ export function createHabits(root, announce) {
     const note = `${map.title}. ${map.sentence}`;
     const [labels, parts] = [shares.map(([text]) => text), shares.map(([, share]) => share)];
     far.show({
-      graphic: bars({ labels, values: parts, most: Math.max(0.4, ...parts), width: far.stage.clientWidth, format: (value) => String(Math.round(100 * value)) }),
-      json: { title: map.title, shares: Object.fromEntries(shares) }, note,
-      table: () => tableOf(shares.map(([text, share]) => [text, `${(100 * share).toFixed(1)} %`]), ["Distance", "Share of the weight"], map.title),
+      graphic: bars({
+        labels,
+        values: parts,
+        most: Math.max(0.4, ...parts),
+        width: far.stage.clientWidth,
+        format: (value) => String(Math.round(100 * value)),
+      }),
+      json: { title: map.title, shares: Object.fromEntries(shares) },
+      note,
+      table: () =>
+        tableOf(
+          shares.map(([text, share]) => [text, `${(100 * share).toFixed(1)} %`]),
+          ["Distance", "Share of the weight"],
+          map.title,
+        ),
     });
     wide.show({
-      graphic: bars({ labels: names, values: spread, most: Math.max(3, ...spread), width: wide.stage.clientWidth, format: (value) => value.toFixed(1) }),
-      json: { title: map.title, rows: names, entropy: spread }, note,
-      table: () => tableOf(names.map((text, i) => [text, rounded[i]]), ["Row", "Entropy (bits)"], map.title),
+      graphic: bars({
+        labels: names,
+        values: spread,
+        most: Math.max(3, ...spread),
+        width: wide.stage.clientWidth,
+        format: (value) => value.toFixed(1),
+      }),
+      json: { title: map.title, rows: names, entropy: spread },
+      note,
+      table: () =>
+        tableOf(
+          names.map((text, i) => [text, rounded[i]]),
+          ["Row", "Entropy (bits)"],
+          map.title,
+        ),
     });
   }
   return { show, exports: () => (shown ? [far.content(), wide.content()] : []) };

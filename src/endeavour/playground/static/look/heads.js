@@ -14,8 +14,12 @@ import { average, entropy, KINDS } from "./maps.js";
  */
 export function createHeads(root, onChoose) {
   const grids = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, grid(kind)]));
-  const saliency = h("button", { type: "button", class: "plain saliency", onclick: () => onChoose({ map: "saliency" }) },
-    h("b", {}, "Gradient saliency"), h("small", {}, "which source words a target word depends on"));
+  const saliency = h(
+    "button",
+    { type: "button", class: "plain saliency", onclick: () => onChoose({ map: "saliency" }) },
+    h("b", {}, "Gradient saliency"),
+    h("small", {}, "which source words a target word depends on"),
+  );
   root.append(...Object.values(grids).map(({ node }) => node), saliency);
   let drawn = [];
 
@@ -39,10 +43,20 @@ export function createHeads(root, onChoose) {
     const name = head === "avg" ? "mean of all heads" : `head ${head + 1}`;
     const canvas = h("canvas", { width: values[0].length, height: values.length });
     const choose = () => onChoose({ map: "attention", kind, layer, head });
-    const node = h("button", {
-      type: "button", class: "thumb", tabindex: -1, "data-place": `${layer} ${head}`, onclick: choose,
-      "aria-label": `Layer ${layer + 1}, ${name}, entropy ${bits(spread)}`, title: `layer ${layer + 1}, ${name}\nentropy ${bits(spread)}`,
-    }, canvas, h("small", { "aria-hidden": "true" }, spread.toFixed(1)));
+    const node = h(
+      "button",
+      {
+        type: "button",
+        class: "thumb",
+        tabindex: -1,
+        "data-place": `${layer} ${head}`,
+        onclick: choose,
+        "aria-label": `Layer ${layer + 1}, ${name}, entropy ${bits(spread)}`,
+        title: `layer ${layer + 1}, ${name}\nentropy ${bits(spread)}`,
+      },
+      canvas,
+      h("small", { "aria-hidden": "true" }, spread.toFixed(1)),
+    );
     drawn.push({ canvas, values });
     return node;
   }
@@ -56,19 +70,26 @@ export function createHeads(root, onChoose) {
       cells.style.setProperty("--columns", heads + 1);
       const corner = h("span", { class: "column" });
       const names = layers[0].map((_, i) => h("span", { class: "column", "aria-hidden": "true" }, i + 1));
-      cells.replaceChildren(corner, ...names, h("span", { class: "column", "aria-hidden": "true" }, "mean"),
+      cells.replaceChildren(
+        corner,
+        ...names,
+        h("span", { class: "column", "aria-hidden": "true" }, "mean"),
         ...layers.flatMap((all, layer) => [
           h("span", { class: "layer", "aria-hidden": "true" }, layer + 1),
           ...all.map((values, head) => thumb(kind, layer, head, values)),
           thumb(kind, layer, "avg", average(all)),
-        ]));
+        ]),
+      );
     }
     paint();
   }
 
   function paint() {
     if (!drawn.length) return;
-    const colour = getComputedStyle(drawn[0].canvas).color.match(/[\d.]+/g).slice(0, 3).map(Number);
+    const colour = getComputedStyle(drawn[0].canvas)
+      .color.match(/[\d.]+/g)
+      .slice(0, 3)
+      .map(Number);
     for (const { canvas, values } of drawn) draw(canvas, values, colour);
   }
   addEventListener("themechange", paint);
@@ -93,7 +114,9 @@ export function createHeads(root, onChoose) {
 function draw(canvas, values, [red, green, blue]) {
   const image = new ImageData(canvas.width, canvas.height);
   values.forEach((row, i) =>
-    row.forEach((value, j) => image.data.set([red, green, blue, Math.round(255 * Math.min(1, value))], 4 * (i * canvas.width + j))),
+    row.forEach((value, j) =>
+      image.data.set([red, green, blue, Math.round(255 * Math.min(1, value))], 4 * (i * canvas.width + j)),
+    ),
   );
   canvas.getContext("2d").putImageData(image, 0, 0);
 }

@@ -17,22 +17,38 @@ const [SMALLEST, LARGEST] = [16, 34]; // px, the side of a square
 export function createLarge(root, { announce, onHover, onChoose }) {
   let [shown, place, drawn] = [null, [0, 0], []];
   const frame = (title, hint, onKey) => figure({ title, hint, label: title, onKey, announce });
-  const asMatrix = frame("Matrix", "A row for each word that attends; its weights add up to 100 %.", (event) => step(event));
-  const asLines = frame("Lines", "The thicker, the more weight. Hover or focus a word to see its own.", (event) => step(event));
+  const asMatrix = frame(
+    "Matrix",
+    "A row for each word that attends; its weights add up to 100 %.",
+    (event) => step(event),
+  );
+  const asLines = frame(
+    "Lines",
+    "The thicker, the more weight. Hover or focus a word to see its own.",
+    (event) => step(event),
+  );
   root.append(asMatrix.node, asLines.node);
   for (const { stage } of [asMatrix, asLines]) stage.addEventListener("blur", () => onHover(null, null));
 
   function step({ key }) {
     if (!shown) return false;
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[key];
-    if (key === "Enter") return onChoose(place[0], null), true;
+    if (key === "Enter") return (onChoose(place[0], null), true);
     if (!moves) return false;
     const within = (value, count) => Math.min(count - 1, Math.max(0, value));
-    place = [within(place[0] + moves[0], shown.rows.length), within(place[1] + moves[1], shown.columns.length)];
-    const value = shown.values[place[0]][place[1]];
+    place = [
+      within(place[0] + moves[0], shown.rows.length),
+      within(place[1] + moves[1], shown.columns.length),
+    ];
     onHover(...place);
-    announce(`${shown.rows[place[0]].text} ${shown.map.columns} ${shown.columns[place[1]].text}: ${value === null ? "hidden by the mask" : `${Math.round(100 * value)} percent`}`);
+    announce(inWords(...place));
     return true;
+  }
+
+  function inWords(row, column) {
+    const value = shown.values[row][column];
+    const amount = value === null ? "hidden by the mask" : `${Math.round(100 * value)} percent`;
+    return `${shown.rows[row].text} ${shown.map.columns} ${shown.columns[column].text}: ${amount}`;
   }
 
   function show(map) {
@@ -40,18 +56,29 @@ export function createLarge(root, { announce, onHover, onChoose }) {
     place = [0, 0];
     const rows = map.rows.map(({ text }) => text);
     const columns = map.columns.map(({ text }) => text);
-    const room = asMatrix.stage.clientWidth - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
+    const room =
+      asMatrix.stage.clientWidth - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
     const cell = Math.min(LARGEST, Math.max(SMALLEST, Math.floor(room / columns.length)));
     const format = (value) => (value >= 0.005 ? String(Math.round(100 * value)) : "");
     const one = matrix({ rows, columns, values: map.values, cell, format, onHover, onChoose });
     const width = Math.max(240, Math.min(440, asLines.stage.clientWidth));
     const row = Math.min(28, Math.max(20, cell));
-    const two = links({ left: rows, right: columns, values: map.values, titles: [map.map.rows, map.map.columns], width, row, onHover, onChoose });
+    const two = links({
+      left: rows,
+      right: columns,
+      values: map.values,
+      titles: [map.map.rows, map.map.columns],
+      width,
+      row,
+      onHover,
+      onChoose,
+    });
     drawn = [one, two];
     const content = { table: () => table(map), json: asJson(map), note: map.sentence };
     asMatrix.show({ graphic: one.node, name: `${map.title} (matrix)`, ...content });
     asLines.show({ graphic: two.node, name: `${map.title} (lines)`, ...content });
-    for (const { stage } of [asMatrix, asLines]) stage.setAttribute("aria-label", `${map.title}. Arrow keys move, Enter keeps a row lit.`);
+    for (const { stage } of [asMatrix, asLines])
+      stage.setAttribute("aria-label", `${map.title}. Arrow keys move, Enter keeps a row lit.`);
   }
 
   return {
@@ -62,8 +89,15 @@ export function createLarge(root, { announce, onHover, onChoose }) {
 }
 
 function table(map) {
-  const rows = map.rows.map(({ text }, i) => [text, ...map.values[i].map((value) => (value === null ? "–" : value.toFixed(3)))]);
-  return tableOf(rows, [`${map.map.rows} ↓ ${map.map.columns} →`, ...map.columns.map(({ text }) => text)], map.title);
+  const rows = map.rows.map(({ text }, i) => [
+    text,
+    ...map.values[i].map((value) => (value === null ? "–" : value.toFixed(3))),
+  ]);
+  return tableOf(
+    rows,
+    [`${map.map.rows} ↓ ${map.map.columns} →`, ...map.columns.map(({ text }) => text)],
+    map.title,
+  );
 }
 
 const asJson = ({ title, rows, columns, values }) => ({

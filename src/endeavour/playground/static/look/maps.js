@@ -8,11 +8,39 @@ import { merged, unitsOf } from "./units.js";
 
 /** The three kinds, in the order in which a sentence passes them. */
 export const KINDS = {
-  encoder: { name: "Encoder self-attention", short: "Encoder", rows: "attends", columns: "attended to", rowSide: "source", columnSide: "source" },
-  decoder: { name: "Decoder self-attention", short: "Decoder", rows: "writes", columns: "looks back at", rowSide: "target", columnSide: "written" },
-  cross: { name: "Cross-attention", short: "Cross", rows: "writes", columns: "reads", rowSide: "target", columnSide: "source" },
+  encoder: {
+    name: "Encoder self-attention",
+    short: "Encoder",
+    rows: "attends",
+    columns: "attended to",
+    rowSide: "source",
+    columnSide: "source",
+  },
+  decoder: {
+    name: "Decoder self-attention",
+    short: "Decoder",
+    rows: "writes",
+    columns: "looks back at",
+    rowSide: "target",
+    columnSide: "written",
+  },
+  cross: {
+    name: "Cross-attention",
+    short: "Cross",
+    rows: "writes",
+    columns: "reads",
+    rowSide: "target",
+    columnSide: "source",
+  },
 };
-export const SALIENCY = { name: "Gradient saliency", short: "Saliency", rows: "writes", columns: "depends on", rowSide: "target", columnSide: "source" };
+export const SALIENCY = {
+  name: "Gradient saliency",
+  short: "Saliency",
+  rows: "writes",
+  columns: "depends on",
+  rowSide: "target",
+  columnSide: "source",
+};
 
 /** The layer that is shown, within the model: the state's, or the last one. */
 export const layerOf = (state, attention) => {
@@ -26,12 +54,16 @@ export const headOf = (state, attention) =>
 
 /** Mean over heads: [query][key]. */
 export function average(heads) {
-  return heads[0].map((row, i) => row.map((_, j) => heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length));
+  return heads[0].map((row, i) =>
+    row.map((_, j) => heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length),
+  );
 }
 
 /** Entropy of each row in bits: 0 where all weight is in one place. */
 export const entropies = (values) =>
-  values.map((row) => Math.abs(row.reduce((sum, value) => sum + (value > 0 ? value * Math.log2(value) : 0), 0)));
+  values.map((row) =>
+    Math.abs(row.reduce((sum, value) => sum + (value > 0 ? value * Math.log2(value) : 0), 0)),
+  );
 
 /** The mean of `entropies`. */
 export const entropy = (values) => entropies(values).reduce((sum, value) => sum + value, 0) / values.length;

@@ -36,13 +36,24 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
   root.append(rows.source.node, rows.target.node);
 
   function row(name, side) {
-    const chips = h("div", { class: "chips", role: "toolbar", "aria-label": `${name} pieces`, "data-side": side });
+    const chips = h("div", {
+      class: "chips",
+      role: "toolbar",
+      "aria-label": `${name} pieces`,
+      "data-side": side,
+    });
     roving(chips, ".chip");
     return { chips, node: h("div", { class: "strip" }, h("h4", {}, name), chips) };
   }
 
   function chip(side, i, ...content) {
-    const on = { onpointerenter: () => enter(), onpointerleave: () => leave(), onfocus: () => enter(), onblur: () => leave(), onclick: () => onChoose(side, i) };
+    const on = {
+      onpointerenter: () => enter(),
+      onpointerleave: () => leave(),
+      onfocus: () => enter(),
+      onblur: () => leave(),
+      onclick: () => onChoose(side, i),
+    };
     const node = h("button", { type: "button", class: "chip", ...on }, content);
     const enter = () => (onHover(side, i), node.explain && tooltip.show(node, ...node.explain()));
     const leave = () => (onHover(side, null), tooltip.hide());
@@ -51,9 +62,17 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
 
   function show({ source, target }, words) {
     const focused = root.contains(document.activeElement) ? document.activeElement : null;
-    const [side, index] = [focused?.parentNode.dataset.side, focused ? [...focused.parentNode.children].indexOf(focused) : 0];
+    const [side, index] = [
+      focused?.parentNode.dataset.side,
+      focused ? [...focused.parentNode.children].indexOf(focused) : 0,
+    ];
     const sources = unitsOf(source, words).map((unit, i) =>
-      chip("source", i, h("b", {}, unit.text), h("small", { class: "id" }, idsOf(source.slice(unit.from, unit.to)))),
+      chip(
+        "source",
+        i,
+        h("b", {}, unit.text),
+        h("small", { class: "id" }, idsOf(source.slice(unit.from, unit.to))),
+      ),
     );
     const targets = scoredUnits(target, words).map((unit, i) => targetChip(unit, i));
     rows.source.chips.replaceChildren(...sources);
@@ -64,7 +83,9 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
   }
 
   function targetChip(unit, i) {
-    const node = chip("target", i,
+    const node = chip(
+      "target",
+      i,
       h("b", {}, unit.text),
       h("span", {}, percent(probability(unit))),
       h("small", { class: "bits" }, bits(unit.surprisal)),
@@ -91,17 +112,31 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
 /** What the tooltip says of a unit of the target. */
 function explained(unit) {
   const [first] = unit.pieces;
-  const rows = alternativeRows(first).slice(0, LISTED).map(({ cells }) => h("div", { class: "row" }, cells));
+  const rows = alternativeRows(first)
+    .slice(0, LISTED)
+    .map(({ cells }) => h("div", { class: "row" }, cells));
   const part = unit.pieces.length > 1 ? `its first piece, ${label(first.piece)}: ` : "";
   const facts = `${part}${ordinal(first.rank + 1)} choice, of an entropy of ${bits(first.entropy)}`;
-  return [h("p", {}, h("strong", {}, unit.text), ` ${percent(probability(unit))}`), h("p", { class: "hint" }, facts), h("div", { class: "rows" }, rows)];
+  return [
+    h("p", {}, h("strong", {}, unit.text), ` ${percent(probability(unit))}`),
+    h("p", { class: "hint" }, facts),
+    h("div", { class: "rows" }, rows),
+  ];
 }
 
 /** The table of a translation's pieces: [rows, headings]. */
 export function piecesTable({ target }) {
   const rows = target.map(({ id, piece, log_probability: value, surprisal, rank, entropy, alternatives }) => [
-    label(piece), id, percent(Math.exp(value)), decimal(surprisal, 3), rank + 1, decimal(entropy, 3),
-    alternatives.slice(0, 3).map((other) => `${label(other.piece)} ${percent(Math.exp(other.log_probability))}`).join(", "),
+    label(piece),
+    id,
+    percent(Math.exp(value)),
+    decimal(surprisal, 3),
+    rank + 1,
+    decimal(entropy, 3),
+    alternatives
+      .slice(0, 3)
+      .map((other) => `${label(other.piece)} ${percent(Math.exp(other.log_probability))}`)
+      .join(", "),
   ]);
   return [rows, ["Piece", "Id", "Probability", "Surprisal (bits)", "Rank", "Entropy (bits)", "Alternatives"]];
 }
@@ -118,7 +153,11 @@ export function surprisalGraphic({ target }, words) {
     x += width;
     return [
       el("rect", { x: middle - 14, y: base - size, width: 28, height: size, rx: 4, fill: "var(--surprise)" }),
-      el("text", { x: middle, y: base - size - 6, "text-anchor": "middle", class: "heading" }, decimal(unit.surprisal)),
+      el(
+        "text",
+        { x: middle, y: base - size - 6, "text-anchor": "middle", class: "heading" },
+        decimal(unit.surprisal),
+      ),
       el("text", { x: middle, y: height - 6, "text-anchor": "middle" }, unit.text),
     ];
   });

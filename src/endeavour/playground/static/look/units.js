@@ -15,7 +15,8 @@ import { beginsWord, isSpecial, label, readable } from "../format.js";
 export function unitsOf(pieces, words) {
   const units = [];
   pieces.forEach(({ piece }, i) => {
-    const alone = !words || !units.length || beginsWord(piece) || isSpecial(piece) || isSpecial(pieces[i - 1].piece);
+    const alone =
+      !words || !units.length || beginsWord(piece) || isSpecial(piece) || isSpecial(pieces[i - 1].piece);
     if (alone) units.push({ from: i, to: i + 1 });
     else units.at(-1).to = i + 1;
   });

@@ -11,16 +11,31 @@ const TICK = 450; // ms a step when it is played
 
 /** The two settings of the search, which change it as they are moved. */
 export function createSettings({ state, runs }) {
-  const beam = slider("Beam size", { min: 0, max: BEAMS.length - 1, step: 1 }, (i) => state.set({ beam: BEAMS[i], node: null, t: "" }));
-  const penalty = slider("Length penalty α", { min: 0, max: 2, step: 0.1 }, (lp) => state.set({ lp, node: null, t: "" }));
-  const reset = h("button", { type: "button", class: "quiet", onclick: () => state.set({ beam: null, lp: null, node: null, t: "" }, { push: true }) }, "As the model was configured");
+  const beam = slider("Beam size", { min: 0, max: BEAMS.length - 1, step: 1 }, (i) =>
+    state.set({ beam: BEAMS[i], node: null, t: "" }),
+  );
+  const penalty = slider("Length penalty α", { min: 0, max: 2, step: 0.1 }, (lp) =>
+    state.set({ lp, node: null, t: "" }),
+  );
+  const reset = h(
+    "button",
+    {
+      type: "button",
+      class: "quiet",
+      onclick: () => state.set({ beam: null, lp: null, node: null, t: "" }, { push: true }),
+    },
+    "As the model was configured",
+  );
   const node = h("div", { class: "settings" }, beam.node, penalty.node, reset);
 
   function update() {
     const { run, beam: chosenBeam, lp } = state.get();
     const own = runs.decoding(run);
     const size = chosenBeam ?? own.beam_size;
-    beam.show(BEAMS.findLastIndex((one) => one <= size), String(size));
+    beam.show(
+      BEAMS.findLastIndex((one) => one <= size),
+      String(size),
+    );
     penalty.show(lp ?? own.length_penalty, decimal(lp ?? own.length_penalty, 1));
     reset.hidden = size === own.beam_size && (lp ?? own.length_penalty) === own.length_penalty;
   }
@@ -49,8 +64,18 @@ function slider(name, range, onInput) {
  */
 export function createTime(onTime) {
   let [time, last, timer] = [0, 0, 0];
-  const button = (name, sign, action) => h("button", { type: "button", class: "quiet sign", "aria-label": name, title: name, onclick: action }, h("span", { "aria-hidden": "true" }, sign));
-  const input = h("input", { type: "range", min: 0, "aria-label": "Step of the search", oninput: () => (stop(), onTime(Number(input.value))) });
+  const button = (name, sign, action) =>
+    h(
+      "button",
+      { type: "button", class: "quiet sign", "aria-label": name, title: name, onclick: action },
+      h("span", { "aria-hidden": "true" }, sign),
+    );
+  const input = h("input", {
+    type: "range",
+    min: 0,
+    "aria-label": "Step of the search",
+    oninput: () => (stop(), onTime(Number(input.value))),
+  });
   const text = h("output", {});
   const play = button("Play", "\u25B6", () => (timer ? stop() : start()));
   const back = button("One step back", "\u2039", () => go(-1));

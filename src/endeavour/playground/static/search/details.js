@@ -35,10 +35,19 @@ export function createDetails(root, { state, forcing, report }) {
     const node = path.at(-1);
     if (!node) return root.replaceChildren(h("p", { class: "hint" }, "Choose a node to see its numbers."));
     const ids = idsOf(path);
-    const text = path.slice(1).map(({ piece }) => (piece === "</s>" ? "" : spoken(piece))).join("").trim();
+    const text = path
+      .slice(1)
+      .map(({ piece }) => (piece === "</s>" ? "" : spoken(piece)))
+      .join("")
+      .trim();
     const cut = text.lastIndexOf(" ") + 1;
     root.replaceChildren(
-      h("p", { class: "path", lang: document.getElementById("output").lang }, text.slice(0, cut), h("strong", {}, text.slice(cut) || named(node))),
+      h(
+        "p",
+        { class: "path", lang: document.getElementById("output").lang },
+        text.slice(0, cut),
+        h("strong", {}, text.slice(cut) || named(node)),
+      ),
       ...(node.parent === null ? [h("p", { class: "hint" }, "Every translation begins here.")] : facts(node)),
       actions(node, ids, text),
       node.parent === null ? "" : h("section", {}, h("h4", {}, "In its place"), list),
@@ -51,9 +60,30 @@ export function createDetails(root, { state, forcing, report }) {
   function actions(node, ids, text) {
     const row = h("div", { class: "actions" });
     if (node.status === "finished" || node.piece === "</s>") {
-      row.append(h("button", { type: "button", class: "plain", onclick: () => state.set({ t: ids.join("."), v: "look" }, { push: true }) }, "Look at this translation"));
+      row.append(
+        h(
+          "button",
+          {
+            type: "button",
+            class: "plain",
+            onclick: () => state.set({ t: ids.join("."), v: "look" }, { push: true }),
+          },
+          "Look at this translation",
+        ),
+      );
     } else if (node.parent !== null) {
-      row.append(h("button", { type: "button", class: "strong", "aria-label": `Continue from ${text}`, onclick: () => forcing.force(ids) }, "Continue from here"));
+      row.append(
+        h(
+          "button",
+          {
+            type: "button",
+            class: "strong",
+            "aria-label": `Continue from ${text}`,
+            onclick: () => forcing.force(ids),
+          },
+          "Continue from here",
+        ),
+      );
     }
     return row;
   }
@@ -72,8 +102,13 @@ export function createDetails(root, { state, forcing, report }) {
     const next = { ...known.get(key), id: node.token };
     const buttons = alternativeRows(next).map(({ id, cells }) => {
       const end = known.get(key).id === id; // what the analysis ends with is the end of the sentence
-      const choose = () => (end ? state.set({ t: ids.join(".") }, { push: true }) : forcing.force([...ids, id]));
-      return h("button", { type: "button", class: "row", disabled: end && !ids.length, onclick: choose }, cells);
+      const choose = () =>
+        end ? state.set({ t: ids.join(".") }, { push: true }) : forcing.force([...ids, id]);
+      return h(
+        "button",
+        { type: "button", class: "row", disabled: end && !ids.length, onclick: choose },
+        cells,
+      );
     });
     list.replaceChildren(...buttons);
     setRoving(buttons, 0);
@@ -91,7 +126,11 @@ function facts(node) {
   ];
   const why = node.status === "pruned" ? ["pruned: ", node.why] : [STATUS[node.status]];
   return [
-    h("dl", { class: "facts" }, rows.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value)))),
+    h(
+      "dl",
+      { class: "facts" },
+      rows.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", {}, value))),
+    ),
     h("p", { class: ["status", node.status] }, why),
   ];
 }

@@ -17,13 +17,14 @@ export function pathTo(nodes, id) {
 }
 
 /** The ids of a path's tokens, without BOS and EOS. */
-export const idsOf = (path) => path.filter(({ parent, piece }) => parent !== null && piece !== "</s>").map(({ token }) => token);
+export const idsOf = (path) =>
+  path.filter(({ parent, piece }) => parent !== null && piece !== "</s>").map(({ token }) => token);
 
 /**
  * @param {Map<number, object>} nodes
  * @param {number} until the last step that is placed
- * @returns {{places: Map<number, {x: number, y: number, width: number, node: object}>, columns: {x: number, width: number,
- *   nodes: object[]}[], width: number, height: number}}
+ * @returns {{places: Map<number, {x: number, y: number, width: number, node: object}>,
+ *   columns: {x: number, width: number, nodes: object[]}[], width: number, height: number}}
  */
 export function layout(nodes, until) {
   const steps = [];
@@ -34,7 +35,10 @@ export function layout(nodes, until) {
   for (const all of steps.filter(Boolean)) {
     all.sort((a, b) => a.rank - b.rank || b.total - a.total);
     const texts = all.map((node) => Math.max(textWidth(named(node)), textWidth(numbers(node), 11)));
-    const width = Math.min(WIDTHS.most, Math.max(WIDTHS.least, ...texts.map((text) => text + WIDTHS.padding)));
+    const width = Math.min(
+      WIDTHS.most,
+      Math.max(WIDTHS.least, ...texts.map((text) => text + WIDTHS.padding)),
+    );
     all.forEach((node, row) => places.set(node.id, { x, y: NODE.top + row * NODE.pitch, width, node }));
     columns.push({ x, width, nodes: all });
     rows = Math.max(rows, all.length);
@@ -44,10 +48,12 @@ export function layout(nodes, until) {
 }
 
 /** What is written into a node. */
-export const named = ({ piece, parent }) => (parent === null ? "start" : piece === "</s>" ? "end" : label(piece));
+export const named = ({ piece, parent }) =>
+  parent === null ? "start" : piece === "</s>" ? "end" : label(piece);
 
 /** The second line of a node: its own probability. */
-export const numbers = ({ parent, log_probability: value }) => (parent === null ? "" : percent(Math.exp(value)));
+export const numbers = ({ parent, log_probability: value }) =>
+  parent === null ? "" : percent(Math.exp(value));
 
 /**
  * The nodes that count at a time: those from which something is still kept or was finished, and the best of them.

@@ -14,14 +14,30 @@ import { decimal, label, ordinal, percent } from "../format.js";
  */
 export function createReference(root, { state, search, report }) {
   let asking = new AbortController();
-  const field = h("input", { type: "text", id: "reference", autocomplete: "off", spellcheck: "false", placeholder: "Type any translation" });
+  const field = h("input", {
+    type: "text",
+    id: "reference",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "Type any translation",
+  });
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const pieces = h("ol", { class: "scored", "aria-label": "Pieces of the translation" });
-  const clear = h("button", { type: "button", class: "quiet", onclick: () => state.set({ ref: "" }, { push: true }) }, "Clear");
-  const submit = () => field.value.trim() !== state.get().ref && state.set({ ref: field.value.trim() }, { push: true });
-  const form = h("form", { onsubmit: (event) => (event.preventDefault(), submit()) },
+  const clear = h(
+    "button",
+    { type: "button", class: "quiet", onclick: () => state.set({ ref: "" }, { push: true }) },
+    "Clear",
+  );
+  const submit = () =>
+    field.value.trim() !== state.get().ref && state.set({ ref: field.value.trim() }, { push: true });
+  const form = h(
+    "form",
+    { onsubmit: (event) => (event.preventDefault(), submit()) },
     h("label", { for: "reference" }, "Score a translation"),
-    field, h("button", { type: "submit", class: "strong" }, "Score"), clear);
+    field,
+    h("button", { type: "submit", class: "strong" }, "Score"),
+    clear,
+  );
   root.append(form, verdict, pieces);
 
   async function update() {
@@ -30,16 +46,23 @@ export function createReference(root, { state, search, report }) {
     clear.hidden = !ref;
     asking.abort();
     if (!ref || !q) {
-      verdict.textContent = "Its score, its place among those that were found, and the step at which the search lost it.";
+      verdict.textContent =
+        "Its score, its place among those that were found, and the step at which the search lost it.";
       return pieces.replaceChildren();
     }
     const { signal } = (asking = new AbortController());
     const { reference, hypotheses, done } = search.current;
     if (!done || !reference) return undefined;
     try {
-      const analysis = await post("/api/analyse", { system: run || null, text: q, target: { text: ref }, alternatives: 1 }, { signal });
+      const analysis = await post(
+        "/api/analyse",
+        { system: run || null, text: q, target: { text: ref }, alternatives: 1 },
+        { signal },
+      );
       verdict.replaceChildren(...judged(reference, hypotheses));
-      pieces.replaceChildren(...analysis.target.map((piece, i) => scoredPiece(piece, i + 1 === reference.left_at)));
+      pieces.replaceChildren(
+        ...analysis.target.map((piece, i) => scoredPiece(piece, i + 1 === reference.left_at)),
+      );
     } catch (error) {
       if (!overtaken(error)) report(error.message);
     }
@@ -51,17 +74,20 @@ export function createReference(root, { state, search, report }) {
 function judged({ score, log_probability: total, left_at: step, why }, hypotheses) {
   const better = hypotheses.filter((one) => one.score > score + 1e-5).length;
   const best = hypotheses[0]?.score ?? score;
-  const place = better < hypotheses.length ? `${ordinal(better + 1)} of all` : `behind all ${hypotheses.length} that were found`;
-  const beam = step === null ? `The search ${why}.` : `It left the beam at step ${step}: ${why}.`;
+  let place = `${ordinal(better + 1)} of all`;
+  if (better === hypotheses.length) place = `behind all ${better} that were found`;
+  else if (score > best + 1e-5) place = "better than all that were found";
   return [
     h("strong", {}, `Score ${decimal(score, 3)}`),
-    ` · log-probability ${decimal(total, 3)} · ${score > best + 1e-5 ? "better than all that were found" : place} (the best has ${decimal(best, 3)}). `,
-    beam,
+    ` · log-probability ${decimal(total, 3)} · ${place} (the best has ${decimal(best, 3)}). `,
+    step === null ? `It was ${why}.` : `It left the beam at step ${step}: ${why}.`,
   ];
 }
 
 function scoredPiece({ piece, log_probability: value, surprisal, rank, alternatives }, left) {
-  const node = h("li", { class: ["chip", left && "left"] },
+  const node = h(
+    "li",
+    { class: ["chip", left && "left"] },
     h("b", {}, piece === "</s>" ? "end" : label(piece)),
     h("span", {}, percent(Math.exp(value))),
     h("small", {}, rank ? `${ordinal(rank + 1)}, after ${label(alternatives[0]?.piece ?? "")}` : "1st"),

@@ -5,10 +5,8 @@
  */
 
 import { shortened, el, svg } from "../svg.js";
-import { decimal, percent } from "../format.js";
 import { layout, named, NODE, numbers } from "./layout.js";
-
-const STATUS = { kept: "kept", finished: "finished", pruned: "pruned" };
+import { described } from "./words.js";
 
 /** The outline of a node by its status. */
 function outline(status, width) {
@@ -17,14 +15,18 @@ function outline(status, width) {
   if (status === "pruned") return el("rect", { ...shape, width, height, rx: 2 });
   if (status === "kept") return el("rect", { ...shape, width, height, rx: height / 2 });
   const tip = width - 12;
-  const path = (inset) => `M${inset + 4} ${inset}H${tip}L${width - inset} ${height / 2}L${tip} ${height - inset}H${inset + 4}Q${inset} ${height - inset} ${inset} ${height - inset - 4}V${inset + 4}Q${inset} ${inset} ${inset + 4} ${inset}Z`;
-  return el("g", {}, el("path", { ...shape, d: path(0) }), el("path", { class: "second", d: path(3), fill: "none" }));
-}
-
-/** A node in words, for screen readers and tables. */
-export function described(node) {
-  if (node.parent === null) return "start";
-  return `${named(node)}, step ${node.step}, ${percent(Math.exp(node.log_probability))}, score ${decimal(node.score)}, ${STATUS[node.status]}${node.why ? `: ${node.why}` : ""}`;
+  const path = (inset) =>
+    [
+      `M${inset + 4} ${inset}H${tip}L${width - inset} ${height / 2}L${tip} ${height - inset}`,
+      `H${inset + 4}Q${inset} ${height - inset} ${inset} ${height - inset - 4}`,
+      `V${inset + 4}Q${inset} ${inset} ${inset + 4} ${inset}Z`,
+    ].join("");
+  return el(
+    "g",
+    {},
+    el("path", { ...shape, d: path(0) }),
+    el("path", { class: "second", d: path(3), fill: "none" }),
+  );
 }
 
 /**
@@ -46,18 +48,32 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
   const ways = new Map(); // the edge that leads to each node
   const groups = new Map();
   for (const { x, y, width: own, node } of places.values()) {
-    const classes = [node.status, !alive.has(node.id) && node.status !== "pruned" && "over", best.has(node.id) && "best", reference.has(node.id) && "reference", node.parent !== null && node.step <= forced && "forced"];
+    const classes = [
+      node.status,
+      !alive.has(node.id) && node.status !== "pruned" && "over",
+      best.has(node.id) && "best",
+      reference.has(node.id) && "reference",
+      node.parent !== null && node.step <= forced && "forced",
+    ];
     const parent = places.get(node.parent);
     if (parent) ways.set(node.id, edge(parent, { x, y }, classes));
     groups.set(node.id, group(node, x, y, own, classes));
   }
   const edges = [...ways].sort(([a], [b]) => best.has(a) - best.has(b)).map(([, path]) => path); // the best on top
   const heads = columns.map(({ x, width: own }, step) =>
-    el("text", { class: "heading", x: x + own / 2, y: 14, "text-anchor": "middle" }, step ? (step <= forced ? `${step} forced` : step) : "step"),
+    el(
+      "text",
+      { class: "heading", x: x + own / 2, y: 14, "text-anchor": "middle" },
+      step ? (step <= forced ? `${step} forced` : step) : "step",
+    ),
   );
   const flag = left && columns[left.step] ? mark(columns[left.step], left) : null;
   const bottom = height + (flag ? NODE.pitch : 0);
-  const node = svg(Math.ceil(width) + 8, bottom, el("g", { transform: "translate(4 0)" }, heads, edges, [...groups.values()], flag));
+  const node = svg(
+    Math.ceil(width) + 8,
+    bottom,
+    el("g", { transform: "translate(4 0)" }, heads, edges, [...groups.values()], flag),
+  );
   node.removeAttribute("aria-hidden"); // its nodes are the items of a tree
   node.setAttribute("role", "none");
   let selected = null;
@@ -79,26 +95,55 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
 function edge(parent, { x, y }, classes) {
   const [x1, y1, y2] = [parent.x + parent.width, parent.y + NODE.height / 2, y + NODE.height / 2];
   const bend = (x - x1) / 2;
-  return el("path", { class: ["edge", ...classes], d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x - bend} ${y2} ${x} ${y2}`, fill: "none" });
+  return el("path", {
+    class: ["edge", ...classes],
+    d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x - bend} ${y2} ${x} ${y2}`,
+    fill: "none",
+  });
 }
 
 function group(node, x, y, width, classes) {
   const { height } = NODE;
   const share = node.parent === null ? 0 : Math.exp(node.log_probability);
   const room = width - 16;
-  return el("g",
-    { class: ["node", ...classes], transform: `translate(${x} ${y})`, id: `node-${node.id}`, role: "treeitem", "aria-level": node.step + 1, "aria-selected": "false", "aria-label": described(node), "data-id": node.id },
+  return el(
+    "g",
+    {
+      class: ["node", ...classes],
+      transform: `translate(${x} ${y})`,
+      id: `node-${node.id}`,
+      role: "treeitem",
+      "aria-level": node.step + 1,
+      "aria-selected": "false",
+      "aria-label": described(node),
+      "data-id": node.id,
+    },
     outline(node.status, width),
-    el("text", { x: width / 2, y: node.parent === null ? 22 : 15, "text-anchor": "middle", class: "what" }, shortened(named(node), room)),
+    el(
+      "text",
+      { x: width / 2, y: node.parent === null ? 22 : 15, "text-anchor": "middle", class: "what" },
+      shortened(named(node), room),
+    ),
     el("text", { x: width / 2, y: 28, "text-anchor": "middle", class: "numbers" }, numbers(node)),
-    share ? el("rect", { class: "share", x: 14, y: height - 5, width: Math.max(1, (width - 28) * share), height: 2, rx: 1 }) : null,
+    share
+      ? el("rect", {
+          class: "share",
+          x: 14,
+          y: height - 5,
+          width: Math.max(1, (width - 28) * share),
+          height: 2,
+          rx: 1,
+        })
+      : null,
   );
 }
 
 /** Where a given translation left the beam: its piece beneath the column, with a diamond. */
 function mark({ x, width, nodes }, { text }) {
   const y = NODE.top + nodes.length * NODE.pitch;
-  return el("g", { class: "left", transform: `translate(${x} ${y})` },
+  return el(
+    "g",
+    { class: "left", transform: `translate(${x} ${y})` },
     el("rect", { class: "shape", width, height: NODE.height, rx: 2 }),
     el("path", { class: "diamond", d: `M${width / 2} -7l6 7l-6 7l-6 -7Z` }),
     el("text", { x: width / 2, y: 23, "text-anchor": "middle", class: "what" }, shortened(text, width - 12)),

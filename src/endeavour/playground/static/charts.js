@@ -1,0 +1,248 @@
+/* What several views draw: a matrix of weights, lines between two columns of words, bars.
+ *
+ * Knows numbers and labels; not where they come from. Highlighting touches a handful of elements, however large the
+ * graphic is.
+ */
+
+import { el, onFill, round, sequential, shortened, svg, textWidth } from "./drawing.js";
+
+const FAINTEST = 0.004; // fills that nobody can see are not drawn: most of a large matrix
+
+/**
+ * A matrix: a row for each query, a column for each key, a square for each weight.
+ *
+ * @param {object} options
+ * @param {string[]} options.rows labels on the left
+ * @param {string[]} options.columns labels above, turned
+ * @param {number[][]} options.values [row][column]; null marks a masked square
+ * @param {number} [options.cell] side of a square in CSS pixels
+ * @param {(value: number) => object} [options.colour] attributes of a fill; `sequential` unless told
+ * @param {(value: number) => string} [options.format] what is written into a square large enough; "" for nothing
+ * @param {number} [options.labels] room for labels, in CSS pixels
+ * @param {(row: number | null, column: number | null) => void} [options.onHover]
+ * @param {(row: number, column: number) => void} [options.onChoose]
+ * @returns {{node: SVGElement, highlight: (row: number | null, column: number | null) => void}}
+ */
+export function matrix({
+  rows,
+  columns,
+  values,
+  cell = 26,
+  colour = sequential,
+  format,
+  labels = 110,
+  ...on
+}) {
+  const widest = (texts) => Math.min(labels, Math.max(...texts.map((text) => textWidth(text)), 10));
+  const left = widest(rows) + 12;
+  const top = widest(columns) + 12;
+  const [width, height] = [left + columns.length * cell, top + rows.length * cell];
+  const x = (column) => left + column * cell;
+  const y = (row) => top + row * cell;
+
+  const squares = [];
+  const masked = []; // one path for all of them: half of a large matrix may be masked
+  values.forEach((weights, row) =>
+    weights.forEach((value, column) => {
+      if (value === null) masked.push(`M${x(column) + 4} ${y(row) + cell - 4}l${cell - 8} ${8 - cell}`);
+      else squares.push(square(value, x(column), y(row), cell, colour, format));
+    }),
+  );
+  const rowLabels = rows.map((text, row) =>
+    el(
+      "text",
+      { x: left - 8, y: y(row) + cell / 2, class: "label", "text-anchor": "end", dy: "0.35em" },
+      shortened(text, labels),
+    ),
+  );
+  const columnLabels = columns.map((text, column) => {
+    const [cx, cy] = [x(column) + cell / 2, top - 8];
+    return el(
+      "text",
+      { x: cx, y: cy, class: "label", transform: `rotate(-90 ${cx} ${cy})`, dy: "0.35em" },
+      shortened(text, labels),
+    );
+  });
+  const band = { class: "band", fill: "none", rx: 3, visibility: "hidden" };
+  const rowBand = el("rect", { ...band, x: left, width: columns.length * cell, height: cell });
+  const columnBand = el("rect", { ...band, y: top, width: cell, height: rows.length * cell });
+  const frame = el("rect", {
+    x: left,
+    y: top,
+    width: width - left,
+    height: height - top,
+    class: "frame",
+    fill: "none",
+  });
+  const node = svg(
+    Math.ceil(width) + 2,
+    Math.ceil(height) + 2,
+    el("path", { class: "masked", d: masked.join("") }),
+    squares,
+    frame,
+    rowLabels,
+    columnLabels,
+    rowBand,
+    columnBand,
+  );
+
+  const lit = { row: null, column: null };
+  function highlight(row, column) {
+    rowLabels[lit.row]?.classList.remove("lit");
+    columnLabels[lit.column]?.classList.remove("lit");
+    [lit.row, lit.column] = [row, column];
+    rowLabels[row]?.classList.add("lit");
+    columnLabels[column]?.classList.add("lit");
+    place(rowBand, row, "y", y);
+    place(columnBand, column, "x", x);
+  }
+  listen(node, on, ({ offsetX, offsetY }) => [
+    index((offsetY - top) / cell, rows.length),
+    index((offsetX - left) / cell, columns.length),
+  ]);
+  return { node, highlight };
+}
+
+function square(value, x, y, cell, colour, format) {
+  const fill = colour(value);
+  if (fill["fill-opacity"] < FAINTEST) return null;
+  const written = format && cell >= 22 ? format(value) : "";
+  const text = { x: x + cell / 2, y: y + cell / 2, dy: "0.35em", "text-anchor": "middle" };
+  return [
+    el("rect", { x, y, width: cell, height: cell, ...fill }),
+    written && el("text", { ...text, class: `value ${onFill(fill["fill-opacity"] ?? 0)}` }, written),
+  ];
+}
+
+function place(band, position, attribute, at) {
+  band.setAttribute("visibility", position === null || position === undefined ? "hidden" : "visible");
+  if (position !== null && position !== undefined) band.setAttribute(attribute, at(position));
+}
+
+const index = (value, length) => (value >= 0 && value < length ? Math.floor(value) : null);
+
+function listen(node, { onHover, onChoose }, locate) {
+  if (onHover) {
+    node.addEventListener("pointermove", (event) => onHover(...locate(event)));
+    node.addEventListener("pointerleave", () => onHover(null, null));
+  }
+  if (onChoose) {
+    node.addEventListener("click", (event) => {
+      const [row, column] = locate(event);
+      if (row !== null || column !== null) onChoose(row, column);
+    });
+  }
+}
+
+/**
+ * Lines between two columns of words, as wide as the weight is large.
+ *
+ * @param {object} options
+ * @param {string[]} options.left the words that attend
+ * @param {string[]} options.right the words attended to
+ * @param {number[][]} options.values [left][right]
+ * @param {[string, string]} options.titles above the columns
+ * @param {number} [options.width]
+ * @param {number} [options.row] height of a word in CSS pixels
+ * @param {(left: number | null, right: number | null) => void} [options.onHover]
+ * @param {(left: number | null, right: number | null) => void} [options.onChoose]
+ * @returns {{node: SVGElement, highlight: (left: number | null, right: number | null) => void}}
+ */
+export function links({ left, right, values, titles, width = 360, row = 26, ...on }) {
+  const labels = Math.min(130, Math.max(...[...left, ...right].map((text) => textWidth(text)))) + 12;
+  const top = 30;
+  const height = top + Math.max(left.length, right.length) * row;
+  const middle = (position, count) => top + (height - top - count * row) / 2 + (position + 0.5) * row;
+  const [from, to] = [labels, width - labels];
+  const bend = (to - from) * 0.45;
+  const lines = left.map((_, i) =>
+    el(
+      "g",
+      {},
+      right.map((_, j) => {
+        const weight = values[i][j] ?? 0;
+        if (weight < 0.02) return null;
+        const [y1, y2] = [middle(i, left.length), middle(j, right.length)];
+        const d = `M${from} ${y1}C${from + bend} ${y1} ${to - bend} ${y2} ${to} ${y2}`;
+        return el("path", {
+          d,
+          fill: "none",
+          "stroke-width": 0.5 + 6 * weight,
+          "stroke-opacity": round(0.12 + 0.8 * weight),
+          class: "link",
+          "data-to": j,
+        });
+      }),
+    ),
+  );
+  const words = (texts, x, anchor) =>
+    texts.map((text, i) =>
+      el(
+        "text",
+        { x, y: middle(i, texts.length), dy: "0.35em", "text-anchor": anchor, class: "label" },
+        shortened(text, 130),
+      ),
+    );
+  const [leftWords, rightWords] = [words(left, from - 8, "end"), words(right, to + 8, "start")];
+  const heads = [
+    el("text", { x: from - 8, y: 14, "text-anchor": "end", class: "heading" }, titles[0]),
+    el("text", { x: to + 8, y: 14, class: "heading" }, titles[1]),
+  ];
+  const node = svg(width, Math.ceil(height) + 4, lines, leftWords, rightWords, heads);
+
+  function highlight(i, j) {
+    const some = i !== null || j !== null;
+    node.classList.toggle("some-lit", some);
+    lines.forEach((group, at) => group.classList.toggle("lit", i !== null && at === i && j === null));
+    for (const line of node.querySelectorAll("path.lit")) line.classList.remove("lit");
+    if (j !== null) {
+      const chosen = (i === null ? node : lines[i]).querySelectorAll(`path[data-to="${j}"]`);
+      for (const line of chosen) line.classList.add("lit");
+    }
+    leftWords.forEach((word, at) => word.classList.toggle("lit", at === i));
+    rightWords.forEach((word, at) => word.classList.toggle("lit", at === j));
+  }
+  listen(node, on, ({ offsetX, offsetY }) => {
+    const side = (count) => index((offsetY - middle(0, count) + row / 2) / row, count);
+    if (offsetX < from + bend / 2) return [side(left.length), null];
+    return offsetX > to - bend / 2 ? [null, side(right.length)] : [null, null];
+  });
+  return { node, highlight };
+}
+
+/**
+ * Bars from left to right, each with its label beneath and its number above.
+ *
+ * @param {{labels: string[], values: number[], most: number, width: number, format: (value: number) => string}} options
+ *   `most`: the value of a bar of full height
+ * @returns {SVGElement}
+ */
+export function bars({ labels, values, most, width, format }) {
+  const [height, base] = [108, 84];
+  const step = Math.max(26, Math.min(64, width / labels.length));
+  const drawn = labels.map((text, i) => {
+    const size = Math.max(1, 62 * Math.min(1, values[i] / most));
+    const middle = (i + 0.5) * step;
+    return [
+      el("rect", {
+        class: "bar-shape",
+        x: middle - step * 0.3,
+        y: base - size,
+        width: step * 0.6,
+        height: size,
+        rx: 3,
+      }),
+      el(
+        "text",
+        { class: "heading", x: middle, y: base - size - 5, "text-anchor": "middle" },
+        format(values[i]),
+      ),
+      el(
+        "text",
+        { class: "heading", x: middle, y: height - 8, "text-anchor": "middle" },
+        shortened(text, step - 4, 11),
+      ),
+    ];
+  });
+  return svg(Math.ceil(step * labels.length), height, drawn);
+}

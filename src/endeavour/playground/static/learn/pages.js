@@ -181,6 +181,6 @@ function createSection({ id, chapter, title, text }, number, { announce, onKey, 
 
 function fillCode(details, functions) {
   const summary = h("summary", {}, "Code: ", functions.map(({ file, function: name }, i) => [i ? ", " : "", h("code", {}, `${file.replace("src/endeavour/", "")} ${name}`)]));
-  const listings = functions.map(({ file, line, source }) => [h("p", { class: "hint" }, `${file}, line ${line}`), h("pre", { tabindex: 0, role: "region", "aria-label": `${file}, line ${line}` }, h("code", {}, source))]);
+  const listings = functions.map(({ file, line, source }) => [h("p", { class: "hint" }, `${file}, line ${line}`), h("pre", { tabindex: 0, role: "group", "aria-label": `${file}, line ${line}` }, h("code", {}, source))]);
   details.replaceChildren(summary, ...listings.flat());
 }

@@ -75,7 +75,10 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
   table.addEventListener("keydown", (event) => {
     if (event.target !== table || event.ctrlKey || event.metaKey || event.altKey) return;
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: PAGE, PageUp: -PAGE, Home: -rows.length, End: rows.length }[event.key];
-    if (by) select(current + by);
+    if (by) {
+      select(current + by);
+      document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" }); // the window may have to follow
+    }
     else if (event.key === "Enter" && rows[current]) onOpen(rows[current]);
     else return;
     event.preventDefault();

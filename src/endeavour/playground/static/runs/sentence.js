@@ -93,7 +93,7 @@ export function createSentence(context) {
       }
     }
     node.classList.remove("stale");
-    other = Math.min(Math.max(1, other), found.length - 1);
+    other = Math.max(1, Math.min(other, found.length - 1));
     showList();
     try {
       await compare(signal);

@@ -1,0 +1,215 @@
+"""The Learn view: a story of steps with the model's own numbers, by mouse and by keyboard, restored by an address."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from in_browser import SENTENCE, Visit
+from playwright.sync_api import Locator, Page, expect
+
+from served import Served
+
+STEPS = 19
+
+
+@pytest.fixture
+def learn(visit: Visit) -> Visit:
+    """Opens the view in a state and waits until its pictures are drawn."""
+
+    def learn(**state: object) -> Page:
+        page = visit(v="learn", **state)
+        expect(page.locator("#view-learn .step .stage > svg")).to_have_count(STEPS)
+        expect(page.locator("#view-learn.stale")).to_have_count(0)
+        return page
+
+    return learn
+
+
+def step(page: Page, name: str) -> Locator:
+    return page.locator(f"[data-step={name}]")
+
+
+def numbers(site: Served, page: Page, **changes: object) -> Any:
+    """What the server says of the sentence and the best translation that the page shows."""
+    ids = page.evaluate(
+        """async (text) => {
+            const { stream } = await import("/static/api.js");
+            let found = null;
+            await stream("/api/search", { system: null, text, prefix: null, beam_size: null, length_penalty: null,
+                pruned: 0, reference: null }, { onEvent: (name, data) => name === "result" && (found = data) });
+            return found.hypotheses[0].ids;
+        }""",
+        SENTENCE,
+    )
+    asked = {"text": SENTENCE, "target": {"ids": ids}, "kind": "cross", "layer": 1, "head": 0} | changes
+    return site.post("/api/learn", asked).json
+
+
+def test_every_step_has_its_picture_table_formula_and_code(learn: Visit) -> None:
+    page = learn()
+    steps = page.locator("#view-learn .step")
+    expect(steps).to_have_count(STEPS)
+    for one in steps.all():
+        name = one.get_attribute("data-step")
+        assert one.locator("h2").inner_text()
+        assert len(one.locator(".told p").all_inner_texts()) in (2, 3)
+        assert one.locator(".code summary").inner_text().startswith("Code: ")
+        assert (one.locator("math").count() > 0) == (name != "pieces")
+        one.locator("details.table").evaluate("element => element.open = true")
+        assert one.locator("details.table tbody tr").first.count() == 1
+        assert "NaN" not in one.inner_text()
+        assert "undefined" not in one.inner_text()
+        assert "NaN" not in one.locator(".stage").inner_html()
+    step(page, "mask").locator(".code summary").click()
+    expect(step(page, "mask").locator(".code")).to_contain_text("def padding_mask(")
+
+
+def test_tables_hold_the_numbers_of_the_model(learn: Visit, site: Served) -> None:
+    page = learn()
+    expected = numbers(site, page)
+    step(page, "scores").locator("summary", has_text="Table").click()
+    rows = step(page, "scores").locator("tbody tr").all()
+    shown = [[float(cell.replace("−", "-")) for cell in row.locator("td").all_inner_texts()] for row in rows]
+    count = len(expected["tokens"]["source"])
+    assert shown == [row[:count] for row in expected["attention"]["scores"]]
+
+
+def test_the_map_and_the_list_lead_to_steps(learn: Visit) -> None:
+    page = learn()
+    page.get_by_role("button", name="feed-forward, encoder").or_(
+        page.get_by_role("button", name="feed-forward", exact=True)
+    ).first.click()
+    expect(step(page, "feed_forward").locator("h2")).to_be_focused()
+    expect(page.locator(".map .block.lit")).to_contain_text("feed-forward")
+    page.locator(".map").get_by_role("button", name="self-attention", exact=True).click()
+    expect(page.get_by_role("button", name="Encoder", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(step(page, "project")).to_be_in_viewport()
+    page.get_by_role("button", name="Next step").click()
+    expect(page.get_by_role("combobox", name="Step")).to_have_value("scores")
+    page.get_by_role("combobox", name="Step").select_option("probability")
+    expect(step(page, "probability")).to_be_in_viewport()
+    expect(page).to_have_url(re.compile("kind=encoder&step=17"))
+
+
+def test_the_map_is_walked_by_arrows(learn: Visit) -> None:
+    page = learn()
+    page.locator(".map [tabindex='0']").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".map :focus")).to_have_attribute("aria-label", "embedding, encoder")
+    page.keyboard.press("Enter")
+    expect(step(page, "embedding").locator("h2")).to_be_focused()
+
+
+def test_an_address_restores_the_step(learn: Visit) -> None:
+    page = learn(step=9, kind="decoder", layer=0, head=1)
+    expect(step(page, "softmax")).to_be_in_viewport()
+    expect(page.get_by_role("combobox", name="Step")).to_have_value("softmax")
+    expect(page.locator(".steppers")).to_contain_text("Layer 1 of 2")
+    expect(page.locator(".steppers")).to_contain_text("Head 2 of 2")
+
+
+def test_keys_change_layer_and_head_and_what_is_followed(learn: Visit) -> None:
+    page = learn(kind="encoder", layer=0, head=0)
+    page.keyboard.press("]")
+    expect(page.locator(".steppers")).to_contain_text("Layer 2 of 2")
+    page.keyboard.press(".")
+    expect(page.locator(".steppers")).to_contain_text("Head 2 of 2")
+    page.keyboard.press("[")
+    expect(page.locator(".steppers")).to_contain_text("Layer 1 of 2")
+    chips = page.locator(".follow").first.locator("button")
+    chosen = page.locator(".follow").first.locator("[aria-pressed=true]")
+    before = chosen.inner_text()
+    step(page, "softmax").locator(".stage").focus()
+    page.keyboard.press("ArrowDown")
+    expect(chosen).not_to_have_text(before)
+    after = chips.all_inner_texts()[chips.all_inner_texts().index(before) + 1]
+    expect(chosen).to_have_text(after)
+    expect(step(page, "softmax").locator(".told")).to_contain_text(f"“{after}”")
+    expect(page.locator("#live")).to_contain_text("percent")
+
+
+def test_a_piece_is_followed_by_mouse(learn: Visit) -> None:
+    page = learn()
+    target = page.locator(".follow").nth(1).locator("button")
+    target.first.click()
+    expect(target.first).to_have_attribute("aria-pressed", "true")
+    expect(step(page, "logits").locator(".told")).to_contain_text("After “<s>”")
+
+
+def test_another_translation_is_followed_through(learn: Visit) -> None:
+    page = learn()
+    pieces = page.locator(".follow").nth(1).locator("button")
+    before = pieces.all_inner_texts()
+    page.locator("#hypotheses [role=option]").nth(1).click()
+    expect(pieces).not_to_have_text(before)
+
+
+def test_a_temperature_flattens_the_probabilities(learn: Visit) -> None:
+    page = learn()
+    picture = step(page, "probability")
+    picture.locator("summary", has_text="Table").click()
+    highest = picture.locator("tbody tr").first.locator("td").nth(2)
+
+    def percent() -> float:
+        return float(highest.inner_text().strip("<%\u2009 "))
+
+    plain = percent()
+    slider = page.get_by_role("slider", name="Temperature")
+    slider.focus()
+    page.keyboard.press("End")
+    assert percent() < plain
+    page.keyboard.press("Home")
+    assert percent() > plain
+
+
+def test_steps_lead_to_the_other_views(learn: Visit) -> None:
+    page = learn(kind="encoder")
+    page.get_by_role("button", name="Take cross-attention apart").click()
+    expect(page.get_by_role("button", name="Cross", exact=True)).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Watch the search").click()
+    expect(page.locator("#view-search")).to_be_visible()
+
+
+def test_a_sentence_too_long_to_be_shown_is_explained(visit: Visit, complaints: list[str]) -> None:
+    page = visit(v="learn", q="Satz Worte " * 40)
+    expect(page.locator("#view-learn .problem")).to_contain_text("64 pieces")
+    page.locator("#input").fill(SENTENCE)
+    expect(page.locator("#view-learn .problem")).to_be_hidden()
+    assert all("40" in complaint for complaint in complaints)  # status codes
+    complaints.clear()
+
+
+def test_nothing_moves_when_little_motion_is_asked_for(learn: Visit) -> None:
+    page = learn()
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_a_picture_is_exported_with_its_numbers(learn: Visit) -> None:
+    page = learn()
+    frame = step(page, "softmax").locator("figure")
+    frame.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="JSON").locator("visible=true").click()
+    keys = json.loads(download.value.path().read_text("utf-8"))
+    assert abs(sum(key["weight"] for key in keys) - 1) < 0.01
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(learn: Visit, scheme: str) -> None:
+    page = learn()
+    for name in ("scores", "softmax"):
+        for details in step(page, name).locator("summary").all():
+            details.click()
+    results = Axe().run(page)
+    assert not results.violations_count, results.generate_report()
+
+
+def test_a_narrow_window_scrolls_in_one_direction_only(learn: Visit) -> None:
+    page = learn()
+    page.set_viewport_size({"width": 360, "height": 740})
+    expect(page.locator(".reading")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,0 +1,293 @@
+"""The Runs view: systems on one sentence, test sets line by line, trainings as they go on, by mouse and by keyboard."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from filelock import FileLock
+from in_browser import SENTENCE, Visit
+from playwright.sync_api import Locator, Page, expect
+
+from endeavour.runs.run import Run
+from endeavour.storage import write_atomically, write_json
+from served import Served, served, small_run
+
+LINES = 3000
+UNTRUE = {"repetitive": 7, "empty": 11, "copied": 13}  # every so many-th line has this fault
+OTHER = "other, with a comma"
+WITH_OTHER = "other%2C with a comma"  # as `w` writes it
+
+
+def log_line(kind: str, update: int) -> dict[str, Any]:
+    numbers = {"loss": 8 / update, "perplexity": 3.0, "bleu": update / 2}
+    if kind == "train":
+        numbers = {"loss": 9 / update, "learning_rate": 0.001, "tokens_per_second": 1234.0}
+    if kind == "attention":
+        return {
+            "kind": kind,
+            "update": update,
+            "source": ["▁a", "</s>"],
+            "target": ["▁b"],
+            "weights": [[0.25, 0.75]],
+        }
+    return {"kind": kind, "update": update, **numbers}
+
+
+def write_log(run: Run, updates: int) -> None:
+    """A new file in the old one's place, as a run that is resumed writes it."""
+    kinds = ("train", "validation", "attention")
+    lines = [log_line(kind, update) for update in range(1, updates + 1) for kind in kinds]
+    write_atomically(run.folder / "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def append_log(run: Run, update: int) -> None:
+    with (run.folder / "log.jsonl").open("a", encoding="utf-8") as file:
+        for kind in ("train", "validation", "attention"):
+            file.write(json.dumps(log_line(kind, update)) + "\n")
+
+
+def faults_of(line: int) -> list[str]:
+    return [fault for fault, every in UNTRUE.items() if line % every == 0][:1]
+
+
+def evaluated(run: Run) -> None:
+    """An evaluation of many lines, some of them faulty."""
+    columns: dict[str, list[str]] = {"sources": [], "references": [], "hypotheses": []}
+    for line in range(1, LINES + 1):
+        source, reference = f"Line {line} has words.", f"Zeile {line} hat Worte."
+        right = "Zeile hat" if line % 5 == 0 else reference
+        wrong = {"repetitive": "oh oh oh oh", "empty": "", "copied": source}
+        faults = faults_of(line)
+        columns["sources"].append(source)
+        columns["references"].append(reference)
+        columns["hypotheses"].append(wrong[faults[0]] if faults else right)
+    folder = run.folder / "evaluation" / "test-beam"
+    folder.mkdir(parents=True)
+    for column, lines in columns.items():
+        (folder / f"{column}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    write_json(
+        folder / "scores.json",
+        {"scores": {"bleu": {"value": 61.5}}, "decoding": {}, "model": {"test_set": "test"}},
+    )
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("outputs")
+    one, other = small_run(root, "run"), small_run(root, f"'{OTHER}'", seed=1)
+    evaluated(one)
+    write_log(one, 6)
+    write_log(other, 4)
+    return root
+
+
+@pytest.fixture(scope="module")
+def site(root: Path) -> Iterator[Served]:
+    with served(root, "run=run") as site:
+        yield site
+
+
+@pytest.fixture
+def training(root: Path) -> Iterator[Run]:
+    """A run that is being trained: a config, the beginning of a log, and a lock that is held."""
+    run = Run(root, "under way")
+    run.folder.mkdir()
+    shutil.copy(root / "run" / "config.yaml", run.folder / "config.yaml")
+    with FileLock(root / f".{run.name}.lock"):
+        write_log(run, 2)
+        yield run
+    shutil.rmtree(run.folder)
+
+
+@pytest.fixture
+def runs(visit: Visit) -> Visit:
+    """Opens the view in a state and waits until the systems have answered."""
+
+    def runs(**state: object) -> Page:
+        page = visit(v="runs", **state)
+        expect(page.locator(".compare:not(.stale) .systems .measures").last).to_contain_text("score")
+        return page
+
+    return runs
+
+
+def best(site: Served, system: str, **settings: object) -> Any:
+    """The best translation of the sentence by a system."""
+    asked = {"system": system, "text": SENTENCE} | settings
+    ((_, result),) = [event for event in site.stream("/api/search", asked) if event[0] == "result"]
+    return result["hypotheses"][0]
+
+
+def test_two_runs_side_by_side_part_where_they_part(runs: Visit, site: Served) -> None:
+    ours, theirs = best(site, "run"), best(site, OTHER)
+    pairs = zip(ours["pieces"], theirs["pieces"], strict=False)
+    step = next(i for i, (a, b) in enumerate(pairs) if a["id"] != b["id"])
+    page = runs(w=WITH_OTHER)
+    expect(page.locator(".systems .name").nth(1)).to_contain_text(OTHER)
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text(f"part at piece {step + 1}")
+    for letter, found in (("A", ours), ("B", theirs)):
+        piece = found["pieces"][step]["piece"].replace("▁", "")
+        expect(verdict).to_contain_text(f"{letter} writes “{piece}”")
+    for row in page.locator(".systems li").all():
+        expect(row.locator("mark.first")).to_have_count(1)
+    parting = page.locator(".compare figure").first
+    expect(parting.locator(".stage text", has_text="chosen")).to_have_count(2)
+    expect(page.locator(".opinions tbody td")).to_have_count(4)
+    own = page.locator(".opinions tbody tr").first.locator("td").first
+    expect(own).to_contain_text(f"{ours['log_probability']:.2f}".replace("-", "−"))
+    expect(page.locator(".attention .stage > svg")).to_have_count(2)
+    for figure in page.locator(".compare figure:visible").all():
+        figure.locator("summary").click()
+        assert figure.locator("tbody tr").count() > 1
+
+
+def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:
+    page = runs(w="-")
+    expect(page.locator(".systems li")).to_have_count(1)
+    expect(page.locator(".verdict")).to_contain_text("Add a system")
+    page.get_by_label("System to compare with").select_option("run")
+    page.get_by_label("Its decoding").select_option("1")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".systems .text").nth(1)).to_have_text(best(site, "run", beam_size=1)["text"])
+    expect(page).to_have_url(re.compile("w=run%7E1"))
+    page.get_by_label("System to compare with").focus()
+    page.keyboard.type("other")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".systems li")).to_have_count(3)
+    page.get_by_role("button", name="Compare with A").click()
+    expect(page.locator(".verdict")).to_contain_text("C writes")
+    page.get_by_role("button", name="Remove run greedy").click()
+    expect(page.locator(".systems li")).to_have_count(2)
+    page.go_back()
+    expect(page.locator(".systems li")).to_have_count(3)
+
+
+def test_the_same_translation_has_no_parting(runs: Visit) -> None:
+    page = runs(w="run~3")
+    expect(page.locator(".verdict")).to_contain_text("the same translation")
+    expect(page.locator(".compare mark")).to_have_count(0)
+
+
+def first_cells(page: Page, column: str) -> list[str]:
+    return page.locator(f".grid tbody .col-{column}").all_inner_texts()
+
+
+def test_lines_are_sorted_and_filtered(runs: Visit) -> None:
+    page = runs()
+    count = page.locator(".filters [role=status]")
+    expect(count).to_contain_text(f"{LINES:,} of {LINES:,}")
+    assert page.locator(".grid tbody tr").count() < 60, "only rows in sight exist"
+    for direction in ("ascending", "descending"):
+        page.get_by_role("button", name="chrF", exact=True).click()
+        expect(page.locator("th.col-chrf").first).to_have_attribute("aria-sort", direction)
+        numbers = [float(text) for text in first_cells(page, "chrf")]
+        assert numbers == sorted(numbers, reverse=direction == "descending")
+    page.get_by_role("button", name="empty", exact=True).click()
+    empty = sum("empty" in faults_of(line) for line in range(1, LINES + 1))
+    expect(count).to_contain_text(f"{empty} of")
+    assert set(first_cells(page, "flags")) == {"empty"}
+    page.get_by_label("Filter").fill("chrf<60 WORTE. 1234")
+    expect(count).to_contain_text("No line")
+    page.get_by_label("Filter").fill("worte. 1234")
+    expect(count).to_contain_text("1 of")
+    expect(page.locator(".line dd").nth(2)).to_have_text("Zeile 1234 hat Worte.")
+    expect(page).to_have_url(re.compile("filter=worte.\\+1234"))
+
+
+def test_a_line_is_opened_in_look_by_one_key(runs: Visit) -> None:
+    page = runs(sort="-line", filter="flag:repetitive")
+    grid = page.get_by_role("grid")
+    grid.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".line h3")).to_have_text("Line 7")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".line h3")).to_have_text("Line 14")
+    active = page.locator(f"#{grid.get_attribute('aria-activedescendant')}")
+    expect(active).to_be_in_viewport()
+    expect(active).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(page.locator("#view-look")).to_be_visible()
+    expect(page.locator("#input")).to_have_value("Line 14 has words.")
+    page.go_back()
+    expect(page.locator("#view-runs")).to_be_visible()
+
+
+def test_a_line_is_opened_by_mouse(runs: Visit) -> None:
+    page = runs()
+    page.locator(".grid tbody tr", has_text="Line 5 has").click()
+    expect(page.locator(".line mark").first).to_be_visible()
+    page.get_by_role("button", name="Open in Look").click()
+    expect(page.locator("#input")).to_have_value("Line 5 has words.")
+
+
+def entry(page: Page, run: str) -> Locator:
+    return page.locator(f".legend [data-run='{run}']")
+
+
+def test_finished_runs_are_overlaid(runs: Visit) -> None:
+    page = runs(w=WITH_OTHER)
+    expect(entry(page, "run")).to_contain_text("finished")
+    expect(entry(page, "run")).to_contain_text("update 6 · loss 1.500 · BLEU 3.0")
+    expect(entry(page, OTHER)).to_contain_text("update 4")
+    curves = page.locator(".training .stage").first
+    for number in (0, 1):
+        expect(curves.locator(f"path.line.run-{number}")).to_have_count(4)
+    curves.focus()
+    page.keyboard.press("End")
+    expect(page.locator("#live")).to_have_text("1 update 6: loss 1.33, BLEU 3.0")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#live")).to_contain_text("2 update 4")
+    slider = page.get_by_role("slider", name="Validation")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".scrub output")).to_contain_text("update 1,")
+
+
+def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resumed(
+    runs: Visit, training: Run
+) -> None:
+    page = runs(w="-")
+    shown = entry(page, training.name)
+    expect(shown).to_contain_text("training")
+    expect(shown).to_contain_text("update 2")
+    append_log(training, 3)
+    expect(shown).to_contain_text("update 3", timeout=3000)
+    expect(page.locator(".scrub output")).to_contain_text("update 3")
+    expect(page.locator("#live")).to_contain_text("update 3")
+    write_log(training, 1)  # resumed from an earlier checkpoint
+    expect(shown).to_contain_text("update 1 ", timeout=3000)
+    append_log(training, 2)
+    expect(shown).to_contain_text("update 2", timeout=3000)
+
+
+def test_a_training_that_begins_while_the_page_is_open_appears(
+    runs: Visit, request: pytest.FixtureRequest
+) -> None:
+    page = runs(w="-")
+    expect(page.locator(".legend li")).to_have_count(1)
+    run: Run = request.getfixturevalue("training")
+    expect(entry(page, run.name)).to_contain_text("training")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(runs: Visit, scheme: str) -> None:
+    page = runs(w=WITH_OTHER)
+    expect(page.locator(".attention .stage > svg")).to_have_count(2)
+    results = Axe().run(page)
+    assert not results.violations_count, results.generate_report()
+
+
+def test_a_narrow_window_scrolls_in_one_direction_only(runs: Visit) -> None:
+    page = runs(w=WITH_OTHER)
+    page.set_viewport_size({"width": 360, "height": 740})
+    expect(page.locator(".runs .parts")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

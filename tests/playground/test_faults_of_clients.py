@@ -71,6 +71,20 @@ def test_what_waits_for_a_client_that_went_away_is_not_done(site: Served, path: 
     assert site.post(path, bodies[path]).status == 200
 
 
+@pytest.mark.parametrize("path", ["/api/search", "/translate"])
+def test_who_goes_away_in_the_middle_of_a_request_leaves_no_trace(
+    site: Served, path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 99\r\n\r\n{{"
+    with socket.create_connection(("127.0.0.1", site.port), TIMEOUT) as connection:
+        connection.sendall(head.encode())
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(2**16):
+            pass
+    assert site.get("/health").status == 200
+    assert capfd.readouterr().err == ""
+
+
 def test_an_error_in_the_middle_of_a_search_is_an_event(
     site: Served, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import log_probabilities
+from endeavour.playground.search_view import _numbers
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator
 from endeavour.special import BOS, EOS
@@ -190,6 +191,8 @@ def test_the_numbers_of_the_learn_view_are_those_of_the_head_that_is_asked_for(s
     [
         ("search", {"text": "  "}, "text"),
         ("search", {"text": "Worte " * 500}, "text"),
+        ("search", {"text": "W" * 10_000}, "text"),
+        ("search", {"text": TEXT, "prefix": {"text": "W" * 10_000}}, "prefix"),
         ("search", {"text": TEXT, "beam_size": 51}, "beam_size"),
         ("search", {"text": TEXT, "pruned": 11}, "pruned"),
         ("search", {"text": TEXT, "beam": 5}, "beam"),
@@ -213,3 +216,9 @@ def test_a_wrong_request_is_refused_by_the_name_of_its_key(
     answer = site.post(f"/api/{path}", asked)
     assert answer.status == 400
     assert named in answer.json["error"]
+
+
+def test_numbers_are_shown_with_as_many_decimals_as_tell_them_apart() -> None:
+    assert _numbers(-1.234, 2.0) == ("−1.23", "2.00")
+    assert _numbers(-1.2341, -1.2349) == ("−1.234", "−1.235")
+    assert _numbers(1.0, 1.0) == ("1.0000", "1.0000")

@@ -1,7 +1,7 @@
 """Answers in JSON, and which answer becomes of which error."""
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from endeavour.errors import UserError
@@ -16,6 +16,10 @@ DEFECT = 500
 
 def answer(content: object) -> Response:
     return Response(to_json(content), media_type="application/json")
+
+
+# Each of these is answered by `failed`; of an `Exception` that is none of the others the terminal is told besides.
+FAILURES = (HTTPException, ClientDisconnect, ClientGone, UserError, Refused, Busy, Exception)
 
 
 async def failed(request: Request, error: Exception) -> Response:
@@ -37,7 +41,7 @@ def status_and_message(error: BaseException) -> tuple[int, str]:
             return 400, str(error)
         case Busy():
             return 503, "too many requests are waiting; try again in a moment"
-        case ClientGone() | Cancelled():
+        case ClientGone() | ClientDisconnect() | Cancelled():
             return 499, "the client has gone away"  # which nobody reads
         case _:
             return DEFECT, f"{type(error).__name__}: this is a defect of endeavour; the terminal says where"

@@ -7,9 +7,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -44,7 +43,7 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with suppress(ClientGone, OSError):
+            with suppress(ClientGone):
                 await while_connected(receive, self.stream_response(send))
         finally:
             self._close()
@@ -68,11 +67,3 @@ async def while_connected(receive: Receive, work: Awaitable[T]) -> T:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def receiver(request: Request) -> Receive:
-    """Of the messages that follow the request's body."""
-    return request.receive
-
-
-Emit = Callable[[str, Any], None]

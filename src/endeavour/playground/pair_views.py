@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import Tensor
 
-from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.alignment import attention, saliency
 from endeavour.decoding.length_penalty import length_penalty
@@ -22,6 +21,7 @@ from endeavour.special import BOS, EOS
 
 Shown = dict[str, Any]  # in JSON's types
 
+CHARACTERS = 20  # of a piece; SentencePiece makes none of more than 16
 DECIMALS = 5
 WEIGHT_DECIMALS = 4
 
@@ -39,20 +39,30 @@ def named_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Shown]:
 
 def source_ids(system: System, text: str, longest: int) -> list[int]:
     """Of a source sentence, ending in EOS. Raises `UserError` where it is empty or has more than `longest` pieces."""
-    sentence = normalize(text)
-    if not sentence:
+    ids = encode(system, 0, "text", text, longest)
+    if len(ids) == 1:
         raise UserError("text is empty")
-    (ids,) = system.loaded.tokenizers[0].encode([sentence])
-    return require_shorter(system, "text", [*ids, EOS], longest)
+    return ids
 
 
 def target_ids(system: System, target: Target, longest: int) -> list[int]:
     """Without BOS and EOS. Raises `UserError` for ids that a translation cannot have, or too many."""
     if target.text is not None:
-        (ids,) = system.loaded.tokenizers[1].encode([target.text])
-    else:
-        ids = own_ids(system, "target.ids", target.ids or [])
-    return require_shorter(system, "target", [*ids, EOS], longest)[:-1]
+        return encode(system, 1, "target", target.text, longest)[:-1]
+    return require_few(system, "target", [*own_ids(system, "target.ids", target.ids or []), EOS], longest)[
+        :-1
+    ]
+
+
+def encode(system: System, side: int, key: str, text: str, longest: int) -> list[int]:
+    """The ids of a text, ending in EOS; `side` is 0 for the source, 1 for the target.
+
+    Raises:
+        UserError: there are more than `longest`; `key` is what the text is the value of.
+    """
+    require_few_characters(key, text, longest)
+    (ids,) = system.loaded.tokenizers[side].encode([text])
+    return require_few(system, key, [*ids, EOS], longest)
 
 
 def own_ids(system: System, key: str, ids: Sequence[int]) -> list[int]:
@@ -63,13 +73,19 @@ def own_ids(system: System, key: str, ids: Sequence[int]) -> list[int]:
     return list(ids)
 
 
-def require_shorter(system: System, key: str, ids: list[int], longest: int) -> list[int]:
+def require_few(system: System, key: str, ids: list[int], longest: int) -> list[int]:
     """`ids`, if there are at most so many, and the model has a position for each. Raises `UserError` otherwise."""
     positions = system.loaded.first.max_target_length  # the same on either side
     most = longest if positions is None else min(longest, positions)
     if len(ids) > most:
         raise UserError(f"{key} has {len(ids)} pieces with the end; the page shows at most {most}")
     return ids
+
+
+def require_few_characters(key: str, text: str, longest: int) -> None:
+    """Refuses, before it is split, a text that has too many pieces whatever they are. Raises `UserError`."""
+    if len(text) > CHARACTERS * longest:
+        raise UserError(f"{key} has {len(text):,} characters; the page shows at most {longest} pieces")
 
 
 def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:

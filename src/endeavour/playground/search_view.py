@@ -15,9 +15,10 @@ from endeavour.decoding.search_tree import Node, Trace, trace_search
 from endeavour.errors import UserError
 from endeavour.playground.pair_views import (
     Shown,
+    encode,
     named_pieces,
     own_ids,
-    require_shorter,
+    require_few_characters,
     rounded,
     source_ids,
 )
@@ -79,8 +80,7 @@ class _SearchView:
         self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, longest)
         self._reference: list[int] | None = None
         if asked.reference is not None:
-            (ids,) = self._tokenizer.encode([asked.reference])
-            self._reference = require_shorter(system, "reference", [*ids, EOS], longest)[:-1]
+            self._reference = encode(system, 1, "reference", asked.reference, longest)[:-1]
         self._nodes: list[Node] = []
         self._worst_kept: list[float] = []
         """The smallest total that found a place, by step."""
@@ -138,9 +138,8 @@ class _SearchView:
     def _outside(self, total: float, step: int) -> str:
         """Why something of that log-probability is not in the beam after that step."""
         among = "not the best" if self.beam_size == 1 else f"not among the {self.beam_size} best"
-        return (
-            f"{among} of step {step} ({_number(total)}; the worst kept has {_number(self._worst_kept[step])})"
-        )
+        ours, worst = _numbers(total, self._worst_kept[step])
+        return f"{among} of step {step} ({ours}; the worst kept has {worst})"
 
     def result(self, trace: Trace) -> Shown:
         hypotheses = [hypothesis for hypothesis, _ in trace.hypotheses]
@@ -166,11 +165,12 @@ class _SearchView:
 
     def _late(self, node: Node, reason: str, best: Sequence[Hypothesis]) -> str:
         """Why nothing came of a node that the beam had kept."""
-        last = f"the last of the {len(best)} best has {_number(best[-1].score)}"
         if reason == "n_best":
-            return f"finished with the score {_number(node.score)}; {last}"
+            ours, last = _numbers(node.score, best[-1].score)
+            return f"finished with the score {ours}; the last of the {len(best)} best has {last}"
         reachable = node.total / length_penalty(self.limit + 1, self.alpha)
-        return f"its score could at best become {_number(reachable)}; {last}"
+        ours, last = _numbers(reachable, best[-1].score)
+        return f"its score could at best become {ours}; the last of the {len(best)} best has {last}"
 
     def _show_reference(self, trace: Trace) -> Shown | None:
         """Where the beam lost the reference, if it did; what a better search would have had to find."""
@@ -217,6 +217,7 @@ def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
     Raises:
         UserError: an id that a translation cannot have, or too many.
     """
+    require_few_characters("prefix", asked.text, longest)
     if not asked.ids:
         prefix = typed_prefix(system.loaded.tokenizers[1], asked.text)
     else:
@@ -228,6 +229,11 @@ def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
     return prefix
 
 
-def _number(value: float) -> str:
-    """Two decimals, with a minus sign that is as wide as a plus."""
-    return f"{value:.2f}".replace("-", "\u2212")
+def _numbers(first: float, second: float) -> tuple[str, str]:
+    """With as many decimals as tell them apart, from two to four; the minus sign is as wide as a plus."""
+    shown = "", ""
+    for decimals in (2, 3, 4):
+        shown = f"{first:.{decimals}f}", f"{second:.{decimals}f}"
+        if shown[0] != shown[1]:
+            break
+    return shown[0].replace("-", "\u2212"), shown[1].replace("-", "\u2212")

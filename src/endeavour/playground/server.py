@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
@@ -27,8 +26,8 @@ from starlette.types import ASGIApp
 from endeavour.decoding.translator import Translation
 from endeavour.errors import UserError, named_memory_error
 from endeavour.playground import libretranslate, pair_views, records, schemas
-from endeavour.playground.answers import DEFECT, answer, failed, status_and_message
-from endeavour.playground.event_stream import ClientGone, EventStream, event, to_json, while_connected
+from endeavour.playground.answers import DEFECT, FAILURES, answer, failed, status_and_message
+from endeavour.playground.event_stream import EventStream, event, to_json, while_connected
 from endeavour.playground.limits import Limits
 from endeavour.playground.log_follower import follow_log
 from endeavour.playground.openapi import describe_interface
@@ -52,15 +51,14 @@ class Playground:
         self.worker = Worker(
             self._translate_lines, waiting=settings.waiting, joined_lines=settings.joined_lines
         )
+        self.direction = systems.default.config.direction
         self.stopping = False
         self._followers = 0
 
     def app(self, host: str) -> ASGIApp:
         """`host` is the address that the server listens at."""
         mimetypes.add_type("text/javascript", ".js")  # which some systems call something else
-        handlers: Any = dict.fromkeys(
-            (HTTPException, UserError, Refused, Busy, ClientGone, Exception), failed
-        )
+        handlers: Any = dict.fromkeys(FAILURES, failed)
         app = Starlette(routes=self.routes(), exception_handlers=handlers)
         app.router.redirect_slashes = False
         return Guard(app, host)
@@ -181,20 +179,19 @@ class Playground:
 
     async def _translate(self, request: Request) -> Response:
         asked = await self._asked_to_translate(request)
-        direction = self.systems.default.config.direction
-        libretranslate.check_translate(asked, direction, self.settings)
+        libretranslate.check_translate(asked, self.direction, self.settings)
         lines = libretranslate.lines_of(libretranslate.texts_of(asked))
         translated: list[list[Translation]] = []
         if lines:
             # Only few numbers of hypotheses are searched for, so that more requests can be joined.
             translated = await self._result(request, Lines(asked.alternatives + 1, lines))
-        return answer(libretranslate.answer(asked, direction, translated))
+        return answer(libretranslate.answer(asked, self.direction, translated))
 
     def _translate_lines(self, count: int, lines: Sequence[str]) -> list[list[Translation]]:
         return list(self.systems.get(None).translator(count).translate_n_best(lines))
 
     async def _languages(self, request: Request) -> Response:
-        return answer(libretranslate.languages(self.systems.default.config.direction))
+        return answer(libretranslate.languages(self.direction))
 
     async def _openapi(self, request: Request) -> Response:
         return answer(describe_interface(self.settings))

@@ -64,6 +64,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 lifespan="off",
+                ws="none",
                 log_config=None,
                 log_level="critical",
                 access_log=False,

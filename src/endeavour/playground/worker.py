@@ -70,8 +70,12 @@ class Lines(Generic[T]):
         self.result.cancel()
 
     @property
-    def left(self) -> Sequence[str]:
-        return self.lines[len(self.translated) :]
+    def left(self) -> int:
+        return len(self.lines) - len(self.translated)
+
+    def next(self, count: int) -> Sequence[str]:
+        """At most so many of those that are not yet translated."""
+        return self.lines[len(self.translated) : len(self.translated) + count]
 
 
 class Worker:
@@ -153,7 +157,7 @@ class Worker:
                     self._finish(request, own)
 
     def _translate_shared(self, shared: list[tuple[Lines[Any], int]]) -> None:
-        lines = [line for request, count in shared for line in request.left[:count]]
+        lines = [line for request, count in shared for line in request.next(count)]
         translated = list(self._translate(shared[0][0].key, lines))
         assert len(translated) == len(lines)
         start = 0
@@ -172,7 +176,7 @@ class Worker:
             if request.key != self._lines[0].key:
                 continue
             count = 0
-            for line in request.left[:lines]:
+            for line in request.next(lines):
                 if characters <= 0:
                     break
                 characters -= len(line)

@@ -86,7 +86,7 @@ def test_a_few_long_lines_are_as_much_as_many() -> None:
         one.submit("a", long, long)
         one.submit("a", "y")
         one.release()
-    assert [len(lines) for _, lines in one.calls] == [1, 1, 1]
+    assert [len(lines) for _, lines in one.calls] == [1, 2]
 
 
 def test_what_the_page_asks_for_does_not_wait_for_the_end_of_a_long_text() -> None:
@@ -98,6 +98,17 @@ def test_what_the_page_asks_for_does_not_wait_for_the_end_of_a_long_text() -> No
         one.release()
     assert order == ["page", "text"]
     assert len(text.result.result(0)) == 20
+
+
+def test_a_short_text_does_not_wait_for_the_end_of_a_long_one() -> None:
+    order: list[str] = []
+    with held() as one:
+        for name, lines in (("long", 20), ("short", 1)):
+            request = one.submit("a", *(str(number) for number in range(lines)))
+            request.result.add_done_callback(lambda _, name=name: order.append(name))
+        one.release()
+    assert order == ["short", "long"]
+    assert one.calls[1] == ("a", ["0", "4", "5", "6"])
 
 
 def test_no_more_wait_than_are_allowed_and_those_that_were_cancelled_do_not_count() -> None:

@@ -36,6 +36,7 @@ from endeavour.playground.search_view import show_search
 from endeavour.playground.systems import System, Systems
 from endeavour.playground.worker import Busy, Job, Lines, Worker
 
+P = TypeVar("P", bound=schemas.Pair)
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
@@ -104,7 +105,7 @@ class Playground:
         for run in records.all_runs(default.root):
             with suppress(
                 UserError, OSError
-            ):  # a run that is damaged, or was deleted meanwhile, is not offered
+            ):  # one that is damaged, or was deleted meanwhile, is not offered
                 runs.append(records.describe_run(run))
                 if run == default:
                     runs[-1]["decoding"] = records.describe_decoding(self.systems.decoding)
@@ -163,12 +164,12 @@ class Playground:
         return EventStream(_events(first, events), job.cancel)
 
     async def _show(
-        self, kind: type[R], show: Callable[[System, R, int], dict[str, Any]], request: Request
+        self, kind: type[P], show: Callable[[System, P, int], dict[str, Any]], request: Request
     ) -> Response:
         asked = await self._asked(request, kind)
 
         def work(check: Callable[[], None]) -> str:
-            system = self.systems.get(asked.system)  # pyright: ignore[reportAttributeAccessIssue]
+            system = self.systems.get(asked.system)
             with named_memory_error("this sentence", "try a shorter one"):
                 return to_json(show(system, asked, self.settings.pieces))
 
@@ -183,7 +184,6 @@ class Playground:
         lines = libretranslate.lines_of(libretranslate.texts_of(asked))
         translated: list[list[Translation]] = []
         if lines:
-            # Only few numbers of hypotheses are searched for, so that more requests can be joined.
             translated = await self._result(request, Lines(asked.alternatives + 1, lines))
         return answer(libretranslate.answer(asked, self.direction, translated))
 

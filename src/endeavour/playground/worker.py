@@ -139,7 +139,7 @@ class Worker:
             return None
 
     def _translate_some(self) -> None:
-        """One call for the lines that have waited longest, and for others with the same key."""
+        """One call for the request that has waited longest, and for others with the same key."""
         with self._changed:
             shared = self._share()
         if not shared:
@@ -164,7 +164,11 @@ class Worker:
         for request, count in shared:
             request.translated += translated[start : start + count]
             start += count
-            if not request.left:
+            if request.left:  # the others come first now, or a long text would keep them waiting
+                with self._changed:
+                    self._lines.remove(request)
+                    self._lines.append(request)
+            else:
                 self._finish(request)
 
     def _share(self) -> list[tuple[Lines[Any], int]]:

@@ -36,6 +36,13 @@ WORDS = {
 }
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says in one line that the tests in a browser were left out, if they were."""
+    skipped = terminalreporter.getreports("skipped")
+    if count := sum("no Chromium" in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(f"{count} tests in a browser were skipped: there is no Chromium here")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests measure of this machine is not kept for its user, nor for the next run of the tests."""

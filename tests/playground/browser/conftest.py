@@ -21,6 +21,7 @@ from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import load_model, write_model
 from served import Served, served, small_run
 
+NO_BROWSER = "no Chromium here: install it, or run `playwright install chromium`"
 FLAGS = ["--disable-gpu", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 TIMEOUT = 20_000  # ms after which a test has failed; none waits for it
@@ -39,15 +40,14 @@ def spell_in_letters(run: Run) -> None:
     """Makes the pieces that are single bytes improbable, so that what the model writes can be read."""
     model, tokenizers = load_model(run.model_folder, torch.device("cpu"))
     with torch.no_grad():
-        model.output_weight[EOS + 1 : EOS + 1 + BYTES] = (
-            0.0  # the logits of all others are spread around zero
-        )
+        # Zero is no probable logit: those of all others are spread around it.
+        model.output_weight[EOS + 1 : EOS + 1 + BYTES] = 0.0
     shutil.rmtree(run.model_folder)
     with atomic_folder(run.model_folder) as partial:
         write_model(partial, model, tokenizers)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     run = small_run(tmp_path_factory.mktemp("outputs"), "run")
     spell_in_letters(run)
@@ -56,14 +56,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 # Not for the session: while Playwright runs, no other test in this process may start an event loop.
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         path = executable(playwright)
         if path is None and os.environ.get("ENDEAVOUR_BROWSER") == "required":
-            pytest.fail("ENDEAVOUR_BROWSER=required, but there is no Chromium")
+            pytest.fail(f"ENDEAVOUR_BROWSER=required, but {NO_BROWSER}")
         if path is None:
-            pytest.skip("no Chromium here: install it, or run `playwright install chromium`")
+            pytest.skip(NO_BROWSER)
         root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         with playwright.chromium.launch(executable_path=path, args=FLAGS + root) as browser:
             yield browser

@@ -126,7 +126,7 @@ export function mount(root, context) {
     title.textContent = map.title;
     const mean = entropy(map.values);
     const each = current.words ? "word" : "piece";
-    spread.textContent = `Mean entropy ${bits(mean)}: each ${each} attends to about ${decimal(2 ** mean, 1)} places.`;
+    spread.textContent = `Mean entropy ${bits(mean)}: each ${each} ${map.map.verb} about ${decimal(2 ** mean, 1)} places.`;
     large.show(map);
     habits.show(map);
     light(null, null);

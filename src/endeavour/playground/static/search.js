@@ -87,7 +87,7 @@ export function mount(root, context) {
   function hover(group) {
     tree?.trail(group ? pathTo(search.current.nodes, Number(group.dataset.id)) : []);
     const node = group && search.current.nodes.get(Number(group.dataset.id));
-    if (node && node.parent !== null) tooltip.show(group, ...explained(node));
+    if (node && node.parent !== null) tooltip.show(group, () => explained(node));
     else tooltip.hide();
   }
   /** Selects a node; one that ends a translation also makes it the one that all views show. */

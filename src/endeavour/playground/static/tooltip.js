@@ -7,18 +7,35 @@
 import { h } from "./dom.js";
 
 const GAP = 8;
+const WAIT = 80; // ms on an element before it opens
+const FRAME = 16; // ms before an open one moves on, so that what is hovered is lit first
 const LINGER = 120; // ms in which the pointer may move onto the tooltip
 
-/** @returns {{show: (anchor: Element, ...content: (Node | string)[]) => void, hide: () => void}} */
+/**
+ * `show` takes texts, nodes, and functions that return a list of them, which are called when the tooltip opens.
+ *
+ * @returns {{show: (anchor: Element, ...content: (Node | string | (() => (Node | string)[]))[]) => void,
+ *   hide: () => void}}
+ */
 export function createTooltip() {
   const box = h("div", { class: "tooltip", role: "tooltip", id: "tooltip", popover: "manual" });
   document.querySelector("main").append(box);
-  let timer = 0;
+  const isOpen = () => box.matches(":popover-open");
+  let [opening, closing] = [0, 0];
+  let next = null;
 
   function show(anchor, ...content) {
-    clearTimeout(timer);
-    box.replaceChildren(...content);
-    if (!box.matches(":popover-open")) box.showPopover();
+    clearTimeout(closing);
+    next = { anchor, content };
+    opening ||= setTimeout(open, isOpen() ? FRAME : WAIT);
+  }
+
+  function open() {
+    opening = 0;
+    const { anchor, content } = next;
+    if (!anchor.isConnected) return close();
+    box.replaceChildren(...content.flatMap((part) => (typeof part === "function" ? part() : [part])));
+    if (!isOpen()) box.showPopover();
     const from = anchor.getBoundingClientRect();
     const size = box.getBoundingClientRect();
     const [above, beneath] = [from.top - GAP, innerHeight - from.bottom - GAP];
@@ -26,17 +43,22 @@ export function createTooltip() {
     const left = Math.min(from.left + from.width / 2 - size.width / 2, innerWidth - size.width - GAP);
     box.style.left = `${Math.max(GAP, left)}px`;
     box.style.top = `${below ? from.bottom + GAP : Math.max(GAP, from.top - GAP - size.height)}px`;
+    return undefined;
   }
 
   function close() {
-    clearTimeout(timer);
-    if (box.matches(":popover-open")) box.hidePopover();
+    clearTimeout(opening);
+    clearTimeout(closing);
+    opening = 0;
+    if (isOpen()) box.hidePopover();
   }
   function hide() {
-    clearTimeout(timer);
-    timer = setTimeout(close, LINGER);
+    clearTimeout(opening);
+    clearTimeout(closing);
+    opening = 0;
+    closing = setTimeout(close, LINGER);
   }
-  box.addEventListener("pointerenter", () => clearTimeout(timer));
+  box.addEventListener("pointerenter", () => clearTimeout(closing));
   box.addEventListener("pointerleave", hide);
   addEventListener("keydown", (event) => event.key === "Escape" && close(), true);
   addEventListener("scroll", close, { capture: true, passive: true });

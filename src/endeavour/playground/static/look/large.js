@@ -3,7 +3,6 @@
  * Knows one map, see maps.js; hovering and choosing are reported by row and column.
  */
 
-import { h } from "../dom.js";
 import { figure } from "../figure.js";
 import { links, matrix, tableOf, textWidth } from "../svg.js";
 
@@ -48,7 +47,7 @@ export function createLarge(root, { announce, onHover, onChoose }) {
   function inWords(row, column) {
     const value = shown.values[row][column];
     const amount = value === null ? "hidden by the mask" : `${Math.round(100 * value)} percent`;
-    return `${shown.rows[row].text} ${shown.map.columns} ${shown.columns[column].text}: ${amount}`;
+    return `${shown.rows[row].text} ${shown.map.verb} ${shown.columns[column].text}: ${amount}`;
   }
 
   function show(map) {

@@ -10,34 +10,34 @@ import { merged, unitsOf } from "./units.js";
 export const KINDS = {
   encoder: {
     name: "Encoder self-attention",
-    short: "Encoder",
     rows: "attends",
     columns: "attended to",
+    verb: "attends to",
     rowSide: "source",
     columnSide: "source",
   },
   decoder: {
     name: "Decoder self-attention",
-    short: "Decoder",
     rows: "writes",
     columns: "looks back at",
+    verb: "attends to",
     rowSide: "target",
     columnSide: "written",
   },
   cross: {
     name: "Cross-attention",
-    short: "Cross",
     rows: "writes",
     columns: "reads",
+    verb: "attends to",
     rowSide: "target",
     columnSide: "source",
   },
 };
 export const SALIENCY = {
   name: "Gradient saliency",
-  short: "Saliency",
   rows: "writes",
   columns: "depends on",
+  verb: "depends on",
   rowSide: "target",
   columnSide: "source",
 };

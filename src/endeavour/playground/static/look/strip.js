@@ -10,6 +10,7 @@ import { roving, setRoving } from "../keys.js";
 import { el, svg, textWidth } from "../svg.js";
 import { unitsOf } from "./units.js";
 
+const LEAST = 0.005; // weight that is not shown on a chip
 const LISTED = 6; // alternatives in the tooltip; the list that a click on the translation opens has all
 const STRONGEST = 8; // bits from which the colour of a surprise does not grow any more
 
@@ -32,6 +33,7 @@ const idsOf = (pieces) => pieces.map(({ id }) => id).join(" ");
  * @param {{tooltip: object, onHover: (side: string, index: number | null) => void, onChoose: Function}} context
  */
 export function createStrip(root, { tooltip, onHover, onChoose }) {
+  let lit = []; // chips that look other than usual
   const rows = { source: row("Source", "source"), target: row("Target", "target") };
   root.append(rows.source.node, rows.target.node);
 
@@ -55,7 +57,7 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
       onclick: () => onChoose(side, i),
     };
     const node = h("button", { type: "button", class: "chip", ...on }, content);
-    const enter = () => (onHover(side, i), node.explain && tooltip.show(node, ...node.explain()));
+    const enter = () => (onHover(side, i), node.explain && tooltip.show(node, node.explain));
     const leave = () => (onHover(side, null), tooltip.hide());
     return node;
   }
@@ -98,13 +100,18 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
 
   /** Marks one chip, and on a side how much it attends to each. */
   function highlight(side, index, weightsSide, weights) {
-    for (const [name, { chips }] of Object.entries(rows)) {
-      [...chips.children].forEach((node, i) => {
-        node.classList.toggle("lit", name === side && i === index);
-        const weight = name === weightsSide && weights ? (weights[i] ?? 0) : 0;
-        node.style.setProperty("--attended", weight.toFixed(3));
-      });
+    for (const node of lit) {
+      node.classList.remove("lit");
+      node.style.removeProperty("--attended");
     }
+    lit = [rows[side]?.chips.children[index]].filter(Boolean);
+    lit[0]?.classList.add("lit");
+    if (!weights) return;
+    [...rows[weightsSide].chips.children].forEach((node, i) => {
+      if (!(weights[i] > LEAST)) return;
+      node.style.setProperty("--attended", weights[i].toFixed(3));
+      lit.push(node);
+    });
   }
   return { show, highlight };
 }

@@ -30,6 +30,7 @@ class DecodingConfig:
     epsilon: Annotated[float, Field(ge=0, lt=1)]
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     utility: Literal["bleu", "chrf"] | None
+    split_sentences: bool
     tokens_per_batch: PositiveInt
 
     @model_validator(mode="after")

@@ -14,6 +14,7 @@ from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.minimum_bayes_risk import most_useful
+from endeavour.decoding.sentences import split_sentences
 from endeavour.special import EOS
 
 # Lines that are sorted by length together. More means less padding; fewer means an earlier first answer.
@@ -63,6 +64,8 @@ class Translator:
         window: number of lines that are read and given to the engine together.
         longest: tokens, EOS included, above which a line is cut after a sentence or between words. Its parts are
             translated separately, and their translations joined by spaces. The engine's limit applies if it is lower.
+        language: of the source, "en" or "de": each line is split into sentences, which are translated one by one, and
+            their translations are joined by the whitespace between them. None: each line is a sentence.
         decoding: how the engine decodes. With a `utility` its hypotheses are candidates, ranked by their
             expected utility (`minimum_bayes_risk`); without it, and by default, the engine's ranking stays.
 
@@ -78,6 +81,7 @@ class Translator:
         window: int = WINDOW,
         longest: int = LONGEST,
         decoding: DecodingConfig | None = None,
+        language: str | None = None,
     ) -> None:
         self.in_parts = 0
         self._engine = engine
@@ -87,6 +91,7 @@ class Translator:
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
+        self._language = language
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """The best translation of each line, in order; empty lines stay empty."""
@@ -111,21 +116,32 @@ class Translator:
         return all(len(tokenizer.encode([normalize(text)])[0]) < self.longest for tokenizer, text in sides)
 
     def _translate_window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
-        texts = [normalize(line) for line in lines]
+        sentences = [self._sentences(line) for line in lines]
+        texts = [normalize(text) for row in sentences for text, _ in row]
+        encoded = iter(self._source.encode(texts))
         sources: list[list[int]] = []
-        parts_of: list[int] = []
-        for text, ids in zip(texts, self._source.encode(texts), strict=True):
-            parts = self._parts(ids) if text else []
-            sources += [[*part, EOS] for part in parts]
-            parts_of.append(len(parts))
-            self.in_parts += len(parts) > 1
-        found = self._engine.search(sources)
-        each = zip(sources, found, strict=True)
-        for count in parts_of:
-            yield _join_parts([self._texts(*next(each)) for _ in range(count)])
+        spaces_of: list[list[str]] = []  # of each line, what follows each of its parts
+        for row in sentences:
+            spaces: list[str] = []
+            for _, space in row:
+                parts = self._parts(next(encoded))
+                sources += [[*part, EOS] for part in parts]
+                spaces += [*[" "] * (len(parts) - 1), space][: len(parts)]
+                self.in_parts += len(parts) > 1
+            spaces_of.append(spaces)
+        each = zip(sources, self._engine.search(sources), strict=True)
+        for spaces in spaces_of:
+            yield _join_parts([self._texts(*next(each)) for _ in spaces], spaces)
+
+    def _sentences(self, line: str) -> list[tuple[str, str]]:
+        """Each sentence and the whitespace after it."""
+        return [(line, "")] if self._language is None else split_sentences(line, self._language)
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """`ids` in parts of at most `longest` - 1, cut after a sentence, or else between words, where possible."""
+        """`ids` in parts of at most `longest` - 1, cut after a sentence, or else between words, where possible.
+
+        No ids are no part.
+        """
         limit = self.longest - 1
         parts: list[list[int]] = []
         start = 0
@@ -136,7 +152,7 @@ class Translator:
             cut = (ends or words or [limit])[-1]
             parts.append(ids[start : start + cut])
             start += cut
-        return [*parts, ids[start:]]
+        return [*parts, ids[start:]] if ids else []
 
     def _texts(self, source: Sequence[int], hypotheses: list[Hypothesis]) -> list[Translation]:
         texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
@@ -153,18 +169,28 @@ class Translator:
         return [by_text[text]._replace(score=utility) for text, utility in ranked]
 
 
-def _join_parts(parts: list[list[Translation]]) -> list[Translation]:
-    """The best translations of a line's parts joined, then the second best …"""
+def _join_parts(parts: list[list[Translation]], spaces: Sequence[str]) -> list[Translation]:
+    """The best translations of a line's parts joined by the spaces after them, then the second best …"""
     if not parts:
         return [Translation("", 0.0, 0.0, ())]
     if len(parts) == 1:
         return parts[0]
     return [
         Translation(
-            text=" ".join(one.text for one in row if one.text),
+            text=_join_texts([one.text for one in row], spaces),
             score=sum(one.score for one in row) / len(row),
             log_probability=sum(one.log_probability for one in row),
             parts=tuple(part for one in row for part in one.parts),
         )
         for row in zip(*parts, strict=False)
     ]
+
+
+def _join_texts(texts: Sequence[str], spaces: Sequence[str]) -> str:
+    """Those that are not empty, with one space between any two."""
+    joined = space = ""
+    for text, after in zip(texts, spaces, strict=True):
+        if text:
+            joined += (space if joined else "") + text
+            space = after
+    return joined

@@ -87,7 +87,8 @@ def open_translator(
     else:
         device = next(loaded.first.parameters()).device
         engine = _open_export(runs[0], decoding, quantization, device)
-    return Translator(engine, loaded.tokenizers, window, decoding=decoding)
+    language = runs[0].config.direction.partition("-")[0] if decoding.split_sentences else None
+    return Translator(engine, loaded.tokenizers, window, decoding=decoding, language=language)
 
 
 def _open_export(run: Run, decoding: DecodingConfig, quantization: str, device: torch.device) -> Engine:

@@ -1,0 +1,64 @@
+"""Sentences of a line: nothing lost, abbreviations and numbers whole, and one line out for one line in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_translator_exact import Echo, translator
+
+from endeavour.decoding.sentences import split_sentences
+
+ENGLISH = [
+    ["Dr. Smith arrived at 5 p.m. on Monday.", "He was late."],
+    ["Mr. and Mrs. Brown live in St. Louis.", "They moved there in Jan. 2019."],
+    ['"Where are you going?" she asked.', '"Home," he said.'],
+    ['He said: "I am tired. I want to sleep."', "Then he left."],
+    ["The U.S. economy grew by 2.5 percent.", "Prices fell."],
+    ["Is it true?!", "Yes.", "It is."],
+    ["J. R. R. Tolkien wrote it.", "I read it twice."],
+    ["We met at 10 a.m.", "The train left at noon."],
+    ["1. Open the box."],
+    ["The file is called main.py.", "Open it."],
+    ["He was born in 1945.", "Then came peace."],
+]
+GERMAN = [
+    ["Dr. Müller kam am 3. Mai um 17 Uhr an.", "Er war zu spät."],
+    ["Das gilt z. B. für Hunde, Katzen usw. und auch für Vögel.", "Mehr nicht."],
+    ["„Wohin gehst du?“, fragte sie.", "„Nach Hause“, sagte er."],
+    ["Er sagte: „Ich bin müde. Ich will schlafen.“", "Dann ging er."],
+    ["Siehe Abb. 3 und S. 17 ff. im Buch.", "Nr. 7 fehlt."],
+    ["Der 2. Weltkrieg endete 1945.", "Danach kam der Frieden."],
+    ["Er kam im 19. Jh. nach Wien.", "Dort blieb er."],
+    ["Prof. Dr. h. c. Meier hielt den Vortrag.", "Alle klatschten."],
+    ["Sie kommt am 24.12. zu uns.", "Wir freuen uns."],
+]
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [*(("en", row) for row in ENGLISH), *(("de", row) for row in GERMAN)],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_line_is_cut_between_its_sentences_alone(language: str, sentences: list[str]) -> None:
+    found = split_sentences("  ".join(sentences) + "\t", language)
+    assert found == [*((sentence, "  ") for sentence in sentences[:-1]), (sentences[-1], "\t")]
+
+
+@given(st.text('Ab.!?„“"1 \t\u00a0\u2028ß😀', max_size=30), st.sampled_from(["en", "de"]))
+def test_the_sentences_and_their_spaces_are_the_line(line: str, language: str) -> None:
+    found = split_sentences(line, language)
+    assert "".join(sentence + space for sentence, space in found) == line
+    assert all(space.isspace() or not space for _, space in found)
+    assert all(space for _, space in found[:-1])
+    if len(found) > 1:
+        assert found[-1][0]
+
+
+def test_sentences_are_translated_one_by_one_and_their_spaces_stay() -> None:
+    engine = Echo()
+    one = translator(engine, language="en", longest=6)
+    lines = ["aa. Bb?  Cc!", "", " Dd.\tee. ", "Mr. Ff.", "Gg. Abcdefgh ij."]
+    assert list(one.translate(lines)) == ["aa. bb?  cc!", "", "dd.\tee.", "mr. ff.", "gg. abcde fgh ij."]
+    assert [len(call) for call in engine.calls] == [11]
+    assert one.in_parts == 2, "those of more tokens than are translated together"
+    whole = translator(Echo(), longest=60)
+    assert list(whole.translate(lines[:1])) == ["aa. bb? cc!"]

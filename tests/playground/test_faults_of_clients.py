@@ -181,7 +181,7 @@ def test_the_next_free_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_address_that_is_not_ours_is_refused_by_its_key() -> None:
-    for host in ("no such host", "192.0.2.1", "host.invalid"):
+    for host in ("no such host", "192.0.2.1", "host.invalid", "a" * 300):
         with pytest.raises(UserError, match="host="):
             listen(host, 0)
 

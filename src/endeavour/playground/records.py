@@ -1,6 +1,7 @@
 """What run folders hold, as the page shows it: runs, and evaluations line by line. Loads no model."""
 
 import json
+import math
 import os
 import struct
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.evaluation.metrics import length_ratio, sentence_scores
+from endeavour.evaluation.metrics import check_counts, length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
@@ -124,14 +125,7 @@ def _parameters(weights: Path) -> int | None:
             header: dict[str, Any] = json.loads(file.read(length))
     except (OSError, ValueError, struct.error):
         return None
-    total = 0
-    for name, tensor in header.items():
-        if name != "__metadata__":
-            count = 1
-            for size in tensor["shape"]:
-                count *= size
-            total += count
-    return total
+    return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
 
 
 def known_run(root: Path, name: str) -> Run:
@@ -152,8 +146,7 @@ def describe_evaluation(run: Run, folder: str) -> dict[str, Any]:
     evaluation = next((one for one in evaluations_of(run) if one.folder_name == folder), None)
     if evaluation is None:
         raise NotFound(f"{run} has no evaluation of that name")
-    stamp = (evaluation.folder / "scores.json").stat().st_mtime_ns
-    return _evaluation_rows(evaluation, stamp)
+    return _evaluation_rows(evaluation, _changed(evaluation.folder / "scores.json"))
 
 
 @lru_cache(maxsize=4)
@@ -162,6 +155,7 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> dict[str, Any]:
     sources, references, hypotheses = (
         evaluation.lines(column) for column in ("sources", "references", "hypotheses")
     )
+    check_counts(sources=sources, references=references, hypotheses=hypotheses)
     chrf = sentence_scores(hypotheses, references)
     columns = zip(sources, references, hypotheses, chrf, strict=True)
     return {

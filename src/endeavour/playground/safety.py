@@ -24,8 +24,6 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-
-
 HOST = re.compile(r"(\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+))(:\d+)?", re.ASCII)
 
 
@@ -73,9 +71,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(SECURITY_HEADERS)
-                headers.setdefault(
-                    "Cache-Control", "no-cache"
-                )  # a browser asks each time whether it has changed
+                # A browser asks each time whether a file has changed.
+                headers.setdefault("Cache-Control", "no-cache")
             await send(message)
 
         reason = self._refusal(Headers(scope=scope))
@@ -100,16 +97,15 @@ class Guard:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The body, as long as it has at most `limit` bytes. Raises `Refused` for a longer one, as soon as it is."""
+    too_large = Refused(413, f"the request has more than {limit:,} bytes")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise too_large
     body = bytearray()
-    if (
-        request.headers.get("content-length", "0").isdecimal()
-        and int(request.headers.get("content-length", "0")) > limit
-    ):
-        raise Refused(413, f"the request has more than {limit:,} bytes")
     async for chunk in request.stream():
         body += chunk
         if len(body) > limit:
-            raise Refused(413, f"the request has more than {limit:,} bytes")
+            raise too_large
     return bytes(body)
 
 

@@ -28,8 +28,8 @@ def listen(host: str, port: int) -> socket.socket:
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise UserError(f"host={host}: not an address of this machine ({error.strerror})") from error
+    except (OSError, UnicodeError) as error:  # the latter for a name that is too long
+        raise UserError(f"host={host}: not an address of this machine ({error})") from error
     last = min(port + TRIES, 65535) if port else 0
     for number in range(port, last + 1):
         opened = socket.socket(family)

@@ -94,8 +94,8 @@ class Systems:
             NotFound: there is none.
             UserError: it is damaged.
         """
-        run, folder = find_system(self.default.root, self.default.name if name is None else name)
         name = self.default.name if name is None else name
+        run, folder = find_system(self.default.root, name)
         try:
             stamp = _stamp(folder)
         except OSError as error:

@@ -3,6 +3,7 @@
 Knows nothing of what they hold.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -15,6 +16,11 @@ from endeavour.errors import UserError
 
 DIGESTS = "digests.json"  # in a folder that was published: the SHA-256 of every other file
 
+# How systems and file systems say that they do not flush folders: Windows does not open one, others refuse the call.
+NO_FOLDER_FLUSH = {errno.EACCES, errno.EINVAL, errno.EBADF, errno.ENOTSUP}
+# Windows flushes only what is open for writing; elsewhere a file may forbid that to its owner.
+_TO_FLUSH = os.O_RDWR if os.name == "nt" else os.O_RDONLY
+
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
@@ -23,12 +29,16 @@ def file_digest(path: Path) -> str:
 
 
 def flush(path: Path) -> None:
-    """Writes this one file, or the list of names of this one folder, to the disk (fsync)."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Writes this one file, or the names in this one folder, to the disk (fsync), a folder where that exists."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, _TO_FLUSH)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in NO_FOLDER_FLUSH or not path.is_dir():
+            raise
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -18,7 +18,8 @@ def open_pages(url: str, repeats: int, done: Callable[[], None]) -> list[float]:
         return []
     seconds: list[float] = []
     with sync_playwright() as playwright, suppress(Error):
-        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        user = os.geteuid() if hasattr(os, "geteuid") else None
+        root = ["--no-sandbox"] if user == 0 else []
         with playwright.chromium.launch(executable_path=shutil.which("chromium"), args=root) as browser:
             for _ in range(repeats + 1):
                 context = browser.new_context()

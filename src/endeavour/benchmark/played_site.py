@@ -5,6 +5,7 @@ Knows the addresses and what is answered; nothing of the server's insides.
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -47,12 +48,14 @@ class Site:
         with closing(self.connect()) as connection:
             return answer(connection, "GET", path)
 
-    def memory(self) -> int:
-        """Resident bytes of the server."""
+    def memory(self) -> int | None:
+        """Resident bytes of the server; None where the system does not tell."""
         status = Path(f"/proc/{self.process}/status")
         if status.is_file():
             (kilobytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status.read_text())
             return int(kilobytes) * 1024
+        if shutil.which("ps") is None:
+            return None
         command = ["ps", "-o", "rss=", "-p", str(self.process)]
         return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) * 1024
 

@@ -1,7 +1,6 @@
 """A function in a process of its own, whose peak memory is then its own. Imports no torch, and callers must not."""
 
 import multiprocessing
-import resource
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -15,11 +14,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> tuple[T, int]:
+def in_fresh_process(
+    function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
+) -> tuple[T, int | None]:
     """Calls a function of a module in a new Python, not a fork of this one.
 
     Returns:
-        Its result and the peak memory of that process, in bytes.
+        Its result and the peak memory of that process, in bytes; None where the system does not tell.
     Raises:
         UserError: the process was killed, for instance because it ran out of memory; or whatever the function raised.
     """
@@ -34,18 +35,22 @@ def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P
             ) from error
 
 
-def _with_peak(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> tuple[T, int]:
+def _with_peak(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> tuple[T, int | None]:
     result = function(*arguments, **keywords)
     return result, peak_memory()
 
 
-def peak_memory() -> int:
-    """The most memory this process ever held, in bytes: its resident pages, libraries included."""
+def peak_memory() -> int | None:
+    """The most memory this process ever held, in bytes: its resident pages, libraries included; None on Windows."""
     status = Path("/proc/self/status")
     if status.is_file():
         # Not `ru_maxrss`: a process that was started by a larger one begins with the peak of that one.
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ModuleNotFoundError:
+        return None
+    peak = getrusage(RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -69,7 +69,7 @@ def measure_scale(
 
     Returns:
         The row of `measure_preparation`; `training_start_seconds` from opening the data to the first batch;
-        `training_start_memory` in bytes, what that added to the process.
+        `training_start_memory` in bytes, what that added to the process; None where the system does not tell.
     """
     with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as name:
         raw, prepared = Path(name) / "raw", Path(name) / "prepared"
@@ -80,7 +80,7 @@ def measure_scale(
     return row | {"training_start_seconds": seconds, "training_start_memory": memory}
 
 
-def first_batch(root: Path, tokens_per_batch: int, seed: int) -> tuple[float, int]:
+def first_batch(root: Path, tokens_per_batch: int, seed: int) -> tuple[float, int | None]:
     """From the only prepared folder below `root` to the first batch: seconds, and bytes that the process grew by."""
     from endeavour.data.dataset import ParallelDataset
     from endeavour.data.prepared import PreparedData
@@ -90,4 +90,5 @@ def first_batch(root: Path, tokens_per_batch: int, seed: int) -> tuple[float, in
     (folder,) = (path for path in (root / "prepared").iterdir() if path.is_dir())
     dataset = ParallelDataset.open(PreparedData.open(folder).folder, "train")
     next(updates(dataset, tokens_per_batch=tokens_per_batch, accumulate=1, seed=seed, epoch=0, position=0))
-    return time.perf_counter() - started, peak_memory() - before
+    seconds, after = time.perf_counter() - started, peak_memory()
+    return seconds, None if before is None or after is None else after - before

@@ -163,7 +163,7 @@ def _row(
     counts: dict[str, int],
     seconds: list[float],
     product: float,
-    peak: tuple[int | None, int],
+    peak: tuple[int | None, int | None],
 ) -> dict[str, Any]:
     tokens = counts["source_tokens"] + counts["target_tokens"]
     flop = flop_of(task, ParallelDataset.open(task.data, "train"))

@@ -15,7 +15,7 @@ from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
 from endeavour.evaluation.metrics import METRICS
 from endeavour.progress import say
-from endeavour.runs.run import lock_folder
+from endeavour.runs.locks import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
 from endeavour.sweeps.table import FAILED, Row, results_table, sort_rows, write_csv

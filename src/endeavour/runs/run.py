@@ -10,7 +10,6 @@ export/          the model for other programs
 Knows folders; not how a run is trained or evaluated.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,22 +20,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
+from endeavour.runs.locks import is_held, lock_folder
 from endeavour.runs.names import names_in, quoted, run_name
 from endeavour.runs.provenance import describe_start
 from endeavour.storage import DIGESTS, file_digest, write_errors, write_json
 from endeavour.training.checkpoint import checkpoints_in, load_model
 
 Summary = dict[str, Any]
-
-# Seconds that a lock is waited for: whoever asks whether a run is locked holds the lock for an instant.
-GLANCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -160,14 +157,7 @@ class Run:
     @property
     def is_locked(self) -> bool:
         """Whether a process is training it now, as far as this user may know."""
-        try:
-            with _lock_path(self.folder).open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: several may ask at a time
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return is_held(self.folder)
 
     def discard(self) -> None:
         """Deletes what was trained here, in one step, so that half of it is never mistaken for a run."""
@@ -264,24 +254,6 @@ def require_trained(run: Run, remedy: str) -> None:
     names = [one.name for one in trained_runs(run.root)]
     known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
     raise UserError(f"{run} holds no trained model ({known})\n{remedy}")
-
-
-def lock_folder(folder: Path, doing: str) -> FileLock:
-    """The lock of a run's or a sweep's folder; it lies beside the folder."""
-    held = FileLock(_lock_path(folder), timeout=GLANCE)
-    with write_errors(folder, "output_folder"):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            held.acquire()
-        except Timeout as error:
-            raise UserError(
-                f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
-            ) from error
-    return held
-
-
-def _lock_path(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.lock")
 
 
 def _has_whole_vocabularies(folder: Path) -> bool:

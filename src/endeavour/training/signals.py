@@ -4,6 +4,9 @@ import signal
 from types import FrameType
 from typing import Self
 
+# Those that this system has: Windows has no SIGUSR1.
+NAMES = ("SIGINT", "SIGTERM", "SIGUSR1")
+
 
 class Interrupted(BaseException):
     """A signal stopped the run; it is saved and can be resumed.
@@ -31,7 +34,7 @@ class StopSignal:
         self._usual: dict[int, object] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        for number in (getattr(signal, name) for name in NAMES if hasattr(signal, name)):
             self._usual[number] = signal.signal(number, self._note)
         return self
 

@@ -1,0 +1,61 @@
+"""One process at a time works in the folder of a run or a sweep: locks, and whether another process holds one.
+
+Knows folders; not what is done in them.
+"""
+
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from endeavour.errors import UserError
+from endeavour.storage import write_errors
+
+# Seconds that a lock is waited for: whoever asks whether a run is locked holds the lock for an instant.
+GLANCE = 0.5
+
+
+def lock_folder(folder: Path, doing: str) -> FileLock:
+    """The lock of a folder, which lies beside it. Raises `UserError` while another process holds it."""
+    held = FileLock(_lock_path(folder), timeout=GLANCE)
+    with write_errors(folder, "output_folder"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held.acquire()
+        except Timeout as error:
+            raise UserError(
+                f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
+            ) from error
+    return held
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process holds the lock of a folder, as far as this user may know."""
+    path = _lock_path(folder)
+    try:
+        from fcntl import LOCK_NB, LOCK_SH, flock
+    except ModuleNotFoundError:  # on Windows
+        return path.is_file() and not _can_be_held(path)
+    try:
+        with path.open("rb") as file:
+            flock(file, LOCK_SH | LOCK_NB)  # shared: several may ask at a time
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _can_be_held(path: Path) -> bool:
+    held = FileLock(path, timeout=0)
+    try:
+        held.acquire()
+    except Timeout:
+        return False
+    except OSError:  # not by this user, which says nothing of others
+        return True
+    held.release()
+    return True
+
+
+def _lock_path(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")

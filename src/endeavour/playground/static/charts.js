@@ -190,14 +190,13 @@ export function links({ left, right, values, titles, width = 360, row = 26, ...o
   ];
   const node = svg(width, Math.ceil(height) + 4, lines, leftWords, rightWords, heads);
 
+  // A word on the left lights its own lines; one on the right, without it, all lines that lead there.
   function highlight(i, j) {
-    const some = i !== null || j !== null;
-    node.classList.toggle("some-lit", some);
-    lines.forEach((group, at) => group.classList.toggle("lit", i !== null && at === i && j === null));
+    node.classList.toggle("some-lit", i !== null || j !== null);
+    lines.forEach((group, at) => group.classList.toggle("lit", at === i));
     for (const line of node.querySelectorAll("path.lit")) line.classList.remove("lit");
-    if (j !== null) {
-      const chosen = (i === null ? node : lines[i]).querySelectorAll(`path[data-to="${j}"]`);
-      for (const line of chosen) line.classList.add("lit");
+    if (i === null && j !== null) {
+      for (const line of node.querySelectorAll(`path[data-to="${j}"]`)) line.classList.add("lit");
     }
     leftWords.forEach((word, at) => word.classList.toggle("lit", at === i));
     rightWords.forEach((word, at) => word.classList.toggle("lit", at === j));

@@ -21,11 +21,7 @@ export function createLarge(root, { announce, onHover, onChoose }) {
     "A row for each word that attends; its weights add up to 100 %.",
     (event) => step(event),
   );
-  const asLines = frame(
-    "Lines",
-    "The thicker, the more weight. Hover or focus a word to see its own.",
-    (event) => step(event),
-  );
+  const asLines = frame("Lines", "The thicker a line, the more weight.", (event) => step(event));
   root.append(asMatrix.node, asLines.node);
   for (const { stage } of [asMatrix, asLines]) stage.addEventListener("blur", () => onHover(null, null));
 

@@ -339,6 +339,12 @@ def test_the_best_validations_are_kept_best_first_and_those_without_gain_counted
     assert [abs(metric) for metric, _ in state.best] == [6.0, 5.0, 5.0]
 
 
+def test_a_state_advances_by_one_update_to_the_place_after_it() -> None:
+    state = TrainState(update=3, epoch=1, position=9, target_tokens=100)
+    state.advance(Update([], 20, epoch=2, position=0))
+    assert (state.update, state.epoch, state.position, state.target_tokens) == (4, 2, 0, 120)
+
+
 def test_of_none_to_be_kept_a_gain_is_still_one() -> None:
     state = TrainState(update=1)
     state.note_validation(1.0, higher_is_better=True, keep=0)

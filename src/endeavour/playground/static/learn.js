@@ -45,12 +45,20 @@ export function mount(root, context) {
   });
   const pages = createPages({ announce, onStep: (step) => mark(step), onKey: move, extras });
   const wide = matchMedia("(width >= 1020px)"); // where the map always stands beside the story; see learn.css
-  const map = h("details", { class: "whole", open: wide.matches }, h("summary", {}, "Map of the model"), overview.node);
+  const map = h(
+    "details",
+    { class: "whole", open: wide.matches },
+    h("summary", {}, "Map of the model"),
+    overview.node,
+  );
   wide.addEventListener("change", () => (map.open ||= wide.matches));
   root.classList.add("learn");
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   pages.node.prepend(problem);
-  root.append(h("aside", { class: "card guide", "aria-label": "Where you are" }, choices.node, map), pages.node);
+  root.append(
+    h("aside", { class: "card guide", "aria-label": "Where you are" }, choices.node, map),
+    pages.node,
+  );
 
   /** What is followed: a piece of the source, one of the translation, a key. */
   function choose(patch) {
@@ -63,7 +71,11 @@ export function mount(root, context) {
     const { tokens, kind, attention, head } = data;
     const names = (pieces) => pieces.map(({ piece }) => label(piece));
     const side = kind === "encoder" ? "source" : "target";
-    const labels = { source: names(tokens.source), target: names(tokens.target_in), output: names(tokens.target_out) };
+    const labels = {
+      source: names(tokens.source),
+      target: names(tokens.target_in),
+      output: names(tokens.target_out),
+    };
     labels.queries = labels[side];
     const own = kind === "decoder" ? labels.target : labels.source;
     labels.keys = [...own, ...attention.visible[0].slice(own.length).map(() => "<pad>")];
@@ -72,15 +84,27 @@ export function mount(root, context) {
     const weights = attention.weights[head][q];
     const best = weights.indexOf(Math.max(...weights));
     return {
-      data, labels, side, q, best, head, width, temperature, tooltip, choose,
-      source: followed.source, target: followed.target, position: q,
+      data,
+      labels,
+      side,
+      q,
+      best,
+      head,
+      width,
+      temperature,
+      tooltip,
+      choose,
+      source: followed.source,
+      target: followed.target,
+      position: q,
       tokens: side === "source" ? tokens.source : tokens.target_in,
       real: own.length, // keys that are pieces; the others are padding
       k: followed.key ?? best,
       model: data.model,
       follow: (row) => choose({ [side]: row }),
       chooseKey: (key) => choose({ key }),
-      chooseCell: (row, key) => choose({ ...(row !== null && { [side]: row }), ...(key !== null && key < own.length && { key }) }),
+      chooseCell: (row, key) =>
+        choose({ ...(row !== null && { [side]: row }), ...(key !== null && key < own.length && { key }) }),
       chooseHead: (number) => state.set({ head: number }),
     };
   }
@@ -92,10 +116,13 @@ export function mount(root, context) {
     const by = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[key];
     if (!by) return false;
     const within = (position, count) => Math.min(count - 1, Math.max(0, position + by));
-    if (key === "ArrowUp" || key === "ArrowDown") choose({ [view.side]: within(view.q, view.labels.queries.length) });
+    if (key === "ArrowUp" || key === "ArrowDown")
+      choose({ [view.side]: within(view.q, view.labels.queries.length) });
     else choose({ key: within(view.k, view.real) });
     const now = seen(0);
-    announce(`${now.labels.queries[now.q]} to ${now.labels.keys[now.k]}: ${Math.round(100 * data.attention.weights[data.head][now.q][now.k])} percent`);
+    announce(
+      `${now.labels.queries[now.q]} to ${now.labels.keys[now.k]}: ${Math.round(100 * data.attention.weights[data.head][now.q][now.k])} percent`,
+    );
     return true;
   }
 
@@ -108,8 +135,12 @@ export function mount(root, context) {
     const last = (layers ?? 1) - 1;
     const heads = run?.model?.num_heads ?? 1;
     return {
-      system: current.run || null, text: current.q, target: { ids: chosen.ids }, kind: current.kind,
-      layer: Math.min(current.layer ?? last, last), head: current.head === "avg" ? 0 : Math.min(current.head, heads - 1),
+      system: current.run || null,
+      text: current.q,
+      target: { ids: chosen.ids },
+      kind: current.kind,
+      layer: Math.min(current.layer ?? last, last),
+      head: current.head === "avg" ? 0 : Math.min(current.head, heads - 1),
     };
   }
 
@@ -147,7 +178,11 @@ export function mount(root, context) {
       if (data.kind !== fresh.kind) followed.key = null;
       return;
     }
-    followed = { source: Math.floor((fresh.tokens.source.length - 1) / 2), target: Math.floor((fresh.tokens.target_in.length - 1) / 2), key: null };
+    followed = {
+      source: Math.floor((fresh.tokens.source.length - 1) / 2),
+      target: Math.floor((fresh.tokens.target_in.length - 1) / 2),
+      key: null,
+    };
   }
 
   function show() {
@@ -178,13 +213,17 @@ export function mount(root, context) {
   return {
     update(current, changed) {
       if (CHOSEN.some((key) => changed.has(key)) || changed.has("v")) load();
-      if (changed.has("step") && data) pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, { unlessThere: true });
+      if (changed.has("step") && data)
+        pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, { unlessThere: true });
     },
     key({ key }) {
       const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];
       if (!moves || !data) return false;
       const [name, by] = moves;
-      const count = name === "head" ? data.model.num_heads : data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"];
+      const count =
+        name === "head"
+          ? data.model.num_heads
+          : data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"];
       state.set({ [name]: (data[name] + by + count) % count });
       announce(`${name} ${state.get()[name] + 1} of ${count}`);
       return true;

@@ -18,7 +18,11 @@ export function mount(root, context) {
   const sentence = createSentence(context);
   const sets = createTestSets(context);
   const training = createTraining(context);
-  const parts = [["compare-title", "The same sentence"], ["training-title", "Training"], ["sets-title", "Test sets"]];
+  const parts = [
+    ["compare-title", "The same sentence"],
+    ["training-title", "Training"],
+    ["sets-title", "Test sets"],
+  ];
   const jump = (id) => {
     const heading = document.getElementById(id);
     heading.tabIndex = -1;
@@ -26,7 +30,18 @@ export function mount(root, context) {
     heading.closest("section").scrollIntoView({ behavior: "instant", block: "start" });
   };
   root.classList.add("runs");
-  root.append(h("nav", { class: "parts", "aria-label": "Parts of this view" }, parts.map(([id, name]) => h("button", { type: "button", class: "plain", onclick: () => jump(id) }, name))), sentence.node, training.node, sets.node);
+  root.append(
+    h(
+      "nav",
+      { class: "parts", "aria-label": "Parts of this view" },
+      parts.map(([id, name]) =>
+        h("button", { type: "button", class: "plain", onclick: () => jump(id) }, name),
+      ),
+    ),
+    sentence.node,
+    training.node,
+    sets.node,
+  );
 
   const watched = new Set(); // runs that were being trained while this page was open
 
@@ -34,7 +49,9 @@ export function mount(root, context) {
   function follow() {
     const { run, w } = state.get();
     const systems = w ? parseSystems(w) : suggested(run, context.runs);
-    const names = [run || context.runs.default, ...systems.map(({ name }) => name)].map((name) => context.runs.runOf(name)?.name).filter(Boolean);
+    const names = [run || context.runs.default, ...systems.map(({ name }) => name)]
+      .map((name) => context.runs.runOf(name)?.name)
+      .filter(Boolean);
     for (const { name, training: now } of context.runs.runs) if (now) watched.add(name);
     training.follow([...names, ...[...watched].filter((name) => context.runs.runOf(name))]);
   }
@@ -59,7 +76,8 @@ export function mount(root, context) {
     const known = new Set(context.runs.runs.filter(({ training: now }) => now).map(({ name }) => name));
     // In place: all parts of the page hold this list.
     context.runs.runs.splice(0, context.runs.runs.length, ...fresh);
-    for (const run of fresh) if (run.training && !known.has(run.name)) announce(`${run.name} is being trained`);
+    for (const run of fresh)
+      if (run.training && !known.has(run.name)) announce(`${run.name} is being trained`);
     sentence.refresh();
     sets.refresh();
     follow();

@@ -14,15 +14,25 @@ const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross" };
  *   `onFollow` a position of source or target
  */
 export function createChoices({ onChoose, onFollow }) {
-  const kinds = Object.entries(KINDS).map(([kind, name]) => h("button", { type: "button", "data-kind": kind, onclick: () => onChoose({ kind }) }, name));
+  const kinds = Object.entries(KINDS).map(([kind, name]) =>
+    h("button", { type: "button", "data-kind": kind, onclick: () => onChoose({ kind }) }, name),
+  );
   const layer = stepper("Layer", (value) => onChoose({ layer: value }));
   const head = stepper("Head", (value) => onChoose({ head: value }));
-  const chips = { source: followable("Follow in the source", "source", onFollow), target: followable("… in the translation", "target", onFollow) };
+  const chips = {
+    source: followable("Follow in the source", "source", onFollow),
+    target: followable("… in the translation", "target", onFollow),
+  };
   const cut = h("p", { class: "hint", hidden: true });
-  const node = h("div", { class: "choices" },
+  const node = h(
+    "div",
+    { class: "choices" },
     h("div", { class: "segments", role: "group", "aria-label": "Which attention" }, kinds),
     h("div", { class: "steppers" }, layer.node, head.node),
-    chips.source.node, chips.target.node, cut);
+    chips.source.node,
+    chips.target.node,
+    cut,
+  );
 
   function show(data, followed) {
     for (const button of kinds) button.setAttribute("aria-pressed", button.dataset.kind === data.kind);
@@ -39,11 +49,26 @@ export function createChoices({ onChoose, onFollow }) {
 /** A number between two buttons. */
 function stepper(name, onChange) {
   let [value, count] = [0, 1];
-  const button = (sign, by, title) => h("button", { type: "button", class: "quiet", "aria-label": title, onclick: () => onChange((value + by + count) % count) }, sign);
+  const button = (sign, by, title) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "quiet",
+        "aria-label": title,
+        onclick: () => onChange((value + by + count) % count),
+      },
+      sign,
+    );
   const shown = h("output", {});
   const keys = name === "Layer" ? ["[", "]"] : [",", "."];
-  const node = h("div", { class: "stepper", role: "group", "aria-label": name },
-    button("‹", -1, `Previous ${name.toLowerCase()} (key ${keys[0]})`), shown, button("›", 1, `Next ${name.toLowerCase()} (key ${keys[1]})`));
+  const node = h(
+    "div",
+    { class: "stepper", role: "group", "aria-label": name },
+    button("‹", -1, `Previous ${name.toLowerCase()} (key ${keys[0]})`),
+    shown,
+    button("›", 1, `Next ${name.toLowerCase()} (key ${keys[1]})`),
+  );
   return {
     node,
     show(now, all) {
@@ -63,7 +88,13 @@ function followable(title, side, onFollow) {
     show(pieces, chosen, asks) {
       node.classList.toggle("asks", asks);
       const had = list.contains(document.activeElement);
-      const buttons = pieces.map(({ piece }, i) => h("button", { type: "button", "aria-pressed": String(i === chosen), onclick: () => onFollow({ [side]: i }) }, label(piece)));
+      const buttons = pieces.map(({ piece }, i) =>
+        h(
+          "button",
+          { type: "button", "aria-pressed": String(i === chosen), onclick: () => onFollow({ [side]: i }) },
+          label(piece),
+        ),
+      );
       list.replaceChildren(...buttons);
       setRoving(buttons, chosen);
       if (had) buttons[chosen].focus();

@@ -1,18 +1,21 @@
-/* Drawing blocks of the Learn view: vectors as strips and profiles, arrows, captions, and a sheet that collects them and
+/* Drawing blocks of the Learn view: squares and bars for vectors, arrows, captions, and a sheet that collects them and
  * answers the pointer.
  *
  * Knows numbers and places in CSS pixels; not what they mean.
  */
 
 import { MINUS, decimal } from "../format.js";
-import { diverging, el, shortened, svg, textWidth } from "../svg.js";
+import { diverging, el, svg, textWidth } from "../svg.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
 const TYPICAL = 0.98; // the share of numbers that are within the colour scale; the others have its darkest shade
 
 /** The size that the strongest shade stands for: nearly all of these numbers are smaller. */
 export function reach(...lists) {
-  const sizes = lists.flat(2).map(Math.abs).sort((a, b) => a - b);
+  const sizes = lists
+    .flat(2)
+    .map(Math.abs)
+    .sort((a, b) => a - b);
   return Math.max(sizes[Math.floor(TYPICAL * (sizes.length - 1))] ?? 0, 1e-6);
 }
 
@@ -60,7 +63,12 @@ function listen(node, drawn, areas, tooltip) {
     node.classList.toggle("can-choose", Boolean(found?.area.choose));
     if (!found?.area.text) return tooltip.hide();
     const { area, row, column } = found;
-    const place = { x: area.x + column * area.cell[0], y: area.y + row * area.cell[1], width: area.cell[0], height: area.cell[1] };
+    const place = {
+      x: area.x + column * area.cell[0],
+      y: area.y + row * area.cell[1],
+      width: area.cell[0],
+      height: area.cell[1],
+    };
     for (const [name, value] of Object.entries(place)) cursor.setAttribute(name, value);
     tooltip.show(cursor, area.text(row, column));
   });
@@ -84,16 +92,23 @@ export function heat(values, { x, y, cell: [width, height], most }) {
   const paths = new Map();
   values.forEach((row, r) => {
     let start = 0;
-    const level = (value) => Math.sign(value) * Math.min(LEVELS, Math.round((LEVELS * Math.abs(value)) / most));
+    const level = (value) =>
+      Math.sign(value) * Math.min(LEVELS, Math.round((LEVELS * Math.abs(value)) / most));
     for (let c = 1; c <= row.length; c++) {
       const own = level(row[start]);
       if (c < row.length && level(row[c]) === own) continue;
-      if (own) paths.set(own, `${paths.get(own) ?? ""}M${round(x + start * width)} ${round(y + r * height)}h${round((c - start) * width)}v${height - 1}h${round((start - c) * width)}z`);
+      if (own)
+        paths.set(
+          own,
+          `${paths.get(own) ?? ""}M${round(x + start * width)} ${round(y + r * height)}h${round((c - start) * width)}v${height - 1}h${round((start - c) * width)}z`,
+        );
       start = c;
     }
   });
   const columns = values[0]?.length ?? 0;
-  const ground = values.map((_, r) => el("rect", { x, y: y + r * height, width: round(columns * width), height: height - 1, class: "ground" }));
+  const ground = values.map((_, r) =>
+    el("rect", { x, y: y + r * height, width: round(columns * width), height: height - 1, class: "ground" }),
+  );
   return [ground, [...paths].map(([level, d]) => el("path", { d, ...diverging(level / LEVELS) }))];
 }
 
@@ -109,11 +124,13 @@ export function profile(values, { x, y, width, height, most }) {
   const [zero, step] = [y + height / 2, width / values.length];
   const thick = round(Math.max(step * 0.8, 0.6));
   const draw = (wanted) =>
-    values.map((value, c) => {
-      const size = round((Math.min(1, Math.abs(value) / most) * height) / 2);
-      if (!size || value > 0 !== wanted) return "";
-      return `M${round(x + c * step)} ${round(zero)}v${wanted ? -size : size}h${thick}v${wanted ? size : -size}z`;
-    }).join("");
+    values
+      .map((value, c) => {
+        const size = round((Math.min(1, Math.abs(value) / most) * height) / 2);
+        if (!size || value > 0 !== wanted) return "";
+        return `M${round(x + c * step)} ${round(zero)}v${wanted ? -size : size}h${thick}v${wanted ? size : -size}z`;
+      })
+      .join("");
   return [
     el("rect", { x, y, width, height, class: "ground", rx: 3 }),
     el("line", { x1: x, x2: x + width, y1: zero, y2: zero, class: "axis" }),
@@ -134,7 +151,11 @@ export function arrow(x1, y1, x2, y2, { kind = "" } = {}) {
   const [bx, by] = [x2 - 6 * ux, y2 - 6 * uy];
   const head = `M${round(x2)} ${round(y2)}L${round(bx - 3.5 * uy)} ${round(by + 3.5 * ux)}L${round(bx + 3.5 * uy)} ${round(by - 3.5 * ux)}z`;
   return [
-    el("path", { d: `M${round(x1)} ${round(y1)}L${round(bx)} ${round(by)}`, class: `arrow ${kind}`, fill: "none" }),
+    el("path", {
+      d: `M${round(x1)} ${round(y1)}L${round(bx)} ${round(by)}`,
+      class: `arrow ${kind}`,
+      fill: "none",
+    }),
     el("path", { d: head, class: `arrow-head ${kind}` }),
   ];
 }
@@ -161,76 +182,8 @@ export function brief(value) {
 }
 
 /** Room for the labels on the left of rows, at most `most`. */
-export const room = (labels, most = 110) => Math.min(most, Math.max(24, ...labels.map((one) => textWidth(one)))) + 12;
+export const room = (labels, most = 110) =>
+  Math.min(most, Math.max(24, ...labels.map((one) => textWidth(one)))) + 12;
 
 /** Whether the visitor asked for little motion. */
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-
-/**
- * Named vectors, one below the other, each as a strip.
- *
- * @param {object} page a sheet
- * @param {object} options
- * @param {number} options.y top
- * @param {number} [options.x] left
- * @param {number} [options.width] with labels
- * @param {string} options.title
- * @param {string[]} options.labels of the rows
- * @param {number[][]} options.values
- * @param {number} [options.most] what the strongest shade stands for
- * @param {number | null} [options.lit] the row that is followed
- * @param {(row: number) => void} [options.choose]
- * @param {number} [options.left] room for the labels
- * @returns {number} the bottom
- */
-export function strips(page, { y, x = 0, width = page.width, title, labels, values, most = reach(values), lit = null, choose, left }) {
-  const gutter = left ?? room(labels, width < 420 ? 72 : 110);
-  const height = values.length > 32 ? 12 : 17;
-  const cell = [(width - gutter) / values[0].length, height];
-  const top = y + 22;
-  const end = top + values.length * height;
-  page.add(end + 4,
-    text(x + gutter, y + 8, shortened(title, width - gutter - (width > 360 ? 190 : 0), 11), { kind: "heading" }),
-    width > 360 && legend(x + width - 128, y + 3, most, 72),
-    labels.map((label, row) => text(x + gutter - 8, top + (row + 0.5) * height, shortened(label, gutter - 12, 12), { anchor: "end", kind: row === lit ? "label small lit" : "label small" })),
-    heat(values, { x: x + gutter, y: top, cell, most }),
-    lit !== null && el("rect", { x: x + gutter - 1, y: top + lit * height - 1, width: width - gutter + 2, height: height + 1, class: "band", fill: "none", rx: 2 }),
-  );
-  page.area({
-    x: x + gutter, y: top, cell, rows: values.length, columns: values[0].length,
-    text: (row, column) => `${labels[row]}, number ${column + 1}: ${decimal(values[row][column], 4)}`,
-    choose: choose && ((row) => choose(row)),
-  });
-  if (choose) page.area({ x, y: top, cell: [gutter, height], rows: values.length, columns: 1, choose });
-  return end;
-}
-
-/**
- * A named vector as a profile, with a note on its right or, where there is no room, above it.
- *
- * @returns {number} the bottom
- */
-export function vector(page, { y, x = 0, width = page.width, label, note = "", values, most, height = 52 }) {
-  const narrow = width < 460;
-  const gutter = narrow ? 0 : 132;
-  const top = narrow ? y + 18 : y;
-  page.add(top + height + 4,
-    narrow
-      ? [text(x, y + 8, label, { kind: "label strong" }), text(x + width, y + 8, note, { anchor: "end", kind: "heading" })]
-      : [text(x + gutter - 12, top + height / 2 - (note ? 9 : 0), label, { anchor: "end", kind: "label strong" }),
-         text(x + gutter - 12, top + height / 2 + 9, note, { anchor: "end", kind: "heading" })],
-    profile(values, { x: x + gutter, y: top, width: width - gutter, height, most }),
-  );
-  const cell = [(width - gutter) / values.length, height];
-  page.area({ x: x + gutter, y: top, cell, rows: 1, columns: values.length, text: (_, column) => `${label}, number ${column + 1}: ${decimal(values[column], 4)}` });
-  return top + height;
-}
-
-/** A sign between two vectors: +, =, × … */
-export const sign = (page, y, symbol, note = "") => {
-  const narrow = page.width < 460;
-  const x = narrow ? 2 : 132 + (page.width - 132) / 2;
-  const wide = textWidth(symbol, 15);
-  page.add(y + 20, text(x, y + 10, symbol, { anchor: narrow ? "start" : "middle", kind: "sign" }), note && text(x + (narrow ? wide : wide / 2) + 12, y + 10, note, { kind: "heading" }));
-  return y + 22;
-};

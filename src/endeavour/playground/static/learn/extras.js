@@ -20,7 +20,15 @@ export function createExtras({ onTemperature, onCross, onView }) {
     event.target.setAttribute("aria-valuetext", String(value));
     onTemperature(value);
   };
-  const range = h("input", { type: "range", min: 0, max: TEMPERATURES.length - 1, step: 1, value: TEMPERATURES.indexOf(PLAIN), "aria-valuetext": String(PLAIN), oninput: slide });
+  const range = h("input", {
+    type: "range",
+    min: 0,
+    max: TEMPERATURES.length - 1,
+    step: 1,
+    value: TEMPERATURES.indexOf(PLAIN),
+    "aria-valuetext": String(PLAIN),
+    oninput: slide,
+  });
   const button = (name, action) => h("button", { type: "button", class: "plain", onclick: action }, name);
   return {
     heads: button("See all layers and heads in Look", () => onView("look")),

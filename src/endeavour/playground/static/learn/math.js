@@ -36,7 +36,8 @@ function formula(...children) {
   return math;
 }
 
-const wave = (name) => row(i(name), o("("), i("t"), o("/"), sup(n("10000"), row(n(2), i("i"), o("/"), i("d"))), o(")"));
+const wave = (name) =>
+  row(i(name), o("("), i("t"), o("/"), sup(n("10000"), row(n(2), i("i"), o("/"), i("d"))), o(")"));
 
 const POSITIONS = {
   sinusoidal: () => [
@@ -44,22 +45,60 @@ const POSITIONS = {
     formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"), o("+"), n(1))), o("="), wave("cos")),
     formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("p"), i("t"))),
   ],
-  learned: () => [formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("P"), i("t")))],
+  learned: () => [
+    formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("P"), i("t"))),
+  ],
   rotary: () => [
-    formula(sub(i("θ"), i("i")), o("="), i("t"), o("·"), sup(n("10000"), row(o("−"), n(2), i("i"), o("/"), i("d")))),
     formula(
-      row(o("("), sub(i("a"), i("i")), o(","), sub(i("b"), i("i")), o(")")), o("↦"),
-      row(o("("), sub(i("a"), i("i")), i("cos"), sub(i("θ"), i("i")), o("−"), sub(i("b"), i("i")), i("sin"), sub(i("θ"), i("i")), o(","))),
-    formula(sub(i("b"), i("i")), i("cos"), sub(i("θ"), i("i")), o("+"), sub(i("a"), i("i")), i("sin"), sub(i("θ"), i("i")), o(")")),
+      sub(i("θ"), i("i")),
+      o("="),
+      i("t"),
+      o("·"),
+      sup(n("10000"), row(o("−"), n(2), i("i"), o("/"), i("d"))),
+    ),
+    formula(
+      row(o("("), sub(i("a"), i("i")), o(","), sub(i("b"), i("i")), o(")")),
+      o("↦"),
+      row(
+        o("("),
+        sub(i("a"), i("i")),
+        i("cos"),
+        sub(i("θ"), i("i")),
+        o("−"),
+        sub(i("b"), i("i")),
+        i("sin"),
+        sub(i("θ"), i("i")),
+        o(","),
+      ),
+    ),
+    formula(
+      sub(i("b"), i("i")),
+      i("cos"),
+      sub(i("θ"), i("i")),
+      o("+"),
+      sub(i("a"), i("i")),
+      i("sin"),
+      sub(i("θ"), i("i")),
+      o(")"),
+    ),
   ],
 };
 
-const linear = (result, from, map) => row(bold(result), o("="), bold(from), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
+const linear = (result, from, map) =>
+  row(bold(result), o("="), bold(from), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
 
 const ACTIVATIONS = {
   relu: () => call("max", n(0), o(","), bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
   gelu: () => call("gelu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  swiglu: () => row(o("("), call("silu", bold("x"), sub(bold("W"), i("g"))), o("⊙"), bold("x"), sub(bold("W"), i("v")), o(")")),
+  swiglu: () =>
+    row(
+      o("("),
+      call("silu", bold("x"), sub(bold("W"), i("g"))),
+      o("⊙"),
+      bold("x"),
+      sub(bold("W"), i("v")),
+      o(")"),
+    ),
 };
 
 const scores = () => over(row(bold("Q"), sup(bold("K"), o("⊤"))), root(i("d")));
@@ -77,34 +116,71 @@ const FORMULAS = {
       : formula(bold("x"), o("←"), call("norm", bold("x"), o("+"), call("sublayer", bold("x")))),
   ],
   norm: () => [
-    formula(call("norm", bold("x")), o("="), over(row(bold("x"), o("−"), i("μ")), i("σ")), o("⊙"), bold("g"), o("+"), bold("b")),
+    formula(
+      call("norm", bold("x")),
+      o("="),
+      over(row(bold("x"), o("−"), i("μ")), i("σ")),
+      o("⊙"),
+      bold("g"),
+      o("+"),
+      bold("b"),
+    ),
   ],
   project: (_, kind) => {
     const from = kind === "cross" ? "m" : "x";
     return [formula(linear("q", "x", "Q")), formula(linear("k", from, "K")), formula(linear("v", from, "V"))];
   },
-  scores: () => [formula(sub(i("s"), row(i("t"), i("j"))), o("="), sub(bold("q"), i("t")), o("·"), sub(bold("k"), i("j")))],
+  scores: () => [
+    formula(sub(i("s"), row(i("t"), i("j"))), o("="), sub(bold("q"), i("t")), o("·"), sub(bold("k"), i("j"))),
+  ],
   scale: ({ width, num_heads }) => [
     formula(scores(), o(","), i("d"), o("="), over(n(width), n(num_heads)), o("="), n(width / num_heads)),
   ],
   mask: (_, kind) => [
     formula(scores(), o("+"), bold("M")),
     formula(
-      sub(i("M"), row(i("t"), i("j"))), o("="), o("−"), i("∞"), word(" where "),
+      sub(i("M"), row(i("t"), i("j"))),
+      o("="),
+      o("−"),
+      i("∞"),
+      word(" where "),
       kind === "decoder" ? row(i("j"), o(">"), i("t")) : row(word("piece "), i("j"), word(" is <pad>")),
     ),
   ],
   softmax: () => [
     formula(
-      sub(i("a"), row(i("t"), i("j"))), o("="),
-      over(sup(i("e"), sub(i("s"), row(i("t"), i("j")))), row(sub(o("∑"), i("k")), sup(i("e"), sub(i("s"), row(i("t"), i("k")))))),
+      sub(i("a"), row(i("t"), i("j"))),
+      o("="),
+      over(
+        sup(i("e"), sub(i("s"), row(i("t"), i("j")))),
+        row(sub(o("∑"), i("k")), sup(i("e"), sub(i("s"), row(i("t"), i("k"))))),
+      ),
     ),
   ],
   mix: () => [
-    formula(sub(bold("h"), i("t")), o("="), sub(o("∑"), i("j")), sub(i("a"), row(i("t"), i("j"))), sub(bold("v"), i("j"))),
+    formula(
+      sub(bold("h"), i("t")),
+      o("="),
+      sub(o("∑"), i("j")),
+      sub(i("a"), row(i("t"), i("j"))),
+      sub(bold("v"), i("j")),
+    ),
   ],
   heads: ({ num_heads }) => [
-    formula(bold("y"), o("="), o("["), sub(bold("h"), n(1)), o(";"), o("…"), o(";"), sub(bold("h"), n(num_heads)), o("]"), sub(bold("W"), i("O")), o("+"), sub(bold("b"), i("O"))),
+    formula(
+      bold("y"),
+      o("="),
+      o("["),
+      sub(bold("h"), n(1)),
+      o(";"),
+      o("…"),
+      o(";"),
+      sub(bold("h"), n(num_heads)),
+      o("]"),
+      sub(bold("W"), i("O")),
+      o("+"),
+      sub(bold("b"), i("O")),
+    ),
   ],
   add: ({ norm }) => [
     norm === "pre"
@@ -115,18 +191,67 @@ const FORMULAS = {
     formula(bold("y"), o("="), ACTIVATIONS[activation](), sub(bold("W"), n(2)), o("+"), sub(bold("b"), n(2))),
   ],
   stack: ({ encoder_layers, decoder_layers }) => [
-    formula(bold("m"), o("="), sub(word("layer"), n(encoder_layers)), o("("), o("…"), sub(word("layer"), n(1)), o("("), bold("x"), o(")"), o("…"), o(")")),
+    formula(
+      bold("m"),
+      o("="),
+      sub(word("layer"), n(encoder_layers)),
+      o("("),
+      o("…"),
+      sub(word("layer"), n(1)),
+      o("("),
+      bold("x"),
+      o(")"),
+      o("…"),
+      o(")"),
+    ),
     formula(word(`likewise ${decoder_layers} in the decoder`)),
   ],
   cross: () => [
-    formula(call("softmax", over(row(sub(bold("Q"), word("target")), sup(sub(bold("K"), word("source")), o("⊤"))), root(i("d")))), sub(bold("V"), word("source"))),
+    formula(
+      call(
+        "softmax",
+        over(row(sub(bold("Q"), word("target")), sup(sub(bold("K"), word("source")), o("⊤"))), root(i("d"))),
+      ),
+      sub(bold("V"), word("source")),
+    ),
   ],
-  logits: () => [formula(sub(i("z"), i("w")), o("="), bold("x"), o("·"), sub(bold("E"), i("w")), word(" for each piece "), i("w"))],
+  logits: () => [
+    formula(
+      sub(i("z"), i("w")),
+      o("="),
+      bold("x"),
+      o("·"),
+      sub(bold("E"), i("w")),
+      word(" for each piece "),
+      i("w"),
+    ),
+  ],
   probability: () => [
-    formula(i("P"), o("("), i("w"), o(")"), o("="), over(sup(i("e"), sub(i("z"), i("w"))), row(sub(o("∑"), i("v")), sup(i("e"), sub(i("z"), i("v")))))),
+    formula(
+      i("P"),
+      o("("),
+      i("w"),
+      o(")"),
+      o("="),
+      over(sup(i("e"), sub(i("z"), i("w"))), row(sub(o("∑"), i("v")), sup(i("e"), sub(i("z"), i("v"))))),
+    ),
   ],
   search: () => [
-    formula(i("P"), o("("), word("translation"), o(")"), o("="), sub(o("∏"), i("t")), i("P"), o("("), sub(i("w"), i("t")), o("|"), word("source, "), sub(i("w"), row(o("<"), i("t"))), o(")")),
+    formula(
+      i("P"),
+      o("("),
+      word("translation"),
+      o(")"),
+      o("="),
+      sub(o("∏"), i("t")),
+      i("P"),
+      o("("),
+      sub(i("w"), i("t")),
+      o("|"),
+      word("source, "),
+      sub(i("w"), row(o("<"), i("t"))),
+      o(")"),
+    ),
   ],
 };
 

@@ -16,7 +16,11 @@ const LANE = COLUMN / 2 + 7; // where the stream runs, from a column's left edge
  * @returns {{node: SVGElement, show: (model: object) => void, mark: (step: string, kind: string, layer: number) => void}}
  */
 export function createOverview(onChoose) {
-  const node = el("svg", { class: "graphic map", role: "group", "aria-label": "Map of the model: each block leads to its step" });
+  const node = el("svg", {
+    class: "graphic map",
+    role: "group",
+    "aria-label": "Map of the model: each block leads to its step",
+  });
   roving(node, "[role=button]");
   let blocks = [];
 
@@ -24,13 +28,17 @@ export function createOverview(onChoose) {
     const drawn = draw(model);
     blocks = drawn.blocks;
     const height = drawn.bottom + 4;
-    for (const [name, value] of Object.entries({ viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height })) node.setAttribute(name, value);
+    for (const [name, value] of Object.entries({ viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height }))
+      node.setAttribute(name, value);
     node.replaceChildren(...drawn.lines.flat(Infinity), ...blocks.map((block) => block.node));
     for (const { node: block, step, kind } of blocks) {
       block.addEventListener("click", () => onChoose(step, kind));
       block.addEventListener("keydown", ({ key }) => key === "Enter" && onChoose(step, kind));
     }
-    setRoving(blocks.map((block) => block.node), 0);
+    setRoving(
+      blocks.map((block) => block.node),
+      0,
+    );
   }
 
   /** Lights the blocks of a step; of attention and what is around it, those of the chosen kind. */
@@ -44,7 +52,11 @@ export function createOverview(onChoose) {
       if (lit) block.node.setAttribute("aria-current", "step");
       else block.node.removeAttribute("aria-current");
     });
-    if (!node.contains(document.activeElement)) setRoving(blocks.map((block) => block.node), first);
+    if (!node.contains(document.activeElement))
+      setRoving(
+        blocks.map((block) => block.node),
+        first,
+      );
     for (const text of node.querySelectorAll("[data-side]")) {
       const own = text.dataset.side === (kind === "encoder" ? "encoder" : "decoder");
       text.textContent = own ? `${layer + 1} of ${text.dataset.layers}` : `× ${text.dataset.layers}`;
@@ -70,26 +82,65 @@ function draw(model) {
   const encoderTop = stackTop + unit;
   const foot = stackTop + decoderHeight;
 
-  lines.push(frame(ENCODER, encoderTop, decoderHeight - unit, "encoder", model.encoder_layers), frame(DECODER, stackTop, decoderHeight, "decoder", model.decoder_layers));
-  for (const x of [ENCODER, DECODER]) lines.push(el("path", { class: "arrow", fill: "none", d: `M${x + LANE} ${foot}v-30` }));
-  [["search", "next piece"], ["probability", "softmax"], ["logits", model.tie === "none" ? "output matrix" : "embeddings, again"]].forEach(([step, name], i) => {
+  lines.push(
+    frame(ENCODER, encoderTop, decoderHeight - unit, "encoder", model.encoder_layers),
+    frame(DECODER, stackTop, decoderHeight, "decoder", model.decoder_layers),
+  );
+  for (const x of [ENCODER, DECODER])
+    lines.push(el("path", { class: "arrow", fill: "none", d: `M${x + LANE} ${foot}v-30` }));
+  [
+    ["search", "next piece"],
+    ["probability", "softmax"],
+    ["logits", model.tie === "none" ? "output matrix" : "embeddings, again"],
+  ].forEach(([step, name], i) => {
     const y = i * (LOW + 10);
     block({ x: DECODER, y, height: LOW, name, step });
     lines.push(up(DECODER + LANE, i === 2 ? stackTop : y + LOW + 10, y + LOW));
   });
-  const rows = [["feed_forward", "feed-forward", "decoder"], ["attention", "cross-attention", "cross"], ["attention", "masked attention", "decoder"]];
-  rows.forEach(([step, name, kind], i) => sublayer({ block, lines, x: DECODER, y: stackTop + 4 + i * unit, unit, pre, step, name, kind }));
-  [["feed_forward", "feed-forward", "encoder"], ["attention", "self-attention", "encoder"]].forEach(([step, name, kind], i) =>
-    sublayer({ block, lines, x: ENCODER, y: encoderTop + 4 + i * unit, unit, pre, step, name, kind }));
+  const rows = [
+    ["feed_forward", "feed-forward", "decoder"],
+    ["attention", "cross-attention", "cross"],
+    ["attention", "masked attention", "decoder"],
+  ];
+  rows.forEach(([step, name, kind], i) =>
+    sublayer({ block, lines, x: DECODER, y: stackTop + 4 + i * unit, unit, pre, step, name, kind }),
+  );
+  [
+    ["feed_forward", "feed-forward", "encoder"],
+    ["attention", "self-attention", "encoder"],
+  ].forEach(([step, name, kind], i) =>
+    sublayer({ block, lines, x: ENCODER, y: encoderTop + 4 + i * unit, unit, pre, step, name, kind }),
+  );
 
   const cross = stackTop + 4 + unit + (pre ? 30 : LOW + 10) + SUBLAYER / 2;
   const middle = ENCODER + LANE;
-  lines.push(el("path", { class: "arrow across", fill: "none", d: `M${middle} ${encoderTop}V${encoderTop - 22}a8 8 0 0 1 8 -8H${DECODER - 15}a8 8 0 0 1 8 8V${cross - 8}a8 8 0 0 0 8 8H${DECODER + 16}` }));
+  lines.push(
+    el("path", {
+      class: "arrow across",
+      fill: "none",
+      d: `M${middle} ${encoderTop}V${encoderTop - 22}a8 8 0 0 1 8 -8H${DECODER - 15}a8 8 0 0 1 8 8V${cross - 8}a8 8 0 0 0 8 8H${DECODER + 16}`,
+    }),
+  );
   lines.push(el("path", { class: "arrow-head across", d: `M${DECODER + 22} ${cross}l-7 -4v8z` }));
-  block({ x: ENCODER + 10, y: encoderTop - 42, width: 104, height: LOW, name: "cross", step: "cross", text: "the source, read" });
+  block({
+    x: ENCODER + 10,
+    y: encoderTop - 42,
+    width: 104,
+    height: LOW,
+    name: "cross",
+    step: "cross",
+    text: "the source, read",
+  });
 
-  [[ENCODER, "source"], [DECODER, "translation so far"]].forEach(([x, name]) => {
-    [[model.positions === "rotary" ? "turned in attention" : "+ positions", "positions"], ["embedding", "embedding"], [name, "pieces"]].forEach(([text, step], i) => {
+  [
+    [ENCODER, "source"],
+    [DECODER, "translation so far"],
+  ].forEach(([x, name]) => {
+    [
+      [model.positions === "rotary" ? "turned in attention" : "+ positions", "positions"],
+      ["embedding", "embedding"],
+      [name, "pieces"],
+    ].forEach(([text, step], i) => {
       const y = foot + 14 + i * (LOW + 10);
       block({ x, y, height: LOW, name: `${text}, ${x === ENCODER ? "encoder" : "decoder"}`, step, text });
       lines.push(up(x + LANE, y, y - (i ? 10 : 14)));
@@ -101,20 +152,69 @@ function draw(model) {
 function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
   const [left, width] = [x + 18, COLUMN - 22];
   const middle = left + width / 2;
-  const marks = step === "attention" ? [`attention ${kind}`, ...(kind === "cross" ? ["cross"] : [])] : BOTH(step).filter((mark) => (kind === "encoder") === mark.endsWith("encoder"));
+  const marks =
+    step === "attention"
+      ? [`attention ${kind}`, ...(kind === "cross" ? ["cross"] : [])]
+      : BOTH(step).filter((mark) => (kind === "encoder") === mark.endsWith("encoder"));
   const inner = step === "attention" ? "project" : step;
   const end = y + unit;
   if (pre) {
     // The stream goes round the norm and the sublayer, whose result is added to it.
-    lines.push(el("path", { class: "arrow", fill: "none", d: `M${middle} ${end}V${y + 22}` }), up(middle, y + 12, y - 4),
-      el("path", { class: "arrow", fill: "none", d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + 18}a6 6 0 0 1 6 -6H${middle - 10}` }));
-    block({ x: middle - 13, y, width: 26, height: 24, name: `add, ${name}`, step: "add", kind, text: "+", marks: [`add ${kind}`], round: true });
+    lines.push(
+      el("path", { class: "arrow", fill: "none", d: `M${middle} ${end}V${y + 22}` }),
+      up(middle, y + 12, y - 4),
+      el("path", {
+        class: "arrow",
+        fill: "none",
+        d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + 18}a6 6 0 0 1 6 -6H${middle - 10}`,
+      }),
+    );
+    block({
+      x: middle - 13,
+      y,
+      width: 26,
+      height: 24,
+      name: `add, ${name}`,
+      step: "add",
+      kind,
+      text: "+",
+      marks: [`add ${kind}`],
+      round: true,
+    });
     block({ x: left, y: y + 30, width, height: SUBLAYER, name, step: inner, kind, marks });
-    block({ x: left, y: y + 30 + SUBLAYER, width, height: LOW - 2, name: `norm before ${name}`, step: step === "attention" ? "norm" : "feed_forward", kind, text: "norm", marks: step === "attention" ? [`norm ${kind}`] : [], low: true });
+    block({
+      x: left,
+      y: y + 30 + SUBLAYER,
+      width,
+      height: LOW - 2,
+      name: `norm before ${name}`,
+      step: step === "attention" ? "norm" : "feed_forward",
+      kind,
+      text: "norm",
+      marks: step === "attention" ? [`norm ${kind}`] : [],
+      low: true,
+    });
   } else {
-    lines.push(up(middle, end, y - 4),
-      el("path", { class: "arrow", fill: "none", d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + LOW / 2 + 6}a6 6 0 0 1 6 -6H${left - 2}` }));
-    block({ x: left, y, width, height: LOW, name: `add and norm after ${name}`, step: "add", kind, text: "add & norm", marks: [`add ${kind}`, `norm ${kind}`], low: true });
+    lines.push(
+      up(middle, end, y - 4),
+      el("path", {
+        class: "arrow",
+        fill: "none",
+        d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + LOW / 2 + 6}a6 6 0 0 1 6 -6H${left - 2}`,
+      }),
+    );
+    block({
+      x: left,
+      y,
+      width,
+      height: LOW,
+      name: `add and norm after ${name}`,
+      step: "add",
+      kind,
+      text: "add & norm",
+      marks: [`add ${kind}`, `norm ${kind}`],
+      low: true,
+    });
     block({ x: left, y: y + LOW + 6, width, height: SUBLAYER, name, step: inner, kind, marks });
   }
 }
@@ -127,12 +227,44 @@ const up = (x, from, to) => [
 const frame = (x, y, height, side, layers) => [
   el("rect", { class: "stack", x, y, width: COLUMN, height, rx: 10 }),
   el("text", { class: "heading", x: x + 12, y: y + height - 9 }, side),
-  el("text", { class: "heading", x: x + COLUMN - 10, y: y + height - 9, "text-anchor": "end", "data-side": side, "data-layers": layers }, `× ${layers}`),
+  el(
+    "text",
+    {
+      class: "heading",
+      x: x + COLUMN - 10,
+      y: y + height - 9,
+      "text-anchor": "end",
+      "data-side": side,
+      "data-layers": layers,
+    },
+    `× ${layers}`,
+  ),
 ];
 
-function createBlock({ x, y, width = COLUMN, height, name, step, kind = null, text = name, marks = [step], round = false, low = false }) {
+function createBlock({
+  x,
+  y,
+  width = COLUMN,
+  height,
+  name,
+  step,
+  kind = null,
+  text = name,
+  marks = [step],
+  round = false,
+  low = false,
+}) {
   const shape = el("rect", { x, y, width, height, rx: round ? 12 : 7, class: "shape" });
-  const label = el("text", { x: x + width / 2, y: y + height / 2, dy: "0.35em", "text-anchor": "middle" }, text);
-  const node = el("g", { class: low ? "block low" : "block", role: "button", tabindex: -1, "aria-label": name }, shape, label);
+  const label = el(
+    "text",
+    { x: x + width / 2, y: y + height / 2, dy: "0.35em", "text-anchor": "middle" },
+    text,
+  );
+  const node = el(
+    "g",
+    { class: low ? "block low" : "block", role: "button", tabindex: -1, "aria-label": name },
+    shape,
+    label,
+  );
   return { node, step, kind, marks, y };
 }

@@ -7,12 +7,17 @@
 import { h } from "../dom.js";
 import { figure } from "../figure.js";
 import { still } from "./draw.js";
-import { mask, project, scale, scores } from "./head.js";
-import { add, feedForward, norm, stack, stream } from "./layer.js";
+import { feedForward } from "./feed_forward.js";
+import { mask, project, scores } from "./head.js";
+import { heads } from "./heads.js";
+import { add, norm, stream } from "./layer.js";
 import { formulasOf } from "./math.js";
-import { heads, mix, softmax } from "./mix.js";
+import { mix, softmax } from "./mix.js";
 import { cross, logits, probability, search } from "./output.js";
-import { embedding, pieces, positions } from "./words.js";
+import { positions } from "./positions.js";
+import { scale } from "./scale.js";
+import { stack } from "./stack.js";
+import { embedding, pieces } from "./words.js";
 
 const PICTURES = {
   pieces: [pieces, "Pieces and their ids"],
@@ -48,8 +53,16 @@ export function createPages({ announce, onStep, onKey, extras }) {
     const next = sections[sections.findIndex(({ id }) => id === now) + by];
     if (next) go(next.id);
   };
-  const back = h("button", { type: "button", class: "quiet", onclick: () => turn(-1), "aria-label": "Previous step" }, "‹");
-  const on = h("button", { type: "button", class: "quiet", onclick: () => turn(1), "aria-label": "Next step" }, "›");
+  const back = h(
+    "button",
+    { type: "button", class: "quiet", onclick: () => turn(-1), "aria-label": "Previous step" },
+    "‹",
+  );
+  const on = h(
+    "button",
+    { type: "button", class: "quiet", onclick: () => turn(1), "aria-label": "Next step" },
+    "›",
+  );
   const progress = h("span", { class: "progress", "aria-hidden": "true" });
   const bar = h("nav", { class: "reading", "aria-label": "Steps" }, back, choose, on, progress);
   const list = h("div", { class: "story" });
@@ -59,20 +72,25 @@ export function createPages({ announce, onStep, onKey, extras }) {
   let goal = null; // the step that the page is scrolling to
   let seen = null;
 
-  const near = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) {
-      const section = sections.find((one) => one.node === target);
-      if (!section) continue;
-      section.near = isIntersecting;
-      if (isIntersecting) draw(section);
-    }
-  }, { rootMargin: `${AHEAD}px 0px` });
+  const near = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const section = sections.find((one) => one.node === target);
+        if (!section) continue;
+        section.near = isIntersecting;
+        if (isIntersecting) draw(section);
+      }
+    },
+    { rootMargin: `${AHEAD}px 0px` },
+  );
 
   function build(steps) {
     near.disconnect();
     sections = steps.map((step, i) => createSection(step, i, { announce, onKey, extra: extras[step.id] }));
     list.replaceChildren(...sections.map((section) => section.node));
-    choose.replaceChildren(...steps.map(({ id, title }, i) => h("option", { value: id }, `${i + 1}. ${title}`)));
+    choose.replaceChildren(
+      ...steps.map(({ id, title }, i) => h("option", { value: id }, `${i + 1}. ${title}`)),
+    );
     for (const section of sections) near.observe(section.node);
   }
 
@@ -99,7 +117,9 @@ export function createPages({ announce, onStep, onKey, extras }) {
     arrive(id);
     if (quiet && section === sections[0]) return;
     goal = id;
-    requestAnimationFrame(() => section.node.scrollIntoView({ behavior: still() || quiet ? "instant" : "smooth", block: "start" }));
+    requestAnimationFrame(() =>
+      section.node.scrollIntoView({ behavior: still() || quiet ? "instant" : "smooth", block: "start" }),
+    );
     if (focus) section.heading.focus({ preventScroll: true });
   }
 
@@ -125,15 +145,20 @@ export function createPages({ announce, onStep, onKey, extras }) {
     arrive(goal && end ? goal : section.id);
   }
   let waiting = false;
-  addEventListener("scroll", () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      read();
-    });
-  }, { passive: true });
-  for (const name of ["wheel", "touchmove", "keydown", "scrollend"]) addEventListener(name, () => (goal = null), { passive: true });
+  addEventListener(
+    "scroll",
+    () => {
+      if (waiting) return;
+      waiting = true;
+      requestAnimationFrame(() => {
+        waiting = false;
+        read();
+      });
+    },
+    { passive: true },
+  );
+  for (const name of ["wheel", "touchmove", "keydown", "scrollend"])
+    addEventListener(name, () => (goal = null), { passive: true });
 
   let width = 0;
   new ResizeObserver(([entry]) => {
@@ -142,7 +167,14 @@ export function createPages({ announce, onStep, onKey, extras }) {
     width = wide;
   }).observe(list);
 
-  return { node, build, show, go, current: () => now, exports: () => sections.filter((section) => section.drawn()).map((section) => section.content()) };
+  return {
+    node,
+    build,
+    show,
+    go,
+    current: () => now,
+    exports: () => sections.filter((section) => section.drawn()).map((section) => section.content()),
+  };
 }
 
 function createSection({ id, chapter, title, text }, number, { announce, onKey, extra }) {
@@ -150,14 +182,31 @@ function createSection({ id, chapter, title, text }, number, { announce, onKey, 
   const heading = h("h2", { tabindex: -1 }, h("span", { class: "number" }, number + 1), title);
   const told = h("div", { class: "told" });
   const formulas = h("div", { class: "formulas", role: "group", "aria-label": "Formula" });
-  const frame = figure({ title: caption, label: `${caption}. Arrow keys follow another piece or key.`, onKey, announce });
+  const frame = figure({
+    title: caption,
+    label: `${caption}. Arrow keys follow another piece or key.`,
+    onKey,
+    announce,
+  });
   const code = h("details", { class: "code" }, h("summary", {}, "Code"));
-  const node = h("section", { class: "card step", "aria-label": title, "data-step": id },
-    h("p", { class: "chapter" }, chapter), heading, h("div", { class: "prose" }, told, formulas), extra ? h("div", { class: "extra" }, extra) : null, frame.node, code);
+  const node = h(
+    "section",
+    { class: "card step", "aria-label": title, "data-step": id },
+    h("p", { class: "chapter" }, chapter),
+    heading,
+    h("div", { class: "prose" }, told, formulas),
+    extra ? h("div", { class: "extra" }, extra) : null,
+    frame.node,
+    code,
+  );
   let [done, formulated, coded] = [false, "", ""];
 
   return {
-    id, node, heading, stale: true, near: false,
+    id,
+    node,
+    heading,
+    stale: true,
+    near: false,
     drawn: () => done,
     width: () => frame.stage.clientWidth || node.clientWidth - 40,
     tell(view) {
@@ -180,7 +229,18 @@ function createSection({ id, chapter, title, text }, number, { announce, onKey, 
 }
 
 function fillCode(details, functions) {
-  const summary = h("summary", {}, "Code: ", functions.map(({ file, function: name }, i) => [i ? ", " : "", h("code", {}, `${file.replace("src/endeavour/", "")} ${name}`)]));
-  const listings = functions.map(({ file, line, source }) => [h("p", { class: "hint" }, `${file}, line ${line}`), h("pre", { tabindex: 0, role: "group", "aria-label": `${file}, line ${line}` }, h("code", {}, source))]);
+  const summary = h(
+    "summary",
+    {},
+    "Code: ",
+    functions.map(({ file, function: name }, i) => [
+      i ? ", " : "",
+      h("code", {}, `${file.replace("src/endeavour/", "")} ${name}`),
+    ]),
+  );
+  const listings = functions.map(({ file, line, source }) => [
+    h("p", { class: "hint" }, `${file}, line ${line}`),
+    h("pre", { tabindex: 0, role: "group", "aria-label": `${file}, line ${line}` }, h("code", {}, source)),
+  ]);
   details.replaceChildren(summary, ...listings.flat());
 }

@@ -6,9 +6,11 @@
 import { label, ordinal, percent, thousands } from "../format.js";
 import { brief } from "./draw.js";
 
-const SIDE = { encoder: "encoder", decoder: "decoder", cross: "decoder" };
-const ATTENTION = { encoder: "self-attention of the encoder", decoder: "masked self-attention of the decoder", cross: "cross-attention" };
-const ACTIVATION = { relu: "ReLU sets every negative number to 0", gelu: "GELU lets positive numbers pass and presses negative ones towards 0", swiglu: "SwiGLU multiplies one half of the numbers by a gate made of the other half" };
+const ACTIVATION = {
+  relu: "ReLU sets every negative number to 0",
+  gelu: "GELU lets positive numbers pass and presses negative ones towards 0",
+  swiglu: "SwiGLU multiplies one half of the numbers by a gate made of the other half",
+};
 const quoted = (text) => `“${text}”`;
 
 const TEXTS = {
@@ -18,22 +20,26 @@ const TEXTS = {
   ],
   embedding: ({ data: { model }, labels, side, position }) => [
     `A table learnt in training has a row of ${model.width} numbers for each piece: its embedding. The id of ${quoted(labels[side][position])} picks its row. Pieces that are used alike have come to have similar rows.`,
-    `The numbers are small, so they are multiplied by √${model.width}; what is added next then does not drown them.` + (model.tie === "all" ? " This model uses one table for both languages, and once more at the end to choose the next piece." : ""),
+    `The numbers are small, so they are multiplied by √${model.width}; what is added next then does not drown them.` +
+      (model.tie === "all"
+        ? " This model uses one table for both languages, and once more at the end to choose the next piece."
+        : ""),
   ],
-  positions: ({ data: { model } }) => ({
-    sinusoidal: [
-      "Attention sees a bag of pieces: it would not notice if they were shuffled. So each position gets a vector made of sine and cosine waves, and it is added to the embedding.",
-      "Fast waves, on the left, tell neighbours apart; slow ones, on the right, tell the beginning from the end. Two positions at the same distance are always related in the same way, so that “two to the left” is easy to learn.",
-    ],
-    learned: [
-      "Attention sees a bag of pieces: it would not notice if they were shuffled. So each position has a vector of its own, learnt in training like the embeddings, and it is added to the piece’s embedding.",
-      `There are ${thousands(model.max_length)} of them: this model cannot read a longer sentence.`,
-    ],
-    rotary: [
-      "Attention sees a bag of pieces: it would not notice if they were shuffled. In this model nothing is added; instead every self-attention turns its queries and keys. Pairs of their numbers are turned like the hands of clocks, some fast and some slow, the further the later a piece stands.",
-      "When a query meets a key, the two turns partly cancel: what is left depends on how far apart the pieces are, not on where they stand.",
-    ],
-  })[model.positions],
+  positions: ({ data: { model } }) =>
+    ({
+      sinusoidal: [
+        "Attention sees a bag of pieces: it would not notice if they were shuffled. So each position gets a vector made of sine and cosine waves, and it is added to the embedding.",
+        "Fast waves, on the left, tell neighbours apart; slow ones, on the right, tell the beginning from the end. Two positions at the same distance are always related in the same way, so that “two to the left” is easy to learn.",
+      ],
+      learned: [
+        "Attention sees a bag of pieces: it would not notice if they were shuffled. So each position has a vector of its own, learnt in training like the embeddings, and it is added to the piece’s embedding.",
+        `There are ${thousands(model.max_length)} of them: this model cannot read a longer sentence.`,
+      ],
+      rotary: [
+        "Attention sees a bag of pieces: it would not notice if they were shuffled. In this model nothing is added; instead every self-attention turns its queries and keys. Pairs of their numbers are turned like the hands of clocks, some fast and some slow, the further the later a piece stands.",
+        "When a query meets a key, the two turns partly cancel: what is left depends on how far apart the pieces are, not on where they stand.",
+      ],
+    })[model.positions],
   stream: ({ data, labels, q }) => [
     `From here on each piece has its own vector, and keeps it to the end. A layer never replaces it: its sublayers read it, compute something, and add that. Think of a stream with a lane for each piece${data.kind === "encoder" ? "" : " of the translation"}.`,
     data.layer === 0 && data.kind !== "cross"
@@ -49,8 +55,9 @@ const TEXTS = {
   project: ({ data: { kind, head, model, attention }, labels, q }) => [
     `Now one of the ${model.num_heads} heads. Three learnt matrices make three short vectors of ${attention.query[0].length} numbers: a query (what the piece looks for), a key (what it can be found by) and a value (what it hands over when found).`,
     kind === "cross"
-      ? "In cross-attention the queries come from the translation, the keys and values from what the encoder made of the source."
-      : `Head ${head + 1} has matrices of its own; it will look for something else than the others. We follow the query of ${quoted(labels.queries[q])}.` + (attention.unturned ? " Queries and keys are shown after they were turned to their positions." : ""),
+      ? `In cross-attention the queries come from the translation, the keys and values from what the encoder made of the source. We follow the query of ${quoted(labels.queries[q])}, after which ${quoted(labels.output[q])} will be written.`
+      : `Head ${head + 1} has matrices of its own; it will look for something else than the others. We follow the query of ${quoted(labels.queries[q])}.` +
+        (attention.unturned ? " Queries and keys are shown after they were turned to their positions." : ""),
   ],
   scores: ({ data: { attention }, labels, q, k }) => [
     "Each query meets each key: their numbers are multiplied one by one, and the products are added up. The sum is large where the two vectors point the same way.",
@@ -60,15 +67,16 @@ const TEXTS = {
     `The more numbers are added up, the larger scores become by chance. Divided by √${attention.query[0].length}, they are of about the same size in narrow and in wide heads.`,
     "Without that, the largest score would take nearly all of the weight in the next steps, and a head could hardly learn to change its mind.",
   ],
-  mask: ({ data: { kind } }) => kind === "decoder"
-    ? [
-        "In training the decoder reads the whole translation at once, but each position must learn to say what comes next without seeing it. So all scores above the diagonal become −∞, which the softmax turns into a weight of exactly 0.",
-        "When the model translates, there is no future yet: it writes one piece, appends it, and goes on.",
-      ]
-    : [
-        "Sentences that are computed together are filled up to one length with <pad>; two are appended here. Nobody may look at them: their scores become −∞, which the softmax turns into a weight of exactly 0.",
-        "All pieces of the sentence are visible from everywhere, left and right.",
-      ],
+  mask: ({ data: { kind } }) =>
+    kind === "decoder"
+      ? [
+          "In training the decoder reads the whole translation at once, but each position must learn to say what comes next without seeing it. So all scores above the diagonal become −∞, which the softmax turns into a weight of exactly 0.",
+          "When the model translates, there is no future yet: it writes one piece, appends it, and goes on.",
+        ]
+      : [
+          "Sentences that are computed together are filled up to one length with <pad>; two are appended here. Nobody may look at them: their scores become −∞, which the softmax turns into a weight of exactly 0.",
+          "All pieces of the sentence are visible from everywhere, left and right.",
+        ],
   softmax: ({ data: { attention, head }, labels, q, k }) => [
     "The softmax turns scores into shares: e to the power of each score is positive, and dividing by the sum makes them add up to 100 %. A score that is higher by 1 gets 2.7 times the weight.",
     `Of what ${quoted(labels.queries[q])} takes in here, ${percent(attention.weights[head][q][k])} comes from ${quoted(labels.keys[k])}.`,
@@ -145,9 +153,3 @@ export function stepsOf(model) {
   const after = rest.findIndex(({ id }) => id === "add") + 1;
   return [...rest.slice(0, after), STEPS.find(({ id }) => id === "norm"), ...rest.slice(after)];
 }
-
-/** Which attention is taken apart, in words. */
-export const attentionName = (kind) => ATTENTION[kind];
-
-/** Whose layers they are. */
-export const sideName = (kind) => SIDE[kind];

@@ -18,25 +18,63 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
     .map((piece) => ({ piece, a: first.get(piece) ?? null, b: second.get(piece) ?? null }))
     .sort((x, y) => Math.max(y.a ?? 0, y.b ?? 0) - Math.max(x.a ?? 0, x.b ?? 0))
     .slice(0, MOST);
-  const before = a.hypothesis.pieces.slice(0, step).map(({ piece }) => piece.replaceAll("\u2581", " ")).join("").trim();
+  const before = a.hypothesis.pieces
+    .slice(0, step)
+    .map(({ piece }) => piece.replaceAll("\u2581", " "))
+    .join("")
+    .trim();
   const left = Math.min(120, Math.max(...pieces.map(({ piece }) => textWidth(label(piece))))) + 12;
   const full = width - left - 64;
   const row = 40;
   const bars = pieces.map(({ piece, a: one, b: two }, i) => {
     const y = 24 + i * row;
     const bar = (value, top, kind, letter, chosen) => [
-      el("rect", { x: left, y: top, width: Math.max(1.5, (value ?? 0) * full), height: 14, rx: 3, class: kind }),
-      el("text", { x: left + (value ?? 0) * full + 6, y: top + 7, dy: "0.35em", class: chosen ? "small lit" : "small" }, `${letter} ${value === null ? "not among the first" : percent(value)}${chosen ? ", chosen" : ""}`),
+      el("rect", {
+        x: left,
+        y: top,
+        width: Math.max(1.5, (value ?? 0) * full),
+        height: 14,
+        rx: 3,
+        class: kind,
+      }),
+      el(
+        "text",
+        {
+          x: left + (value ?? 0) * full + 6,
+          y: top + 7,
+          dy: "0.35em",
+          class: chosen ? "small lit" : "small",
+        },
+        `${letter} ${value === null ? "not among the first" : percent(value)}${chosen ? ", chosen" : ""}`,
+      ),
     ];
     return [
-      el("text", { x: left - 8, y: y + 15, dy: "0.35em", "text-anchor": "end", class: "label strong" }, shortened(label(piece), left - 10)),
-      bar(one, y, "one", "A", ours.piece === piece), bar(two, y + 16, "two", b.letter, theirs.piece === piece),
+      el(
+        "text",
+        { x: left - 8, y: y + 15, dy: "0.35em", "text-anchor": "end", class: "label strong" },
+        shortened(label(piece), left - 10),
+      ),
+      bar(one, y, "one", "A", ours.piece === piece),
+      bar(two, y + 16, "two", b.letter, theirs.piece === piece),
     ];
   });
-  const title = el("text", { x: 0, y: 8, dy: "0.35em", class: "heading" }, shortened(before ? `after “${before}”` : "at the beginning", width, 11));
+  const title = el(
+    "text",
+    { x: 0, y: 8, dy: "0.35em", class: "heading" },
+    shortened(before ? `after “${before}”` : "at the beginning", width, 11),
+  );
   return {
     graphic: svg(width, 28 + pieces.length * row, title, bars),
-    table: () => tableOf(pieces.map(({ piece, a: one, b: two }) => [label(piece), one === null ? "–" : percent(one), two === null ? "–" : percent(two)]), ["next piece", `A ${systemTitle(a.system)}`, `${b.letter} ${systemTitle(b.system)}`], before ? `after “${before}”` : "at the beginning"),
+    table: () =>
+      tableOf(
+        pieces.map(({ piece, a: one, b: two }) => [
+          label(piece),
+          one === null ? "–" : percent(one),
+          two === null ? "–" : percent(two),
+        ]),
+        ["next piece", `A ${systemTitle(a.system)}`, `${b.letter} ${systemTitle(b.system)}`],
+        before ? `after “${before}”` : "at the beginning",
+      ),
     json: { step, before, pieces },
     note: `A: ${systemTitle(a.system)}; ${b.letter}: ${systemTitle(b.system)}`,
   };
@@ -44,21 +82,35 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
 
 /** Probability by piece: of the one that was written, and of the alternatives. */
 function shares({ piece, log_probability: own, alternatives }) {
-  return new Map([[piece, Math.exp(own)], ...alternatives.map((one) => [one.piece, Math.exp(one.log_probability)])]);
+  return new Map([
+    [piece, Math.exp(own)],
+    ...alternatives.map((one) => [one.piece, Math.exp(one.log_probability)]),
+  ]);
 }
 
 /** Cross-attention of the last layer, averaged over its heads. */
 export function attentionOf({ system, letter }, map, width, tooltip) {
   const heads = map.cross.at(-1);
-  const values = heads[0].map((row, t) => row.map((_, s) => heads.reduce((sum, head) => sum + head[t][s], 0) / heads.length));
-  const [rows, columns] = [map.target_out, map.source].map((pieces) => pieces.map(({ piece }) => label(piece)));
+  const values = heads[0].map((row, t) =>
+    row.map((_, s) => heads.reduce((sum, head) => sum + head[t][s], 0) / heads.length),
+  );
+  const [rows, columns] = [map.target_out, map.source].map((pieces) =>
+    pieces.map(({ piece }) => label(piece)),
+  );
   const room = width - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
   const cell = Math.max(10, Math.min(30, Math.floor(room / columns.length)));
   const { node, highlight } = matrix({
-    rows, columns, values, cell,
+    rows,
+    columns,
+    values,
+    cell,
     onHover(row, column) {
       highlight(row, column);
-      if (row !== null && column !== null) tooltip.show(node, `${letter}: ${rows[row]} looks at ${columns[column]}: ${percent(values[row][column])}`);
+      if (row !== null && column !== null)
+        tooltip.show(
+          node,
+          `${letter}: ${rows[row]} looks at ${columns[column]}: ${percent(values[row][column])}`,
+        );
       else tooltip.hide();
     },
   });
@@ -66,7 +118,12 @@ export function attentionOf({ system, letter }, map, width, tooltip) {
   return {
     name: title,
     graphic: captioned(node, `${letter}  ${systemTitle(system)}`),
-    table: () => tableOf(values.map((row, t) => [rows[t], ...row.map((value) => percent(value))]), ["is written", ...columns], title),
+    table: () =>
+      tableOf(
+        values.map((row, t) => [rows[t], ...row.map((value) => percent(value))]),
+        ["is written", ...columns],
+        title,
+      ),
     json: { system: system.name, source: columns, target: rows, weights: values },
   };
 }
@@ -88,23 +145,74 @@ function captioned(node, caption) {
  */
 export async function scoresOf(found, analyse) {
   const run = ({ system }) => system.name.split("@")[0];
-  const texts = found.filter((one, i) => found.findIndex(({ hypothesis }) => hypothesis.text === one.hypothesis.text) === i);
+  const texts = found.filter(
+    (one, i) => found.findIndex(({ hypothesis }) => hypothesis.text === one.hypothesis.text) === i,
+  );
   const rows = [];
   for (const author of texts) {
     const cells = [];
     for (const judge of found) {
-      const target = run(judge) === run(author) ? { ids: author.hypothesis.ids } : { text: author.hypothesis.text };
+      const target =
+        run(judge) === run(author) ? { ids: author.hypothesis.ids } : { text: author.hypothesis.text };
       cells.push((await analyse(judge.system, target)).log_probability);
     }
     rows.push({ author, cells });
   }
   const best = found.map((_, i) => Math.max(...rows.map(({ cells }) => cells[i])));
-  const body = rows.map(({ author, cells }) => h("tr", {},
-    h("th", { scope: "row" }, `${found.filter(({ hypothesis }) => hypothesis.text === author.hypothesis.text).map(({ letter }) => letter).join(", ")}: ${author.hypothesis.text}`),
-    cells.map((value, i) => h("td", { class: value === best[i] ? "best" : null }, decimal(value, 2), value === best[i] ? h("span", { class: "unseen" }, " preferred") : null))));
-  return h("div", {},
+  const body = rows.map(({ author, cells }) =>
+    h(
+      "tr",
+      {},
+      h(
+        "th",
+        { scope: "row" },
+        `${found
+          .filter(({ hypothesis }) => hypothesis.text === author.hypothesis.text)
+          .map(({ letter }) => letter)
+          .join(", ")}: ${author.hypothesis.text}`,
+      ),
+      cells.map((value, i) =>
+        h(
+          "td",
+          { class: value === best[i] ? "best" : null },
+          decimal(value, 2),
+          value === best[i] ? h("span", { class: "unseen" }, " preferred") : null,
+        ),
+      ),
+    ),
+  );
+  return h(
+    "div",
+    {},
     h("h3", {}, "What each thinks of the others’ translations"),
-    h("p", { class: "hint" }, "Natural logarithm of a translation’s probability; the highest of each column is the one that system prefers."),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "What each thinks of the others’ translations" },
-      h("table", { class: "data" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "translation of"), found.map(({ letter }) => h("th", { scope: "col" }, `by ${letter}`)))), h("tbody", {}, body))));
+    h(
+      "p",
+      { class: "hint" },
+      "Natural logarithm of a translation’s probability; the highest of each column is the one that system prefers.",
+    ),
+    h(
+      "div",
+      {
+        class: "scroll",
+        tabindex: 0,
+        role: "region",
+        "aria-label": "What each thinks of the others’ translations",
+      },
+      h(
+        "table",
+        { class: "data" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "translation of"),
+            found.map(({ letter }) => h("th", { scope: "col" }, `by ${letter}`)),
+          ),
+        ),
+        h("tbody", {}, body),
+      ),
+    ),
+  );
 }

@@ -19,7 +19,9 @@ const GAP = 34;
  * @returns {{node: SVGElement, mark: (update: number | null) => void, last: number}}
  */
 export function curves(panels, width, onPoint) {
-  const all = panels.flatMap(({ series }) => series.flatMap(({ points }) => points.map(([update]) => update)));
+  const all = panels.flatMap(({ series }) =>
+    series.flatMap(({ points }) => points.map(([update]) => update)),
+  );
   const last = Math.max(1, ...all);
   const x = (update) => LEFT + (update / last) * (width - LEFT - RIGHT);
   let top = 22;
@@ -30,7 +32,13 @@ export function curves(panels, width, onPoint) {
   });
   const bottom = top - GAP;
   const ticks = steps(0, last, Math.max(2, Math.floor(width / 140)));
-  const axis = ticks.map((update, i) => el("text", { x: x(update), y: bottom + 18, class: "heading", "text-anchor": i ? "middle" : "start" }, i ? thousands(update) : "update 0"));
+  const axis = ticks.map((update, i) =>
+    el(
+      "text",
+      { x: x(update), y: bottom + 18, class: "heading", "text-anchor": i ? "middle" : "start" },
+      i ? thousands(update) : "update 0",
+    ),
+  );
   const line = el("line", { y1: 16, y2: bottom, class: "crosshair", visibility: "hidden" });
   const node = svg(width, bottom + 26, drawn, axis, line);
 
@@ -56,14 +64,24 @@ function drawPanel({ title, height, format, series }, top, x, width) {
   const y = (value) => top + height - ((value - low) / (high - low)) * height;
   const grid = ticks.map((value) => [
     el("line", { x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value), class: "rule" }),
-    el("text", { x: LEFT - 8, y: y(value), dy: "0.35em", "text-anchor": "end", class: "heading" }, format(value)),
+    el(
+      "text",
+      { x: LEFT - 8, y: y(value), dy: "0.35em", "text-anchor": "end", class: "heading" },
+      format(value),
+    ),
   ]);
   const lines = series.map(({ run, kind, dots, points }) => {
     const shown = thinned(points.filter(([, value]) => Number.isFinite(value)));
-    const d = shown.map(([update, value], i) => `${i ? "L" : "M"}${x(update).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+    const d = shown
+      .map(([update, value], i) => `${i ? "L" : "M"}${x(update).toFixed(1)} ${y(value).toFixed(1)}`)
+      .join("");
     return [
       el("path", { d, fill: "none", class: `line ${kind} run-${run}` }),
-      dots ? shown.map(([update, value]) => el("circle", { cx: x(update), cy: y(value), r: 3, class: `point run-${run}` })) : null,
+      dots
+        ? shown.map(([update, value]) =>
+            el("circle", { cx: x(update), cy: y(value), r: 3, class: `point run-${run}` }),
+          )
+        : null,
     ];
   });
   return [grid, el("text", { x: LEFT, y: top - 9, class: "label strong" }, title), lines];
@@ -80,6 +98,7 @@ export function steps(low, high, count) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= raw);
   const found = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) found.push(Number(value.toPrecision(12)));
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step)
+    found.push(Number(value.toPrecision(12)));
   return found.length ? found : [low];
 }

@@ -4,26 +4,43 @@
  * flag:repetitive, chrf<40 or ratio>1.5; all must hold.
  */
 
-export const FLAGS = { repetitive: "loops", copied: "copies", empty: "empty", too_short: "too short", too_long: "too long" };
+export const FLAGS = {
+  repetitive: "loops",
+  copied: "copies",
+  empty: "empty",
+  too_short: "too short",
+  too_long: "too long",
+};
 const NUMBERS = { chrf: "chrf", ratio: "length_ratio", line: "line" };
 export const COLUMNS = ["line", "source", "hypothesis", "chrf", "length_ratio", "flags"];
 
 const CONDITION = /^(chrf|ratio|line)(<=|>=|<|>|=)(-?[\d.]+)$/i;
-const COMPARE = { "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => a === b };
+const COMPARE = {
+  "<": (a, b) => a < b,
+  ">": (a, b) => a > b,
+  "<=": (a, b) => a <= b,
+  ">=": (a, b) => a >= b,
+  "=": (a, b) => a === b,
+};
 
 /** A filter as a function from a row to whether it is shown. */
 export function parseFilter(filter) {
-  const tests = filter.split(/\s+/).filter(Boolean).map((token) => {
-    const flag = /^flag:(\w*)$/i.exec(token)?.[1];
-    if (flag !== undefined) return (row) => (flag === "any" ? row.flags.length > 0 : row.flags.includes(flag));
-    const condition = CONDITION.exec(token);
-    if (condition) {
-      const [, name, sign, value] = condition;
-      return (row) => COMPARE[sign](row[NUMBERS[name.toLowerCase()]], Number(value));
-    }
-    const word = token.toLowerCase();
-    return (row) => ["source", "hypothesis", "reference"].some((column) => row[column].toLowerCase().includes(word));
-  });
+  const tests = filter
+    .split(/\s+/)
+    .filter(Boolean)
+    .map((token) => {
+      const flag = /^flag:(\w*)$/i.exec(token)?.[1];
+      if (flag !== undefined)
+        return (row) => (flag === "any" ? row.flags.length > 0 : row.flags.includes(flag));
+      const condition = CONDITION.exec(token);
+      if (condition) {
+        const [, name, sign, value] = condition;
+        return (row) => COMPARE[sign](row[NUMBERS[name.toLowerCase()]], Number(value));
+      }
+      const word = token.toLowerCase();
+      return (row) =>
+        ["source", "hypothesis", "reference"].some((column) => row[column].toLowerCase().includes(word));
+    });
   return (row) => tests.every((test) => test(row));
 }
 

@@ -21,12 +21,22 @@ const PAGE = 12;
 export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
   const id = uniqueId("row");
   const heads = columns.map(({ key, title, number }) => {
-    const button = h("button", { type: "button", class: "sort", onclick: () => onSort(key) }, title, h("span", { class: "order", "aria-hidden": "true" }));
+    const button = h(
+      "button",
+      { type: "button", class: "sort", onclick: () => onSort(key) },
+      title,
+      h("span", { class: "order", "aria-hidden": "true" }),
+    );
     return h("th", { scope: "col", class: [`col-${key}`, number && "number"], "data-key": key }, button);
   });
   const [above, below] = [0, 1].map(() => h("tr", { class: "space", "aria-hidden": "true" }, h("td")));
   const body = h("tbody", {});
-  const table = h("table", { role: "grid", tabindex: 0, "aria-label": label, "aria-colcount": columns.length }, h("thead", {}, h("tr", { "aria-rowindex": 1 }, heads)), body);
+  const table = h(
+    "table",
+    { role: "grid", tabindex: 0, "aria-label": label, "aria-colcount": columns.length },
+    h("thead", {}, h("tr", { "aria-rowindex": 1 }, heads)),
+    body,
+  );
   const node = h("div", { class: "grid" }, table);
   let rows = [];
   let current = -1;
@@ -34,8 +44,28 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
 
   function row(index) {
     const values = rows[index];
-    const element = h("tr", { id: `${id}-${index}`, role: "row", "aria-rowindex": index + 2, "aria-selected": String(index === current), onclick: () => select(index), ondblclick: () => onOpen(values) },
-      columns.map(({ key, cell, number }, i) => h(i ? "td" : "th", { ...(i ? {} : { scope: "row" }), role: i ? "gridcell" : "rowheader", class: [`col-${key}`, number && "number"] }, cell(values))));
+    const element = h(
+      "tr",
+      {
+        id: `${id}-${index}`,
+        role: "row",
+        "aria-rowindex": index + 2,
+        "aria-selected": String(index === current),
+        onclick: () => select(index),
+        ondblclick: () => onOpen(values),
+      },
+      columns.map(({ key, cell, number }, i) =>
+        h(
+          i ? "td" : "th",
+          {
+            ...(i ? {} : { scope: "row" }),
+            role: i ? "gridcell" : "rowheader",
+            class: [`col-${key}`, number && "number"],
+          },
+          cell(values),
+        ),
+      ),
+    );
     return element;
   }
 
@@ -53,7 +83,8 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
   }
 
   function active() {
-    if (current >= shown[0] && current <= shown[1]) table.setAttribute("aria-activedescendant", `${id}-${current}`);
+    if (current >= shown[0] && current <= shown[1])
+      table.setAttribute("aria-activedescendant", `${id}-${current}`);
     else table.removeAttribute("aria-activedescendant");
   }
 
@@ -64,7 +95,8 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
       const head = table.tHead.offsetHeight;
       const top = current * ROW;
       if (top < node.scrollTop) node.scrollTop = top;
-      else if (top + ROW > node.scrollTop + node.clientHeight - head) node.scrollTop = top + ROW - node.clientHeight + head;
+      else if (top + ROW > node.scrollTop + node.clientHeight - head)
+        node.scrollTop = top + ROW - node.clientHeight + head;
     }
     draw(true);
     if (!quiet) onSelect(rows[current], current);
@@ -74,12 +106,18 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
   new ResizeObserver(() => draw()).observe(node);
   table.addEventListener("keydown", (event) => {
     if (event.target !== table || event.ctrlKey || event.metaKey || event.altKey) return;
-    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: PAGE, PageUp: -PAGE, Home: -rows.length, End: rows.length }[event.key];
+    const by = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: PAGE,
+      PageUp: -PAGE,
+      Home: -rows.length,
+      End: rows.length,
+    }[event.key];
     if (by) {
       select(current + by);
       document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" }); // the window may have to follow
-    }
-    else if (event.key === "Enter" && rows[current]) onOpen(rows[current]);
+    } else if (event.key === "Enter" && rows[current]) onOpen(rows[current]);
     else return;
     event.preventDefault();
     event.stopPropagation();

@@ -22,14 +22,16 @@ export function followLog(api, run, onChange) {
   let waiting = 0;
 
   function changed() {
-    if (!waiting) waiting = setTimeout(() => {
-      waiting = 0;
-      if (!controller.signal.aborted) onChange(log);
-    }, PAUSE);
+    if (!waiting)
+      waiting = setTimeout(() => {
+        waiting = 0;
+        if (!controller.signal.aborted) onChange(log);
+      }, PAUSE);
   }
 
   function take(name, data) {
-    if (name === "reset") Object.assign(log, { train: [], validation: [], attention: [], ended: false, lost: null });
+    if (name === "reset")
+      Object.assign(log, { train: [], validation: [], attention: [], ended: false, lost: null });
     else if (name === "end") log.ended = true;
     else if (name === "line" && data.kind in log) {
       log[data.kind].push(data);
@@ -41,18 +43,21 @@ export function followLog(api, run, onChange) {
   async function follow() {
     while (!controller.signal.aborted && !log.ended) {
       try {
-        await api.events(`/api/log?${new URLSearchParams({ run })}`, { signal: controller.signal, onEvent: take });
+        await api.events(`/api/log?${new URLSearchParams({ run })}`, {
+          signal: controller.signal,
+          onEvent: take,
+        });
         if (log.ended) return;
         log.lost = "the connection ended";
       } catch (error) {
         if (overtaken(error)) return;
         log.lost = error.message;
-        if (error.status >= 400 && error.status < 500) return changed();
+        if (error.status >= 400 && error.status < 500) break;
       }
       changed();
       await new Promise((resolve) => setTimeout(resolve, RETRY));
     }
-    return undefined;
+    changed();
   }
 
   follow();

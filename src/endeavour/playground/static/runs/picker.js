@@ -7,14 +7,34 @@ const BEAMS = [1, 2, 5, 10];
 /** @param {(system: {name: string, beam: number | null}) => void} onAdd */
 export function createPicker(runs, onAdd) {
   const name = h("select", { "aria-label": "System to compare with" });
-  const beam = h("select", { "aria-label": "Its decoding" },
-    h("option", { value: "" }, "as configured"), BEAMS.map((size) => h("option", { value: size }, size === 1 ? "greedy" : `beam ${size}`)));
-  const add = h("button", { type: "button", class: "plain", onclick: () => onAdd({ name: name.value, beam: Number(beam.value) || null }) }, "Compare");
+  const beam = h(
+    "select",
+    { "aria-label": "Its decoding" },
+    h("option", { value: "" }, "as configured"),
+    BEAMS.map((size) => h("option", { value: size }, size === 1 ? "greedy" : `beam ${size}`)),
+  );
+  const add = h(
+    "button",
+    {
+      type: "button",
+      class: "plain",
+      onclick: () => onAdd({ name: name.value, beam: Number(beam.value) || null }),
+    },
+    "Compare",
+  );
   const node = h("div", { class: "picker" }, name, beam, add);
 
   function refresh() {
     const before = name.value;
-    name.replaceChildren(...runs.choices().map(({ run, choices }) => h("optgroup", { label: run.name }, choices.map(({ value, text }) => h("option", { value }, text)))));
+    name.replaceChildren(
+      ...runs.choices().map(({ run, choices }) =>
+        h(
+          "optgroup",
+          { label: run.name },
+          choices.map(({ value, text }) => h("option", { value }, text)),
+        ),
+      ),
+    );
     if ([...name.options].some(({ value }) => value === before)) name.value = before;
   }
   refresh();

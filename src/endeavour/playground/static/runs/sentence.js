@@ -22,14 +22,28 @@ export function createSentence(context) {
   const list = h("ol", { class: "systems" });
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const picker = createPicker(runs, add);
-  const parting = figure({ title: "Where they part", label: "Probabilities of the next piece where the translations part", announce });
+  const parting = figure({
+    title: "Where they part",
+    label: "Probabilities of the next piece where the translations part",
+    announce,
+  });
   const opinions = h("div", { class: "opinions" });
-  const attention = [0, 1].map(() => figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads", announce }));
-  const node = h("section", { class: "card compare", "aria-labelledby": "compare-title" },
+  const attention = [0, 1].map(() =>
+    figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads", announce }),
+  );
+  const node = h(
+    "section",
+    { class: "card compare", "aria-labelledby": "compare-title" },
     h("header", {}, h("h2", { id: "compare-title" }, "The same sentence"), picker.node),
-    list, verdict,
+    list,
+    verdict,
     h("div", { class: "halves" }, parting.node, opinions),
-    h("div", { class: "halves attention" }, attention.map(({ node: one }) => one)));
+    h(
+      "div",
+      { class: "halves attention" },
+      attention.map(({ node: one }) => one),
+    ),
+  );
   const answers = new Map();
   let running = new AbortController();
   let found = []; // {system, letter, hypothesis, milliseconds, error}
@@ -46,7 +60,8 @@ export function createSentence(context) {
     state.set({ w: printSystems([...further(), system]) }, { push: true });
     announce(`${systemTitle(system)} is compared`);
   }
-  const remove = (system) => state.set({ w: printSystems(further().filter((one) => !sameSystem(one, system))) }, { push: true });
+  const remove = (system) =>
+    state.set({ w: printSystems(further().filter((one) => !sameSystem(one, system))) }, { push: true });
 
   /** An answer that is kept as long as there is room. */
   async function kept(path, body, signal) {
@@ -64,10 +79,21 @@ export function createSentence(context) {
     const own = runs.decoding(system.name);
     // Ids mean the same pieces only within a run.
     const prefix = runs.runOf(system.name) === runs.runOf(run) ? parsePrefix(p) : null;
-    const body = { system: system.name, text: q, prefix, beam_size: system.beam ?? own.beam_size, length_penalty: lp ?? own.length_penalty, pruned: 0, reference: null };
+    const body = {
+      system: system.name,
+      text: q,
+      prefix,
+      beam_size: system.beam ?? own.beam_size,
+      length_penalty: lp ?? own.length_penalty,
+      pruned: 0,
+      reference: null,
+    };
     const key = JSON.stringify(body);
     if (!answers.has(key)) {
-      await api.stream("/api/search", body, { signal, onEvent: (name, data) => name === "result" && answers.set(key, data) });
+      await api.stream("/api/search", body, {
+        signal,
+        onEvent: (name, data) => name === "result" && answers.set(key, data),
+      });
     }
     const answer = answers.get(key);
     return { hypothesis: answer.hypotheses[0], milliseconds: answer.milliseconds };
@@ -103,7 +129,9 @@ export function createSentence(context) {
   }
 
   function showList() {
-    const best = Math.max(...found.filter(({ hypothesis }) => hypothesis).map(({ hypothesis }) => hypothesis.score));
+    const best = Math.max(
+      ...found.filter(({ hypothesis }) => hypothesis).map(({ hypothesis }) => hypothesis.score),
+    );
     list.replaceChildren(...found.map((entry, i) => row(entry, i, best)));
   }
 
@@ -111,19 +139,54 @@ export function createSentence(context) {
     const against = (position ? found[0] : found[other])?.hypothesis ?? hypothesis;
     const parted = hypothesis && partingStep(against.pieces, hypothesis.pieces);
     const at = parted === null ? -1 : wordAt(hypothesis.pieces, parted);
-    const words = hypothesis && comparedWords(hypothesis.text, against.text).map(({ word, changed }, i) => [i ? " " : "", changed ? h("mark", { class: i === at ? "first" : null }, word) : word]);
+    const words =
+      hypothesis &&
+      comparedWords(hypothesis.text, against.text).map(({ word, changed }, i) => [
+        i ? " " : "",
+        changed ? h("mark", { class: i === at ? "first" : null }, word) : word,
+      ]);
     const bar = h("span", { class: "score-bar", "aria-hidden": "true" }, h("i"));
     if (hypothesis) bar.firstChild.style.width = `${100 * Math.exp(hypothesis.score - best)}%`;
-    const facts = hypothesis && [bar, h("span", {}, `score ${decimal(hypothesis.score, 3)}`), h("span", {}, `probability ${percent(Math.exp(hypothesis.log_probability))}`), milliseconds ? h("span", {}, `${Math.round(milliseconds)} ms`) : null];
+    const facts = hypothesis && [
+      bar,
+      h("span", {}, `score ${decimal(hypothesis.score, 3)}`),
+      h("span", {}, `probability ${percent(Math.exp(hypothesis.log_probability))}`),
+      milliseconds ? h("span", {}, `${Math.round(milliseconds)} ms`) : null,
+    ];
     const name = position === 0 ? `${systemTitle(system)} (the page’s)` : systemTitle(system);
-    return h("li", { class: [position === other && "chosen"] },
+    return h(
+      "li",
+      { class: [position === other && "chosen"] },
       h("span", { class: "letter", "aria-hidden": "true" }, letter),
-      h("div", {},
-        h("p", { class: "name" }, name,
-          position && position !== other && hypothesis ? h("button", { type: "button", class: "quiet", onclick: () => pick(position) }, "Compare with A") : null,
-          position ? h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => remove(system) }, "Remove") : null),
-        error ? h("p", { class: "problem" }, error) : h("p", { class: "text", lang: document.getElementById("output").lang }, words ?? "…"),
-        h("p", { class: "measures" }, facts ?? [])));
+      h(
+        "div",
+        {},
+        h(
+          "p",
+          { class: "name" },
+          name,
+          position && position !== other && hypothesis
+            ? h("button", { type: "button", class: "quiet", onclick: () => pick(position) }, "Compare with A")
+            : null,
+          position
+            ? h(
+                "button",
+                {
+                  type: "button",
+                  class: "quiet",
+                  "aria-label": `Remove ${name}`,
+                  onclick: () => remove(system),
+                },
+                "Remove",
+              )
+            : null,
+        ),
+        error
+          ? h("p", { class: "problem" }, error)
+          : h("p", { class: "text", lang: document.getElementById("output").lang }, words ?? "…"),
+        h("p", { class: "measures" }, facts ?? []),
+      ),
+    );
   }
 
   function pick(position) {
@@ -137,19 +200,43 @@ export function createSentence(context) {
     const both = Boolean(b?.hypothesis);
     for (const part of [parting.node, opinions, attention[1].node]) part.hidden = !both;
     const { q } = state.get();
-    const pair = ({ system, hypothesis }) => ({ system: system.name, text: q, target: { ids: hypothesis.ids } });
+    const pair = ({ system, hypothesis }) => ({
+      system: system.name,
+      text: q,
+      target: { ids: hypothesis.ids },
+    });
     if (both) {
       const step = partingStep(a.hypothesis.pieces, b.hypothesis.pieces);
       parting.node.hidden = step === null;
-      verdict.textContent = step === null ? `A and ${b.letter} find the same translation.` : partText(a, b, step);
+      verdict.textContent =
+        step === null ? `A and ${b.letter} find the same translation.` : partText(a, b, step);
       if (step !== null) {
-        const [ours, theirs] = await Promise.all([a, b].map((one) => kept("/api/analyse", { ...pair(one), alternatives: 10 }, signal)));
-        parting.show(partingOf({ a, b, step, ours: ours.target[step], theirs: theirs.target[step] }, width(parting), tooltip));
+        const [ours, theirs] = await Promise.all(
+          [a, b].map((one) => kept("/api/analyse", { ...pair(one), alternatives: 10 }, signal)),
+        );
+        parting.show(
+          partingOf(
+            { a, b, step, ours: ours.target[step], theirs: theirs.target[step] },
+            width(parting),
+            tooltip,
+          ),
+        );
       }
     } else verdict.textContent = "Add a system to compare it with A.";
-    const maps = await Promise.all([a, b].map((one) => (one?.hypothesis ? kept("/api/attention", pair(one), signal) : null)));
-    maps.forEach((map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]), tooltip)));
-    if (both) opinions.replaceChildren(await scoresOf(found.filter(({ hypothesis }) => hypothesis), (system, target) => kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal)));
+    const maps = await Promise.all(
+      [a, b].map((one) => (one?.hypothesis ? kept("/api/attention", pair(one), signal) : null)),
+    );
+    maps.forEach(
+      (map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]), tooltip)),
+    );
+    if (both)
+      opinions.replaceChildren(
+        await scoresOf(
+          found.filter(({ hypothesis }) => hypothesis),
+          (system, target) =>
+            kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal),
+        ),
+      );
   }
 
   const width = ({ stage }) => stage.clientWidth || node.clientWidth / 2 - 40 || 400;
@@ -164,6 +251,10 @@ export function createSentence(context) {
     node,
     load,
     refresh: () => picker.refresh(),
-    exports: () => [parting, ...attention].filter(({ node: one }) => !one.hidden).map((one) => one.content()).filter(({ svg }) => svg),
+    exports: () =>
+      [parting, ...attention]
+        .filter(({ node: one }) => !one.hidden)
+        .map((one) => one.content())
+        .filter(({ svg }) => svg),
   };
 }

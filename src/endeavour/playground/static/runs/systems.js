@@ -9,7 +9,8 @@ import { thousands } from "../format.js";
 const NONE = "-"; // chosen by hand: no further system
 
 /** A name as it may stand in the list: without the list's own signs. */
-const escaped = (name) => encodeURIComponent(name).replace(/[~.]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
+const escaped = (name) =>
+  encodeURIComponent(name).replace(/[~.]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 
 /** `w` as [{name, beam}]; beam is null where it is the run's own. */
 export function parseSystems(w) {
@@ -41,7 +42,13 @@ export function suggested(main, runs) {
 /** A system's name for people. */
 export function systemTitle({ name, beam }) {
   const [run, update] = name.split("@");
-  return [run, update && `@ ${thousands(Number(update))} updates`, beam && (beam === 1 ? "greedy" : `beam ${beam}`)].filter(Boolean).join(" ");
+  return [
+    run,
+    update && `@ ${thousands(Number(update))} updates`,
+    beam && (beam === 1 ? "greedy" : `beam ${beam}`),
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 /** The same system, decoded the same way. */

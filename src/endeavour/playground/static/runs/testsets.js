@@ -17,12 +17,34 @@ const BINS = 20;
 const KEPT = 3; // evaluations in memory
 
 export function createTestSets({ api, state, runs, announce, report }) {
-  const choose = h("select", { id: "test-set", onchange: () => state.set({ set: choose.value }, { push: true }) });
+  const choose = h("select", {
+    id: "test-set",
+    onchange: () => state.set({ set: choose.value }, { push: true }),
+  });
   const scores = h("p", { class: "hint" });
-  const input = h("input", { type: "search", id: "test-filter", placeholder: "words, chrf<60, ratio>1.3, flag:any …", spellcheck: "false", autocomplete: "off" });
-  input.addEventListener("input", debounce(() => state.set({ filter: input.value }), 120));
+  const input = h("input", {
+    type: "search",
+    id: "test-filter",
+    placeholder: "words, chrf<60, ratio>1.3, flag:any …",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
+  input.addEventListener(
+    "input",
+    debounce(() => state.set({ filter: input.value }), 120),
+  );
   const flags = Object.entries({ any: "any fault", ...FLAGS }).map(([flag, name]) =>
-    h("button", { type: "button", class: "plain flag", "data-token": `flag:${flag}`, onclick: () => state.set({ filter: toggled(state.get().filter, `flag:${flag}`) }) }, name));
+    h(
+      "button",
+      {
+        type: "button",
+        class: "plain flag",
+        "data-token": `flag:${flag}`,
+        onclick: () => state.set({ filter: toggled(state.get().filter, `flag:${flag}`) }),
+      },
+      name,
+    ),
+  );
   const count = h("p", { class: "hint", role: "status" });
   const detail = h("div", { class: "line" });
   const grid = createGrid({
@@ -32,8 +54,17 @@ export function createTestSets({ api, state, runs, announce, report }) {
       { key: "source", title: "Source", cell: ({ source }) => source },
       { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => hypothesis || "(empty)" },
       { key: "chrf", title: "chrF", cell: ({ chrf }) => decimal(chrf, 1), number: true },
-      { key: "length_ratio", title: "Length", cell: ({ length_ratio: ratio }) => decimal(ratio, 2), number: true },
-      { key: "flags", title: "Faults", cell: (row) => row.flags.map((flag) => FLAGS[flag] ?? flag).join(", ") },
+      {
+        key: "length_ratio",
+        title: "Length",
+        cell: ({ length_ratio: ratio }) => decimal(ratio, 2),
+        number: true,
+      },
+      {
+        key: "flags",
+        title: "Faults",
+        cell: (row) => row.flags.map((flag) => FLAGS[flag] ?? flag).join(", "),
+      },
     ],
     onSelect: (row) => showLine(row),
     onOpen: open,
@@ -43,20 +74,51 @@ export function createTestSets({ api, state, runs, announce, report }) {
     },
   });
   const bars = figure({ title: "chrF of the lines shown", label: "Distribution of chrF", announce });
-  const node = h("section", { class: "card sets", "aria-labelledby": "sets-title" },
-    h("header", {}, h("h2", { id: "sets-title" }, "Test sets"), h("label", { for: "test-set" }, h("span", { class: "unseen" }, "Evaluation"), choose), scores),
-    h("div", { class: "filters" }, h("label", { for: "test-filter", class: "unseen" }, "Filter"), input, h("div", { class: "flags", role: "group", "aria-label": "Faults" }, flags), count),
-    h("div", { class: "split" }, grid.node, h("div", { class: "aside" }, detail, bars.node)));
+  const node = h(
+    "section",
+    { class: "card sets", "aria-labelledby": "sets-title" },
+    h(
+      "header",
+      {},
+      h("h2", { id: "sets-title" }, "Test sets"),
+      h("label", { for: "test-set" }, h("span", { class: "unseen" }, "Evaluation"), choose),
+      scores,
+    ),
+    h(
+      "div",
+      { class: "filters" },
+      h("label", { for: "test-filter", class: "unseen" }, "Filter"),
+      input,
+      h("div", { class: "flags", role: "group", "aria-label": "Faults" }, flags),
+      count,
+    ),
+    h("div", { class: "split" }, grid.node, h("div", { class: "aside" }, detail, bars.node)),
+  );
   const loaded = new Map();
   let running = new AbortController();
   let data = null; // {key, rows, …} of the evaluation that is shown
 
-  const offered = () => runs.runs.flatMap((run) => run.evaluations.map((evaluation) => ({ key: `${run.name}/${evaluation.folder}`, run, evaluation })));
+  const offered = () =>
+    runs.runs.flatMap((run) =>
+      run.evaluations.map((evaluation) => ({ key: `${run.name}/${evaluation.folder}`, run, evaluation })),
+    );
 
   function options() {
-    const groups = runs.runs.filter((run) => run.evaluations.length).map((run) =>
-      h("optgroup", { label: run.name }, run.evaluations.map(({ folder, test_set: set, label: how, scores: all }) =>
-        h("option", { value: `${run.name}/${folder}` }, `${run.name}: ${set}, ${how}${all.bleu === undefined ? "" : ` (BLEU ${all.bleu.toFixed(1)})`}`))));
+    const groups = runs.runs
+      .filter((run) => run.evaluations.length)
+      .map((run) =>
+        h(
+          "optgroup",
+          { label: run.name },
+          run.evaluations.map(({ folder, test_set: set, label: how, scores: all }) =>
+            h(
+              "option",
+              { value: `${run.name}/${folder}` },
+              `${run.name}: ${set}, ${how}${all.bleu === undefined ? "" : ` (BLEU ${all.bleu.toFixed(1)})`}`,
+            ),
+          ),
+        ),
+      );
     choose.replaceChildren(...groups);
   }
 
@@ -64,7 +126,9 @@ export function createTestSets({ api, state, runs, announce, report }) {
   function wanted() {
     const all = offered();
     const { set, run } = state.get();
-    return all.find(({ key }) => key === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null;
+    return (
+      all.find(({ key }) => key === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
+    );
   }
 
   async function load() {
@@ -75,7 +139,10 @@ export function createTestSets({ api, state, runs, announce, report }) {
       return;
     }
     choose.value = want.key;
-    if (data?.key === want.key) return show();
+    if (data?.key === want.key) {
+      show();
+      return;
+    }
     running.abort();
     const { signal } = (running = new AbortController());
     try {
@@ -89,7 +156,6 @@ export function createTestSets({ api, state, runs, announce, report }) {
     } catch (error) {
       if (!overtaken(error)) report(error.message);
     }
-    return undefined;
   }
 
   function show() {
@@ -98,27 +164,49 @@ export function createTestSets({ api, state, runs, announce, report }) {
     if (input.value !== filter && document.activeElement !== input) input.value = filter;
     for (const button of flags) button.setAttribute("aria-pressed", has(filter, button.dataset.token));
     const mean = rows.reduce((sum, row) => sum + row.chrf, 0) / (rows.length || 1);
-    count.textContent = rows.length ? `${thousands(rows.length)} of ${thousands(data.rows.length)} lines, mean chrF ${mean.toFixed(1)}` : "No line is like that.";
-    scores.textContent = Object.entries(data.scores).map(([name, value]) => `${name} ${value.toFixed(1)}`).join(" · ");
+    count.textContent = rows.length
+      ? `${thousands(rows.length)} of ${thousands(data.rows.length)} lines, mean chrF ${mean.toFixed(1)}`
+      : "No line is like that.";
+    scores.textContent = Object.entries(data.scores)
+      .map(([name, value]) => `${name} ${value.toFixed(1)}`)
+      .join(" · ");
     grid.show(rows, { sort: parseSort(sort), same: (a, b) => a.line === b.line });
     if (!rows.length) detail.replaceChildren();
     bars.show(histogram(rows, bars.stage.clientWidth || 300));
   }
 
   function showLine(row) {
-    const marked = (text, other) => comparedWords(text, other).map(({ word, changed }, i) => [i ? " " : "", changed ? h("mark", {}, word) : word]);
+    const marked = (text, other) =>
+      comparedWords(text, other).map(({ word, changed }, i) => [
+        i ? " " : "",
+        changed ? h("mark", {}, word) : word,
+      ]);
     const part = (name, ...content) => [h("dt", {}, name), h("dd", {}, content)];
     detail.replaceChildren(
       h("h3", {}, `Line ${thousands(row.line)}`),
-      h("dl", {}, part("Source", row.source), part("Translation", row.hypothesis ? marked(row.hypothesis, row.reference) : "(empty)"), part("Reference", marked(row.reference, row.hypothesis))),
-      h("p", { class: "hint" }, `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${row.flags.map((flag) => FLAGS[flag] ?? flag).join(", ")}` : ""}`),
-      h("button", { type: "button", class: "strong", onclick: () => open(row) }, "Open in Look"));
+      h(
+        "dl",
+        {},
+        part("Source", row.source),
+        part("Translation", row.hypothesis ? marked(row.hypothesis, row.reference) : "(empty)"),
+        part("Reference", marked(row.reference, row.hypothesis)),
+      ),
+      h(
+        "p",
+        { class: "hint" },
+        `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${row.flags.map((flag) => FLAGS[flag] ?? flag).join(", ")}` : ""}`,
+      ),
+      h("button", { type: "button", class: "strong", onclick: () => open(row) }, "Open in Look"),
+    );
   }
 
   function open(row) {
     const { run } = state.get();
     const own = runs.runOf(run)?.name === data.run;
-    state.set({ q: row.source, t: "", p: "", ref: row.reference, v: "look", ...(own ? {} : { run: data.run }) }, { push: true });
+    state.set(
+      { q: row.source, t: "", p: "", ref: row.reference, v: "look", ...(own ? {} : { run: data.run }) },
+      { push: true },
+    );
     announce(`Line ${row.line} opened in Look`);
   }
 
@@ -143,13 +231,35 @@ function histogram(rows, width) {
   const [height, step] = [84, width / BINS];
   const bars = counts.map((value, i) => {
     const size = value ? Math.max(2, Math.sqrt(value / most) * height) : 0;
-    return el("rect", { x: i * step + 1, y: height - size, width: step - 2, height: size, rx: 2, class: "count" });
+    return el("rect", {
+      x: i * step + 1,
+      y: height - size,
+      width: step - 2,
+      height: size,
+      rx: 2,
+      class: "count",
+    });
   });
   const base = el("line", { x1: 0, x2: width, y1: height, y2: height, class: "frame" });
-  const labels = [0, 50, 100].map((value) => el("text", { x: (value / 100) * width, y: height + 15, class: "heading", "text-anchor": value === 0 ? "start" : value === 100 ? "end" : "middle" }, String(value)));
+  const labels = [0, 50, 100].map((value) =>
+    el(
+      "text",
+      {
+        x: (value / 100) * width,
+        y: height + 15,
+        class: "heading",
+        "text-anchor": value === 0 ? "start" : value === 100 ? "end" : "middle",
+      },
+      String(value),
+    ),
+  );
   return {
     graphic: svg(width, height + 20, bars, base, labels),
-    table: () => tableOf(counts.map((value, i) => [`${(100 / BINS) * i} – ${(100 / BINS) * (i + 1)}`, value]), ["chrF", "lines"]),
+    table: () =>
+      tableOf(
+        counts.map((value, i) => [`${(100 / BINS) * i} – ${(100 / BINS) * (i + 1)}`, value]),
+        ["chrF", "lines"],
+      ),
     json: counts,
     note: "Heights are square roots of the numbers of lines.",
   };

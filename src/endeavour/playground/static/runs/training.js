@@ -6,25 +6,57 @@
 
 import { h } from "../dom.js";
 import { figure } from "../figure.js";
-import { decimal, label, percent, thousands } from "../format.js";
+import { label, percent, thousands } from "../format.js";
 import { matrix, tableOf } from "../svg.js";
 import { curves } from "./curves.js";
 import { followLog } from "./log.js";
+import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
 
 const MOST = 4; // runs at a time
-const NUMBERS = "1234"; // of runs; systems on one sentence have letters
 const STALE = 60_000; // ms without a line after which a training is said to be quiet
 
 export function createTraining({ api, runs, announce, tooltip }) {
   const legend = h("ul", { class: "legend" });
-  const plot = figure({ title: "Curves", label: "Loss, BLEU and learning rate over the updates. Arrow keys move along the updates.", onKey, announce });
-  const maps = figure({ title: "One sentence’s attention", label: "Cross-attention of the last layer on one validation sentence", announce });
-  const slider = h("input", { type: "range", min: 0, max: 0, value: 0, id: "validation", oninput: () => ((pinned = slider.valueAsNumber < Number(slider.max)), showAttention()) });
+  const plot = figure({
+    title: "Curves",
+    label: "Loss, BLEU and learning rate over the updates. Arrow keys move along the updates.",
+    onKey,
+    announce,
+  });
+  const maps = figure({
+    title: "One sentence’s attention",
+    label: "Cross-attention of the last layer on one validation sentence",
+    announce,
+  });
+  const slider = h("input", {
+    type: "range",
+    min: 0,
+    max: 0,
+    value: 0,
+    id: "validation",
+    oninput: () => ((pinned = slider.valueAsNumber < Number(slider.max)), showAttention()),
+  });
   const which = h("output", { for: "validation" });
-  const whose = h("select", { "aria-label": "Run whose attention is shown", onchange: () => ((asked = true), showAttention()) });
-  maps.node.insertBefore(h("div", { class: "scrub" }, whose, h("label", { for: "validation" }, "Validation"), slider, which), maps.stage);
-  const node = h("section", { class: "card training", "aria-labelledby": "training-title" },
-    h("header", {}, h("h2", { id: "training-title" }, "Training"), h("p", { class: "hint" }, "The runs compared above, and those being trained now.")), legend, h("div", { class: "split" }, plot.node, maps.node));
+  const whose = h("select", {
+    "aria-label": "Run whose attention is shown",
+    onchange: () => ((asked = true), showAttention()),
+  });
+  maps.node.insertBefore(
+    h("div", { class: "scrub" }, whose, h("label", { for: "validation" }, "Validation"), slider, which),
+    maps.stage,
+  );
+  const node = h(
+    "section",
+    { class: "card training", "aria-labelledby": "training-title" },
+    h(
+      "header",
+      {},
+      h("h2", { id: "training-title" }, "Training"),
+      h("p", { class: "hint" }, "The runs compared above, and those being trained now."),
+    ),
+    legend,
+    h("div", { class: "split" }, plot.node, maps.node),
+  );
   let logs = [];
   let drawn = null;
   let place = null; // the update that is pointed at
@@ -36,7 +68,9 @@ export function createTraining({ api, runs, announce, tooltip }) {
     const wanted = [...new Set(names)].slice(0, MOST);
     const goesOn = (log) => wanted.includes(log.run) && !(log.ended && runs.runOf(log.run)?.training);
     for (const log of logs) if (!goesOn(log)) log.close();
-    logs = wanted.map((name) => logs.find((log) => log.run === name && goesOn(log)) ?? followLog(api, name, changed));
+    logs = wanted.map(
+      (name) => logs.find((log) => log.run === name && goesOn(log)) ?? followLog(api, name, changed),
+    );
     const before = whose.value;
     whose.replaceChildren(...wanted.map((name) => h("option", { value: name }, name)));
     const live = wanted.find((name) => runs.runOf(name)?.training);
@@ -53,7 +87,10 @@ export function createTraining({ api, runs, announce, tooltip }) {
   function changed(log) {
     const live = log.train.at(-1);
     if (live && !log.ended && runs.runOf(log.run)?.training && log.validation.length > (log.told ?? 0)) {
-      if (log.told !== undefined) announce(`${log.run}: update ${log.validation.at(-1).update}, BLEU ${log.validation.at(-1).bleu.toFixed(1)}`);
+      if (log.told !== undefined)
+        announce(
+          `${log.run}: update ${log.validation.at(-1).update}, BLEU ${number(log.validation.at(-1).bleu, 1)}`,
+        );
       log.told = log.validation.length;
     }
     show();
@@ -62,8 +99,13 @@ export function createTraining({ api, runs, announce, tooltip }) {
   function show() {
     legend.replaceChildren(...logs.map((log, i) => entry(log, i)));
     const width = plot.stage.clientWidth || 600;
-    drawn = curves(panels(), width, point);
-    plot.show({ graphic: drawn.node, table, json: logs.map(({ run, train, validation }) => ({ run, train, validation })), name: "Training curves" });
+    drawn = curves(panelsOf(logs), width, point);
+    plot.show({
+      graphic: drawn.node,
+      table: () => tableOfLogs(logs),
+      json: logs.map(({ run, train, validation }) => ({ run, train, validation })),
+      name: "Training curves",
+    });
     if (place !== null) drawn.mark(place);
     showAttention();
   }
@@ -71,24 +113,31 @@ export function createTraining({ api, runs, announce, tooltip }) {
   function entry(log, i) {
     const [train, validation] = [log.train.at(-1), log.validation.at(-1)];
     const quiet = Date.now() - log.arrived > STALE;
-    const status = log.lost ? log.lost : log.ended ? "finished" : !train ? "no line yet" : runs.runOf(log.run)?.training === false || quiet ? "not training now" : "training";
+    const status = log.lost
+      ? log.lost
+      : log.ended
+        ? "finished"
+        : !train
+          ? "no line yet"
+          : runs.runOf(log.run)?.training === false || quiet
+            ? "not training now"
+            : "training";
     const facts = [
       train && `update ${thousands(Math.max(train.update, validation?.update ?? 0))}`,
-      train && `loss ${decimal(train.loss ?? NaN, 3)}`,
-      validation && `BLEU ${validation.bleu.toFixed(1)}`,
+      train && `loss ${number(train.loss, 3)}`,
+      validation && `BLEU ${number(validation.bleu, 1)}`,
       train && !log.ended && `${thousands(Math.round(train.tokens_per_second))} tokens/s`,
-    ].filter(Boolean).join(" · ");
-    return h("li", { class: `run-${i}`, "data-run": log.run, "data-status": status === "training" ? "live" : "still" },
-      h("span", { class: "swatch", "aria-hidden": "true" }, NUMBERS[i]), h("b", {}, log.run), h("span", { class: "state" }, status), h("span", { class: "hint" }, facts));
-  }
-
-  function panels() {
-    const series = (kind, key, name, dots) => logs.map((log, run) => ({ run, kind: name, dots, points: log[kind].filter((line) => Number.isFinite(line[key])).map((line) => [line.update, line[key]]) })).filter(({ points }) => points.length);
-    return [
-      { title: "loss: training (thin) and validation (dots)", height: 150, format: (value) => value.toFixed(1), series: [...series("train", "loss", "thin", false), ...series("validation", "loss", "thick", true)] },
-      { title: "validation BLEU", height: 120, format: (value) => value.toFixed(0), series: series("validation", "bleu", "thick", true) },
-      { title: "learning rate", height: 60, format: (value) => (value === 0 ? "0" : value.toExponential(0).replace("e-", "e−")), series: series("train", "learning_rate", "thick", false) },
-    ].filter((panel) => panel.series.length);
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    return h(
+      "li",
+      { class: `run-${i}`, "data-run": log.run, "data-status": status === "training" ? "live" : "still" },
+      h("span", { class: "swatch", "aria-hidden": "true" }, NUMBERS[i]),
+      h("b", {}, log.run),
+      h("span", { class: "state" }, status),
+      h("span", { class: "hint" }, facts),
+    );
   }
 
   /** The lines next to an update, of each run. */
@@ -96,28 +145,39 @@ export function createTraining({ api, runs, announce, tooltip }) {
     place = update;
     drawn.mark(update);
     if (update === null) return tooltip.hide();
-    const near = (lines) => lines.reduce((best, line) => (!best || Math.abs(line.update - update) < Math.abs(best.update - update) ? line : best), null);
-    const rows = logs.flatMap((log, i) => {
-      const [train, validation] = [near(log.train), near(log.validation)];
-      return train ? [`${NUMBERS[i]} update ${thousands(train.update)}: loss ${decimal(train.loss ?? NaN, 3)}${validation ? `, BLEU ${validation.bleu.toFixed(1)} at ${thousands(validation.update)}` : ""}`] : [];
-    });
+    const rows = linesNear(logs, update);
     return rows.length ? tooltip.show(drawn.line, ...rows.map((row) => h("div", {}, row))) : undefined;
   }
 
   function onKey({ key }) {
     const by = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[key];
-    const updates = [...new Set(logs.flatMap((log) => log.validation.map(({ update }) => update)))].sort((a, b) => a - b);
+    const updates = [...new Set(logs.flatMap((log) => log.validation.map(({ update }) => update)))].sort(
+      (a, b) => a - b,
+    );
     if (!by || !updates.length) return false;
     const now = updates.findIndex((update) => update >= (place ?? -1));
-    const next = updates[Math.min(updates.length - 1, Math.max(0, (place === null ? (by > 0 ? -1 : updates.length) : now < 0 ? updates.length : now) + by))];
+    const next =
+      updates[
+        Math.min(
+          updates.length - 1,
+          Math.max(
+            0,
+            (place === null ? (by > 0 ? -1 : updates.length) : now < 0 ? updates.length : now) + by,
+          ),
+        )
+      ];
     point(next);
-    announce(logs.map((log, i) => [NUMBERS[i], log.validation.find(({ update }) => update === next)]).filter(([, line]) => line).map(([number, line]) => `${number} update ${next}: loss ${line.loss.toFixed(2)}, BLEU ${line.bleu.toFixed(1)}`).join("; "));
+    announce(
+      logs
+        .map((log, i) => [NUMBERS[i], log.validation.find(({ update }) => update === next)])
+        .filter(([, line]) => line)
+        .map(
+          ([mark, line]) =>
+            `${mark} update ${next}: loss ${number(line.loss, 2)}, BLEU ${number(line.bleu, 1)}`,
+        )
+        .join("; "),
+    );
     return true;
-  }
-
-  function table() {
-    const rows = logs.flatMap((log, i) => log.validation.map((line) => [`${NUMBERS[i]} ${log.run}`, thousands(line.update), decimal(line.loss, 3), decimal(line.perplexity ?? NaN, 2), line.bleu.toFixed(2)]));
-    return tableOf(rows, ["run", "update", "validation loss", "perplexity", "BLEU"]);
   }
 
   function showAttention() {
@@ -129,20 +189,46 @@ export function createTraining({ api, runs, announce, tooltip }) {
     if (!pinned) slider.value = slider.max;
     const picture = pictures[Math.min(slider.valueAsNumber, pictures.length - 1)];
     const bleu = log.validation.find(({ update }) => update === picture.update)?.bleu;
-    which.textContent = `update ${thousands(picture.update)}${bleu === undefined ? "" : `, BLEU ${bleu.toFixed(1)}`}`;
+    which.textContent = `update ${thousands(picture.update)}${bleu === undefined ? "" : `, BLEU ${number(bleu, 1)}`}`;
     slider.setAttribute("aria-valuetext", which.textContent);
     const [rows, columns] = [picture.target, picture.source].map((pieces) => pieces.map(label));
-    const cell = Math.max(10, Math.min(24, Math.floor(((maps.stage.clientWidth || 360) - 120) / columns.length)));
+    const cell = Math.max(
+      10,
+      Math.min(24, Math.floor(((maps.stage.clientWidth || 360) - 120) / columns.length)),
+    );
     const { node: graphic, highlight } = matrix({
-      rows, columns, values: picture.weights, cell,
+      rows,
+      columns,
+      values: picture.weights,
+      cell,
       onHover(row, column) {
         highlight(row, column);
-        if (row !== null && column !== null) tooltip.show(graphic, `${rows[row]} looks at ${columns[column]}: ${percent(picture.weights[row][column])}`);
+        if (row !== null && column !== null)
+          tooltip.show(
+            graphic,
+            `${rows[row]} looks at ${columns[column]}: ${percent(picture.weights[row][column])}`,
+          );
         else tooltip.hide();
       },
     });
-    maps.show({ graphic, json: picture, name: `Attention of ${log.run} at update ${picture.update}`, table: () => tableOf(picture.weights.map((weights, t) => [rows[t], ...weights.map((value) => percent(value))]), ["is written", ...columns], which.textContent) });
+    maps.show({
+      graphic,
+      json: picture,
+      name: `Attention of ${log.run} at update ${picture.update}`,
+      table: () =>
+        tableOf(
+          picture.weights.map((weights, t) => [rows[t], ...weights.map((value) => percent(value))]),
+          ["is written", ...columns],
+          which.textContent,
+        ),
+    });
   }
 
-  return { node, follow, close, show, exports: () => (drawn ? [plot.content(), ...(maps.node.hidden ? [] : [maps.content()])] : []) };
+  return {
+    node,
+    follow,
+    close,
+    show,
+    exports: () => (drawn ? [plot.content(), ...(maps.node.hidden ? [] : [maps.content()])] : []),
+  };
 }

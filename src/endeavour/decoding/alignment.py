@@ -58,10 +58,10 @@ def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -
         source_ids = torch.tensor([source], device=device).expand(len(tokens), -1)
         target_in = torch.tensor([[BOS, *target]], device=device).expand(len(tokens), -1)
         embedded = model.embed_source(source_ids).detach().requires_grad_()
-        logits = model.project(model.decode(target_in, model.encode(source_ids, embedded=embedded)))
-        places = torch.arange(len(tokens), device=device)
-        chosen = logits.float().log_softmax(dim=-1)[places, places, tokens]
-        (gradient,) = torch.autograd.grad(chosen.sum(), embedded)
+        states = model.decode(target_in, model.encode(source_ids, embedded=embedded))
+        own = states.diagonal(dim1=0, dim2=1).T  # of row i the state at place i, (target, width)
+        log_probabilities = model.project(own).float().log_softmax(dim=-1)
+        (gradient,) = torch.autograd.grad(log_probabilities.gather(1, tokens[:, None]).sum(), embedded)
     sizes = (gradient * embedded.detach()).sum(dim=-1).abs().float().cpu()
     return sizes / sizes.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
 

@@ -38,10 +38,12 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
     names: str | None = None
     trained: Mapping[str, Any] = {}
     if "run" in composed:
-        runs = select_runs(composed.run, Path(composed.output_folder))
+        begun = getattr(kind, "takes_begun_runs", False)
+        runs = select_runs(composed.run, Path(composed.output_folder), begun=begun)
         names, trained = joined(runs), flatten(asdict(runs[0].config))
         if composed.run is None:
-            print(f"run: {runs[0].name} (the newest finished run)", file=sys.stderr)
+            which = "the newest finished run" if runs[0].is_trained else "still being trained"
+            print(f"run: {runs[0].name} ({which})", file=sys.stderr)
     elif "${trained:" in OmegaConf.to_yaml(composed):
         raise UserError("…=as_trained is for commands that begin with a trained run")
     OmegaConf.register_new_resolver("trained", trained.__getitem__, replace=True)

@@ -1,6 +1,7 @@
 """Models that are asked for by name: loaded when they are first needed, a few of them kept, reloaded when they changed.
 
-A system is a run, `NAME`, or one of its checkpoints, `NAME@UPDATE`. Only the worker's thread may call `get`.
+A system is a run, `NAME`, with its final weights or, while it is being trained, its newest checkpoint; or one of its
+checkpoints, `NAME@UPDATE`. Only the worker's thread may call `get`.
 """
 
 from collections import OrderedDict
@@ -143,7 +144,11 @@ def find_system(root: Path, name: str) -> tuple[Run, Path]:
             if checkpoint_update(folder) == int(update):
                 return run, folder
         raise NotFound(f"system={name}: {run} has no checkpoint of update {update}")
-    raise NotFound(f"system={name}: there is no such run in {root}, or it has no final weights yet")
+    if whole.has_config and (
+        checkpoints := checkpoints_in(whole.checkpoint_folder)
+    ):  # it is still being trained
+        return whole, checkpoints[-1]
+    raise NotFound(f"system={name}: there is no such run in {root}, or it has no checkpoint yet")
 
 
 def named_run(key: str, name: str, root: Path) -> Run:

@@ -213,6 +213,13 @@ def newest_run(root: Path) -> Run:
     return max(finished, key=lambda run: (run.folder / "summary.json").stat().st_mtime_ns)
 
 
+def begun_runs(root: Path) -> list[Run]:
+    """All runs below `root` of which training has begun, the newest first."""
+    paths = [path for path in root.glob("**/config.yaml") if (path.parent / "run.json").is_file()]
+    paths.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return [Run(root, path.parent.relative_to(root).as_posix()) for path in paths]
+
+
 def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
     """The runs in `a b`, `a,b` or `[a, b]`, trained or not; none in an empty text.
 
@@ -228,17 +235,23 @@ def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
     return runs
 
 
-def select_runs(text: str | None, root: Path) -> list[Run]:
-    """The trained runs that `run=…` names, or the newest finished one. Raises `UserError` where one is not trained."""
+def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Run]:
+    """The trained runs that `run=…` names, or the newest finished one; with `begun` also those still being trained.
+
+    Raises:
+        UserError: there is no such run.
+    """
     if text is None:
-        return [newest_run(root)]
+        unfinished = begun_runs(root) if begun and not trained_runs(root) else []
+        return unfinished[:1] or [newest_run(root)]
     runs = named_runs("run", text, root)
     if not runs:
         raise UserError(
             'run names no run: run=NAME, run="NAME NAME" for an ensemble, or null for the newest one'
         )
     for run in runs:
-        require_trained(run, "name another with run=…, or train it first")
+        if not (begun and run.has_config):
+            require_trained(run, "name another with run=…, or train it first")
     return runs
 
 

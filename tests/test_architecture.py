@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "export": {"evaluation", "decoding", "model", "data", *LEAVES},
     "benchmark": {"export", "reports", "textbook", *ENGINE},
     "runs": {"evaluation", *ENGINE},
-    "playground": {"runs", "evaluation", *ENGINE},
+    "playground": {"runs", "reports", "evaluation", *ENGINE},
     "config": {"runs", "redaction", *LEAVES},
     "pipeline": {"runs", "reports", "evaluation", *ENGINE},
     "interface": {"pipeline", "runs", "evaluation", "config", *ENGINE},

@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "data": LEAVES,
     "model": LEAVES,
     "decoding": {"model", "data", *LEAVES},
-    "training": {"model", "data", *LEAVES},
+    "training": {"model", "data", "redaction", *LEAVES},
     "evaluation": {"decoding", "model", "data", *LEAVES},
     "reports": {"evaluation", "training", *LEAVES},
     "export": {"evaluation", "decoding", "model", "data", *LEAVES},

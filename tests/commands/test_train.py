@@ -10,6 +10,7 @@ import sys
 import time
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -249,4 +250,27 @@ def test_a_run_that_was_killed_goes_on_by_the_same_command_and_stays_one_tracked
     tracking_id = json.loads((newest / "state.json").read_text())["state"]["tracking_id"]
     offline = [path.name for path in (run / "wandb").glob("offline-run-*")]
     assert len(offline) == 2
-    assert all(name.endswith(tracking_id) for name in offline)
+    assert all(f"wandb:{name.rpartition('-')[2]}" == tracking_id for name in offline)
+
+
+def test_a_tracker_that_fails_or_is_missing_ends_no_training(
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = [*parallel_files, *folders, "training.max_updates=2", "training.validate_every=1"]
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    assert endeavour("train", *settings, "tracking.tracker=trackio") == 2
+    assert "[trackio]" in capsys.readouterr().err
+    assert not run_folder.parent.exists()
+
+    run = SimpleNamespace(id="abc", log=lambda *_, **__: 1 / 0, finish=lambda: pytest.fail("asked again"))
+    monkeypatch.setattr("wandb.init", lambda **_: run)
+    assert endeavour("train", *settings, "tracking.tracker=wandb") == 0
+    assert capsys.readouterr().err.count("tracking stops") == 1
+    (run_folder / "summary.json").unlink()  # as if it had not come to its end
+    assert endeavour("train", *settings, "tracking.tracker=trackio") == 0
+    assert capsys.readouterr().err.count("tracking stops") == 1
+    assert (run_folder / "summary.json").is_file()

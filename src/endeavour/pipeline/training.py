@@ -50,7 +50,8 @@ from endeavour.training.loop import train
 from endeavour.training.monitor import Monitor, Validation
 from endeavour.training.precision import Precision, choose_training_precision, dtype_of
 from endeavour.training.state import TrainState
-from endeavour.training.tracking import NoTracker, open_tracker
+from endeavour.training.trackers import open_tracker, require_tracker
+from endeavour.training.tracking import NoTracker, TrackedRun, Tracker
 
 Prune = Callable[[], bool]
 
@@ -80,6 +81,8 @@ def train_run(
         run.require_same(config)
         if run.summary:
             return _nothing_to_do(run)
+    elif _is_main_process():
+        require_tracker(config.tracking)  # a run that goes on is not held up by it
     data, test_sets = _data(run, config, text, lambda teacher, own: train_run(teacher, command, text=own))
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
         summary: Summary = {}
@@ -265,19 +268,14 @@ class _Training:
             )
 
     def _open_monitor(self, state: TrainState, log: MetricLog) -> Monitor:
-        main, config, folder = self.ranks.main, self.config, self.run.folder
-        tracker = NoTracker(state.tracking_id)
-        if main:
-            tracker = open_tracker(
-                config.tracking,
-                name=config.name,
-                run_id=state.tracking_id,
-                config=asdict(config),
-                folder=folder,
-            )
-        state.tracking_id = tracker.id
+        main, config = self.ranks.main, self.config
         console = Console(stderr=True, quiet=not main)  # one process speaks for all
         display = TrainingDisplay(console, total_updates=config.training.max_updates, done=state.update)
+        tracker: Tracker = NoTracker(state.tracking_id)
+        if main:
+            tracked = TrackedRun(config.name, asdict(config), self.run.folder, self.run.root, state.update)
+            tracker = open_tracker(config.tracking, tracked, tracking_id=state.tracking_id, note=display.note)
+        state.tracking_id = tracker.id
         return Monitor(log=log, tracker=tracker, display=display)
 
     def _announcement(self, model: Transformer, state: TrainState, precision: Precision) -> list[str]:

@@ -1,27 +1,55 @@
-"""Where the metrics of a run go besides its own log: Weights & Biases, or nowhere.
+"""Where the metrics of a run go besides its own log: what a tracker is told, and that it cannot end a training.
 
-Knows metrics by name; not where they come from.
+Knows metrics by name; not where they come from, and not the programs that take them: those are in `trackers`.
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass as plain_dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
+from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
-from endeavour.errors import UserError
+from endeavour.redaction import redact
 from endeavour.settings import STRICT
+
+Sample = tuple[str, str, str]  # source, hypothesis, reference
 
 
 @dataclass(kw_only=True, config=STRICT)
 class TrackingConfig:
     """Values and their meaning: conf/tracking/*.yaml."""
 
-    tracker: Literal["none", "wandb"]
+    tracker: Literal["none", "wandb", "tensorboard", "mlflow", "trackio"]
     online: bool
     project: str
     group: str | None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.online and self.tracker in ("none", "tensorboard"):
+            raise ValueError(f"tracking.online=true: tracking.tracker={self.tracker} knows no server")
+        return self
+
+
+@plain_dataclass(frozen=True)
+class TrackedRun:
+    """What a tracker is told of the run that it is opened for.
+
+    Attributes:
+        config: shown as the run's config.
+        folder: where it may write files of this run.
+        root: where it may write files that all runs share.
+        update: after which the run goes on: what a tracker has of later ones is repeated.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    folder: Path
+    root: Path
+    update: int
 
 
 class Tracker(Protocol):
@@ -31,28 +59,11 @@ class Tracker(Protocol):
 
     def log(self, metrics: Mapping[str, float], update: int) -> None: ...
 
-    def log_samples(self, samples: Sequence[tuple[str, str, str]], update: int) -> None:
+    def log_samples(self, samples: Sequence[Sample], update: int) -> None:
         """Adds a table of (source, hypothesis, reference)."""
         ...
 
     def finish(self) -> None: ...
-
-
-def open_tracker(
-    tracking: TrackingConfig, *, name: str, run_id: str | None, config: Mapping[str, Any], folder: Path
-) -> Tracker:
-    """The tracker that is chosen.
-
-    Args:
-        run_id: ID of the run to continue; None starts a new one.
-        config: shown as the run's config.
-        folder: where the tracker may write files.
-    """
-    match tracking.tracker:
-        case "none":
-            return NoTracker(run_id)
-        case "wandb":
-            return WandbTracker(tracking, name=name, run_id=run_id, config=config, folder=folder)
 
 
 class NoTracker:
@@ -64,57 +75,59 @@ class NoTracker:
     def log(self, metrics: Mapping[str, float], update: int) -> None:
         pass
 
-    def log_samples(self, samples: Sequence[tuple[str, str, str]], update: int) -> None:
+    def log_samples(self, samples: Sequence[Sample], update: int) -> None:
         pass
 
     def finish(self) -> None:
         pass
 
 
-class WandbTracker:
-    """A run of Weights & Biases: live, or in `folder` for `wandb sync`. For the arguments see `open_tracker`."""
+class GuardedTracker:
+    """A tracker that cannot end a training: the first exception is noted, and from then on it is left alone.
+
+    Its ID says whose it is, as `name:id`: another tracker, with which the run may be resumed, does not look for it.
+
+    Args:
+        open_it: opens the tracker of this `name`, given the ID of the run to continue, or None for a new one.
+        tracking_id: of a run that was tracked before, by whichever tracker; it stays where opening fails.
+        note: shows a line.
+    """
 
     def __init__(
         self,
-        tracking: TrackingConfig,
-        *,
         name: str,
-        run_id: str | None,
-        config: Mapping[str, Any],
-        folder: Path,
+        open_it: Callable[[str | None], Tracker],
+        tracking_id: str | None,
+        note: Callable[[str], None],
     ) -> None:
-        # Imported here, because it takes a second that `tracking=none` should not cost.
-        import wandb
-
-        os.environ.setdefault("WANDB_SILENT", "true")
-        try:
-            self._run: Any = wandb.init(
-                project=tracking.project,
-                group=tracking.group,
-                name=name,
-                id=run_id,
-                resume="allow" if run_id else None,
-                config=dict(config),
-                dir=str(folder),
-                mode="online" if tracking.online else "offline",
-                settings=wandb.Settings(init_timeout=30, console="off", disable_git=True, silent=True),
-            )
-        except wandb.Error as error:
-            raise UserError(
-                f"tracking.online={str(tracking.online).lower()}: Weights & Biases cannot start ({error}); "
-                "use tracking=offline or tracking=none"
-            ) from error
-        self.id: str | None = self._run.id
+        self.id = tracking_id
+        self._note = note
+        self._tracker: Tracker | None = None
+        before, _, run_id = (tracking_id or "").partition(":")
+        with self._guarded():
+            self._tracker = open_it(run_id if before == name else None)
+            self.id = f"{name}:{self._tracker.id}"
 
     def log(self, metrics: Mapping[str, float], update: int) -> None:
-        self._run.log(dict(metrics), step=update)
+        with self._guarded():
+            if self._tracker is not None:
+                self._tracker.log(metrics, update)
 
-    def log_samples(self, samples: Sequence[tuple[str, str, str]], update: int) -> None:
-        import wandb
-
-        rows: list[Any] = [list(sample) for sample in samples]
-        table = wandb.Table(columns=["source", "hypothesis", "reference"], data=rows)
-        self._run.log({"samples": table}, step=update)
+    def log_samples(self, samples: Sequence[Sample], update: int) -> None:
+        with self._guarded():
+            if self._tracker is not None:
+                self._tracker.log_samples(samples, update)
 
     def finish(self) -> None:
-        self._run.finish()
+        with self._guarded():
+            if self._tracker is not None:
+                self._tracker.finish()
+
+    @contextmanager
+    def _guarded(self) -> Generator[None]:
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
+            self._note(redact(f"note: tracking stops, training goes on ({type(error).__name__}: {said})"))
+            self._tracker = None

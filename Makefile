@@ -14,7 +14,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate play compare export sweep bench test slow faults mutants docs check format clean help
+.PHONY: prepare train eval translate score play pictures compare export sweep bench test slow faults mutants docs check format clean help
 
 prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
 	@$(RUN) prepare $(OVERRIDES)
@@ -30,6 +30,9 @@ translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard 
 
 play: $(VENV)/installed  ## open a page to watch, question and steer a trained run: run=NAME
 	@$(RUN) play $(OVERRIDES)
+
+pictures: $(VENV)/installed  ## draw one sentence on its way through a trained run: run=NAME text="…"
+	@$(RUN) pictures $(OVERRIDES)
 
 score: $(VENV)/installed  ## how probable given translations are: pairs=[a.en,a.de], or standard input; run=NAME
 	@$(RUN) score $(OVERRIDES)

@@ -23,6 +23,7 @@ endeavour COMMAND [key=value …]
   score      how probable a run finds given translations: text="…" translation="…", pairs=[…], or standard input
   compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; unusual outputs
   play       a page to watch a trained run translate, question and steer it; POST /translate for programs
+  pictures   draw one sentence on its way through a trained run, the pictures of docs/transformer.md
   export     write a trained run for CTranslate2 or Hugging Face: format=…, quantization=…
   sweep      train every combination, model=tiny,small seed=1,2, or search with hydra/sweeper=optuna
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits
@@ -42,6 +43,7 @@ COMMANDS = {
     "score": "score",
     "compare": "compare",
     "play": "play",
+    "pictures": "pictures",
     "export": "export",
     "sweep": "train",
     "bench": "bench",

@@ -1,0 +1,70 @@
+"""`endeavour pictures`: the pictures of docs/transformer.md, of a trained run and a sentence."""
+
+from pathlib import Path
+
+import torch
+from pydantic.dataclasses import dataclass
+from rich.console import Console
+
+from endeavour.errors import UserError
+from endeavour.interface import TrainedRun
+from endeavour.playground.story_pictures import draw_story
+from endeavour.progress import progress_bar, say
+from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.evaluations import evaluations_of
+from endeavour.runs.run import Run, select_runs
+from endeavour.settings import STRICT
+from endeavour.storage import write_errors
+
+PAIRS = 400  # over which it is measured what single heads look at
+WORDS = range(
+    6, 11
+)  # of the sentence that is taken where none is named: neither too short nor too wide to be drawn
+
+
+@dataclass(kw_only=True, config=STRICT)
+class PicturesRoot:
+    """Values and their meaning: conf/pictures.yaml."""
+
+    run: str | None
+    text: str | None
+    translation: str | None
+    output: str | None
+    output_folder: str
+
+
+def pictures(config: PicturesRoot) -> list[Path]:
+    """Draws them, and returns the files.
+
+    Raises:
+        UserError: no such run, or it was not evaluated, so that there are no sentences to measure on.
+    """
+    run, *others = select_runs(config.run, Path(config.output_folder))
+    if others:
+        raise UserError("the pictures are of one model: name one run with run=…")
+    if config.text is None and config.translation is not None:
+        raise UserError('translation=… needs its sentence: text="…"')
+    pairs = _pairs(run)
+    trained = TrainedRun([run], run.config.decoding, device=torch.device("cpu"))
+    source, target = next((pair for pair in pairs if len(pair[0].split()) in WORDS), pairs[0])
+    if config.text is not None:
+        source = config.text
+        target = config.translation or trained.translate(source)
+    folder = run.folder / "pictures" if config.output is None else Path(config.output).expanduser()
+    console = Console(stderr=True)
+    with write_errors(folder, "output"), progress_bar(console) as progress:
+        progress.add_task("drawing", total=None)
+        loaded = trained.loaded
+        drawn = draw_story(loaded.first, loaded.tokenizers, source, target, folder, pairs=pairs)
+    say(console, f"{len(drawn)} pictures of “{source}” → “{target}”: {folder}")
+    return drawn
+
+
+def _pairs(run: Run) -> list[tuple[str, str]]:
+    """The first sentences and references of the run's first evaluation."""
+    for one in evaluations_of(run):
+        pairs = list(zip(one.lines("sources"), one.lines("references"), strict=True))
+        return [pair for pair in pairs if all(side.strip() for side in pair)][:PAIRS]
+    raise UserError(
+        f"{run} was not evaluated, so there are no sentences to measure on: {evaluate_command(run)}"
+    )

@@ -1,0 +1,53 @@
+"""`pictures` draws a run's story of a sentence of its own, or of the user's."""
+
+from pathlib import Path
+
+import pytest
+
+from commands import endeavour
+from endeavour.commands.pictures import PicturesRoot, pictures
+from endeavour.config import load_config
+from endeavour.runs.run import Run
+from endeavour.storage import write_json
+from served import small_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = small_run(tmp_path_factory.mktemp("outputs"), "run")
+    folder = run.folder / "evaluation" / "test-beam"
+    folder.mkdir(parents=True)
+    (folder / "sources.txt").write_text("Ja!\n\nSatz 7 hat Worte wie 49.\n", "utf-8")
+    (folder / "references.txt").write_text("Ja!\nNein.\nWorte hat Satz 7 wie 49.\n", "utf-8")
+    write_json(folder / "scores.json", {})
+    return run
+
+
+def asked(run: Run, *more: str) -> list[Path]:
+    return pictures(load_config("pictures", PicturesRoot, [f"output_folder={run.root}", "run=run", *more]))
+
+
+def test_the_pictures_lie_in_the_runs_folder(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = asked(run)
+    assert len(drawn) > 8
+    assert all(path.parent == run.folder / "pictures" and path.stat().st_size > 1000 for path in drawn)
+    assert "Satz 7 hat Worte wie 49." in capsys.readouterr().err, "a sentence that is long enough"
+
+
+def test_of_ones_own_sentence_elsewhere(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = asked(run, "text='Satz 3'", "translation='Worte wie 3'", f"output={tmp_path / 'there'}")
+    assert {path.parent for path in drawn} == {tmp_path / "there"}
+    assert "“Satz 3” → “Worte wie 3”" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [(["run=run other"], "one run"), (["run=run", "translation=x"], "text="), (["run=other"], "evaluate")],
+)
+def test_what_cannot_be_drawn(
+    run: Run, words: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not Run(run.root, "other").has_config:
+        small_run(run.root, "other")
+    assert endeavour("pictures", f"output_folder={run.root}", *words) == 2
+    assert named in capsys.readouterr().err

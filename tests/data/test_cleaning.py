@@ -13,11 +13,11 @@ from endeavour.data.cleaning import (
     CleaningConfig,
     HeldOut,
     LengthCleaner,
-    SeenPairs,
     TextCleaner,
     restore_steps,
 )
 from endeavour.data.cleaning_report import as_markdown
+from endeavour.data.duplicates import SeenPairs
 from endeavour.data.normalization import normalize, remove_control_characters
 
 
@@ -25,6 +25,7 @@ def config(**changes) -> CleaningConfig:
     settings = {
         "drop_duplicates": True,
         "drop_overlap": True,
+        "crawled": None,
         "min_tokens": 1,
         "max_tokens": 50,
         "max_ratio": 2.5,
@@ -36,7 +37,7 @@ def config(**changes) -> CleaningConfig:
 def cleaner(held_out=(), **changes) -> TextCleaner:
     held = HeldOut()
     held.add(held_out)
-    return TextCleaner(config(**changes), held)
+    return TextCleaner(config(**changes), held, ("en", "de"))
 
 
 def dropped(cleaning) -> dict[str, int]:
@@ -96,7 +97,7 @@ def test_a_pair_was_seen_if_it_came_before(batches):
     seen = SeenPairs()
     before = set()
     for batch in batches:
-        for pair, answer in zip(batch, seen.add(batch), strict=True):
+        for pair, answer in zip(batch, seen.drops(batch), strict=True):
             assert answer is (pair in before)
             before.add(pair)
     assert (seen.hashes.dtype, len(seen.hashes)) == (np.uint64, len(before))

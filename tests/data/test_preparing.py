@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from endeavour.data import build, preparing, tables
 from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
+from endeavour.data.crawled import CrawledConfig
 from endeavour.data.dataset import RaggedArray
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData
@@ -43,6 +44,7 @@ TEST = [("A test.", "Ein\u00a0Test\ufeff."), ("A test.", "Ein\u00a0Test\ufeff.")
 CLEANING = CleaningConfig(
     drop_duplicates=True,
     drop_overlap=True,
+    crawled=None,
     min_tokens=1,
     max_tokens=100,
     max_ratio=3.0,
@@ -328,6 +330,27 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
     read = json.loads((whole.folder / "report.json").read_text())["read"]
     if event >= 5:  # some shard was finished by then
         assert len(cleaned) < read
+
+
+@pytest.mark.parametrize("event", [3, 5, 7])
+def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, tmp_path, monkeypatch, event):
+    """Of the corpus's pairs those with the same words, in another order or with another number, are near."""
+    crawled = OmegaConf.to_container(OmegaConf.load(CONF / "cleaning" / "crawled.yaml").crawled)
+    settings["cleaning"] = replace(CLEANING, crawled=CrawledConfig(**crawled))
+    settings["tokenizer"] = replace(TOKENIZER, vocabulary_size=310)
+    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
+    assert dropped(whole)["near-duplicate"] >= len(TRAIN) - 8 * 9 // 2
+    assert {"eldc", "rensa"} < whole.manifest["versions"].keys()
+    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+    events = count()
+
+    def stop_at(*_):
+        if next(events) == event:
+            raise Stop
+
+    with pytest.raises(Stop):
+        prepare_data(**settings, progress=stop_at)
+    assert contents(prepare_data(**settings)) == contents(whole)
 
 
 def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):

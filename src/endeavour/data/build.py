@@ -1,9 +1,9 @@
 """Fills a folder from sentence pairs: text tables, tokenizers, id arrays.
 
-Memory is bounded by a batch of text, the ids of a shard, the tokenizer's sample, the validation and test sets, and 8
-bytes a pair to find duplicates. The training split is processed in shards, which a journal lists once they are done,
-so that an interrupted build continues where it stopped. Knows no config except those of cleaning and tokenizer, and not
-whether the folder is new.
+Memory is bounded by a batch of text, the ids of a shard, the tokenizer's sample, the validation and test sets, and the
+hashes by which duplicates are found: 8 bytes a pair, and 80 more where near-duplicates are dropped. The training split
+is processed in shards, which a journal lists once they are done, so that an interrupted build continues where it
+stopped. Knows no config except those of cleaning and tokenizer, and not whether the folder is new.
 """
 
 from array import array
@@ -19,6 +19,7 @@ import numpy as np
 
 from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, Step, TextCleaner, restore_steps
 from endeavour.data.corpus import TRAIN, Progress
+from endeavour.data.crawled import Languages
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -36,6 +37,7 @@ def build(
     scratch: Path,
     splits: dict[str, Iterable[Pair]],
     *,
+    languages: Languages,
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig | Tokenizers,
     progress: Progress,
@@ -46,6 +48,7 @@ def build(
         scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
             splits and settings left there is used.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
+        languages: of source and target.
         tokenizer: how to train tokenizers, or tokenizers that exist.
 
     Returns:
@@ -59,7 +62,7 @@ def build(
         for name, pairs in splits.items()
         if name != TRAIN
     }
-    cleaner, lengths = TextCleaner(cleaning, held_out), LengthCleaner(cleaning)
+    cleaner, lengths = TextCleaner(cleaning, held_out, languages), LengthCleaner(cleaning)
     clean = _clean_train(splits[TRAIN], cleaner, journal, progress)
     rows = sum(count_rows(table) for table in clean)
     _require_pairs(rows, cleaner.read, cleaner.steps)
@@ -125,7 +128,7 @@ def _clean_train(
     while not finished:
         part = f"clean-{len(tables):05d}"
         tables.append(journal.path(part, "arrow"))
-        seen = journal.path(part, "seen.npy")
+        seen = journal.path(part, "seen.npz")
         done = journal.read(part)
         if done is None:
             before = cleaner.read
@@ -134,17 +137,19 @@ def _clean_train(
                     write(table, cleaner.clean(batch))
                     progress("read and clean train", cleaner.read, None)
             finished = cleaner.read - before < SHARD_PAIRS
-            np.save(seen, cleaner.seen.hashes)
+            np.savez(seen, allow_pickle=False, **{name: one.hashes for name, one in cleaner.seen.items()})
             steps = [asdict(step) for step in cleaner.steps]
             journal.write(part, {"read": cleaner.read, "finished": finished, "steps": steps})
             if len(tables) > 1:  # a later part knows all that an earlier one knew
-                journal.path(f"clean-{len(tables) - 2:05d}", "seen.npy").unlink(missing_ok=True)
+                journal.path(f"clean-{len(tables) - 2:05d}", "seen.npz").unlink(missing_ok=True)
         else:
             deque(islice(remaining, done["read"] - cleaner.read), maxlen=0)  # passes over them
             cleaner.read, finished = done["read"], done["finished"]
             restore_steps(cleaner.steps, done["steps"])
             if seen.is_file():  # that of the last part that was done
-                cleaner.seen.hashes = np.load(seen)
+                with np.load(seen) as saved:
+                    for name, one in cleaner.seen.items():
+                        one.hashes = saved[name]
             progress("read and clean train", cleaner.read, None)
     return tables
 

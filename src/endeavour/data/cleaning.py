@@ -5,19 +5,18 @@ in `CleaningConfig`, and its value in conf/cleaning/default.yaml. What changes t
 `normalization`, because training, evaluation and translation share it.
 
 Only training pairs come here: validation and test are never cleaned. Works on batches, so that memory does not grow
-with the corpus, except for 8 bytes for each distinct pair. Knows no files and no tokenizer.
+with the corpus, except for the hashes by which duplicates are found. Knows no files and no tokenizer.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
+from endeavour.data.crawled import CrawledConfig, Languages, PairFilter, crawled_filters
+from endeavour.data.duplicates import NearDuplicates, SeenHashes, SeenPairs
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
 from endeavour.settings import STRICT
@@ -32,6 +31,7 @@ class CleaningConfig:
 
     drop_duplicates: bool  # pairs that occurred earlier in the training split
     drop_overlap: bool  # pairs whose source or target is also in validation or test
+    crawled: CrawledConfig | None  # more steps, for text of the web
     min_tokens: Annotated[int, Field(ge=1)]  # of either side
     max_tokens: int  # of either side
     max_ratio: Annotated[float, Field(ge=1, allow_inf_nan=True)]  # tokens of the longer side / of the shorter
@@ -97,21 +97,33 @@ LengthFilter = Callable[[int, int], bool]  # tokens of the shorter and the longe
 
 
 class TextCleaner:
-    """Brings pairs to their normal form and drops them by their text."""
+    """Brings pairs to their normal form and drops them by their text.
 
-    def __init__(self, config: CleaningConfig, held_out: HeldOut) -> None:
-        self.seen = SeenPairs()
+    Attributes:
+        read: the pairs met so far.
+        seen: the hashes that it remembers, by what they are for; with `read` and `steps` its whole state.
+    """
+
+    def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
         self.read = 0
+        self.seen: dict[str, SeenHashes] = {}
         self._control = Step("control characters")
         self._form = Step("unicode and whitespace")
         self._filters: list[tuple[Step, TextFilter]] = [
             (Step("empty"), lambda pairs: [not source or not target for source, target in pairs])
         ]
         if config.drop_duplicates:
-            self._filters.append((Step("duplicate"), self.seen.add))
+            pairs = self.seen["pairs"] = SeenPairs()
+            self._filters.append((Step("duplicate"), pairs.drops))
         if config.drop_overlap:
             overlap = Step("overlap with validation or test")
-            self._filters.append((overlap, lambda pairs: [held_out.overlaps(pair) for pair in pairs]))
+            self._filters.append((overlap, _each(held_out.overlaps)))
+        if config.crawled is not None:
+            filters = crawled_filters(config.crawled, languages)
+            self._filters += [(Step(name), _each(drops)) for name, drops in filters]
+            if config.crawled.near_duplicates is not None:
+                near = self.seen["near"] = NearDuplicates(config.crawled.near_duplicates)
+                self._filters.append((Step("near-duplicate"), near.drops))
 
     @property
     def steps(self) -> list[Step]:
@@ -166,28 +178,8 @@ class LengthCleaner:
         return True
 
 
-class SeenPairs:
-    """Which pairs occurred earlier: a sorted array of 64-bit hashes, where a set of texts takes hundreds of bytes.
-
-    Two different pairs of a corpus of n collide with a probability of about n² / 2⁶⁵: 5e-7 for n = 4.5 million.
-    """
-
-    def __init__(self) -> None:
-        self.hashes: NDArray[np.uint64] = np.empty(0, np.uint64)  # of all pairs so far, ascending
-
-    def add(self, pairs: Sequence[Pair]) -> list[bool]:
-        """For each pair whether it occurred earlier, in this batch or another; then remembers them all."""
-        texts = ("\t".join(pair).encode() for pair in pairs)  # no text in normal form holds a tab
-        hashes = np.frombuffer(
-            b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts), np.uint64
-        )
-        unique, first = np.unique(hashes, return_index=True)
-        places = np.searchsorted(self.hashes, unique)
-        known = np.searchsorted(self.hashes, unique, side="right") > places
-        seen = np.ones(len(pairs), bool)
-        seen[first[~known]] = False
-        self.hashes = np.insert(self.hashes, places[~known], unique[~known])
-        return seen.tolist()
+def _each(drops: PairFilter) -> TextFilter:
+    return lambda pairs: [drops(pair) for pair in pairs]
 
 
 def _visible(text: str) -> str:

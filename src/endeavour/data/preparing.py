@@ -27,6 +27,7 @@ from endeavour.data.corpus import (
     fingerprint,
     load_splits,
 )
+from endeavour.data.crawled import Languages
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -36,6 +37,7 @@ from endeavour.errors import UserError
 from endeavour.storage import atomic_folder, file_digest, write_atomically, write_errors, write_json
 
 Direction = Literal["en-de", "de-en"]
+_LANGUAGES: dict[Direction, Languages] = {"en-de": ("en", "de"), "de-en": ("de", "en")}
 _FORMAT = 1  # to be raised when the same settings are to give other files
 
 
@@ -85,7 +87,8 @@ def prepare_data(
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
-                with _scratch_folder(final) as scratch, atomic_folder(final) as partial:
+                versions = _versions(cleaning)
+                with _scratch_folder(final, versions) as scratch, atomic_folder(final) as partial:
                     # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
                     from endeavour.data.build import build
 
@@ -93,11 +96,12 @@ def prepare_data(
                         partial,
                         scratch,
                         _directed(splits, direction),
+                        languages=_LANGUAGES[direction],
                         cleaning=cleaning,
                         tokenizer=tokenizers or tokenizer,
                         progress=progress,
                     )
-                    _describe(partial, final.name, recipe | {"digest": digest}, report)
+                    _describe(partial, final.name, recipe | {"digest": digest, "versions": versions}, report)
                     if fingerprint(corpus, hashes, extra_pairs) != inputs:
                         raise UserError(
                             f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
@@ -114,14 +118,16 @@ def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[s
 
 
 @contextmanager
-def _scratch_folder(final: Path) -> Generator[Path]:
+def _scratch_folder(final: Path, versions: dict[str, str]) -> Generator[Path]:
     """Yields the folder of intermediate files, with what a stopped build of the same code and settings left there.
 
     It stays when this build is stopped, but not after a `UserError`: once the user has put right what is wrong, the
     prepared folder has another name.
     """
     scratch = _scratch(final)
-    journal, code = Journal(scratch), _code()
+    # Other code may make other intermediate files.
+    sources = {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
+    journal, code = Journal(scratch), {"sources": sources, "versions": versions}
     if journal.read("code") != code:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -137,14 +143,12 @@ def _scratch(final: Path) -> Path:
     return final.with_name(f".{final.name}.scratch")
 
 
-def _code() -> dict[str, Any]:
-    """The code that a half-finished build was made by; other code may make other intermediate files."""
-    sources = {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
-    return {"sources": sources, "versions": _versions()}
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("datasets", "numpy", "sentencepiece")}
+def _versions(cleaning: CleaningConfig) -> dict[str, str]:
+    """Of the packages on which the result depends. Raises `UserError` where one of an extra is not installed."""
+    packages = ["datasets", "numpy", "sentencepiece"]
+    if cleaning.crawled is not None:
+        packages += cleaning.crawled.packages
+    return {name: version(name) for name in packages}
 
 
 def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str, Any]) -> None:
@@ -162,6 +166,5 @@ def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str,
         "splits": report["splits"],
         "validation_split": VALIDATION,
         "test_splits": [name for name in report["splits"] if name not in (TRAIN, VALIDATION)],
-        "versions": _versions(),
     }
     write_json(folder / MANIFEST, recipe | result)

@@ -1,0 +1,80 @@
+"""The cleaning steps for crawled text, each with its limit: what they drop is told by a pair alone.
+
+docs/experiments.md says where the limits of conf/cleaning/crawled.yaml come from. Counts nothing.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from endeavour.data.agreement import numbers_agree, symbols_agree
+from endeavour.data.files import Pair
+from endeavour.data.languages import LanguageCheck
+from endeavour.data.surface import markup_share, overlap, repetition
+from endeavour.optional import require
+from endeavour.settings import STRICT
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Languages = tuple[Literal["en", "de"], Literal["en", "de"]]  # of source and target
+PairFilter = Callable[[Pair], bool]  # a pair in normal form, not empty → whether it is dropped
+
+
+@dataclass(kw_only=True, config=STRICT)
+class CrawledConfig:
+    """Limits on pairs of crawled text; a pair above one is dropped. None and False switch a step off."""
+
+    max_markup: Share | None  # tags, addresses, code and separators among the words of either side
+    max_repetition: Share | None  # of either side, that repeats itself
+    max_copied: Share | None  # of the English words, that are on the German side too
+    match_numbers: bool  # those in digits must be on the other side, in digits or words
+    match_symbols: bool  # as %, €, §: they, or their names, must be on the other side
+    language_margin: Share | None  # of another language's score over that of a side, or of one half of it
+    language_from_letters: Annotated[int, Field(ge=1)]  # what has fewer is not judged by its language
+    near_duplicates: (
+        Annotated[float, Field(ge=0.5, le=0.95)] | None
+    )  # words that two pairs share / all of theirs
+
+    @property
+    def packages(self) -> list[str]:
+        """Those of the extra `filter` that its steps need. Raises `UserError` where one is not installed."""
+        needed = {"eldc": self.language_margin, "rensa": self.near_duplicates}
+        names = [name for name, setting in needed.items() if setting is not None]
+        for name in names:
+            require(name, "filter")
+        return names
+
+
+def crawled_filters(config: CrawledConfig, languages: Languages) -> list[tuple[str, PairFilter]]:
+    """The names of the steps that `config` switches on, except for near-duplicates, and what each drops.
+
+    Raises:
+        UserError: a package that a step needs is not installed.
+    """
+    reverse = languages == ("de", "en")
+    filters: list[tuple[str, PairFilter]] = []
+
+    def add(name: str, drops: Callable[[str, str], bool]) -> None:
+        """`drops` is given the English and the German side."""
+        filters.append(
+            (name, (lambda pair: drops(pair[1], pair[0])) if reverse else lambda pair: drops(*pair))
+        )
+
+    if (markup := config.max_markup) is not None:
+        add("markup", lambda english, german: max(markup_share(english), markup_share(german)) > markup)
+    if (repeated := config.max_repetition) is not None:
+        add("repetition", lambda english, german: max(repetition(english), repetition(german)) > repeated)
+    if (copied := config.max_copied) is not None:
+        add("untranslated", lambda english, german: overlap(english, german) > copied)
+    if config.match_numbers:
+        add("numbers differ", lambda english, german: not numbers_agree(english, german))
+    if config.match_symbols:
+        add("symbols differ", lambda english, german: not symbols_agree(english, german))
+    if config.language_margin is not None:
+        check = LanguageCheck(config.language_margin, config.language_from_letters)
+        add(
+            "wrong language",
+            lambda english, german: check.differs(english, "en") or check.differs(german, "de"),
+        )
+    return filters

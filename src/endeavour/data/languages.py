@@ -1,0 +1,45 @@
+"""Whether a line is in the language it should be in, by the n-grams of eldc. Knows nothing of pairs.
+
+docs/experiments.md compares it with other detectors on short lines, and says where the margin comes from.
+"""
+
+from typing import Any
+
+from endeavour.optional import require
+
+_LANGUAGES = 60  # all that eldc knows
+
+
+class LanguageCheck:
+    """Tells lines that are in another language than they should be, or of which one half is.
+
+    Args:
+        margin: by how much another language's score, from 0 to 1, must be above that of the expected one.
+        from_letters: shorter lines, and shorter halves, are not judged.
+
+    Raises:
+        UserError: eldc is not installed.
+    """
+
+    def __init__(self, margin: float, from_letters: int) -> None:
+        self._eldc: Any = require("eldc", "filter")
+        self._eldc.init()
+        self._eldc.set_scores(_LANGUAGES)
+        self._margin = margin
+        self._from_letters = from_letters
+
+    def differs(self, text: str, language: str) -> bool:
+        """Whether `text`, or one half of its words, is in another language than `language`, as in "de"."""
+        words = text.split()
+        middle = len(words) // 2
+        return any(
+            self._is_other(part, language)
+            for part in (text, " ".join(words[:middle]), " ".join(words[middle:]))
+        )
+
+    def _is_other(self, text: str, language: str) -> bool:
+        if len(text) < self._from_letters or sum(map(str.isalpha, text)) < self._from_letters:
+            return False
+        scores: dict[str, float] = self._eldc.detect_details(text).scores
+        expected = scores.pop(language, 0.0)
+        return max(scores.values(), default=0.0) > expected + self._margin

@@ -1,0 +1,51 @@
+"""What can be told of crawled text by its surface: markup, repetition, and sides that are copies of each other.
+
+Each is a share between 0 and 1. Knows nothing of pairs that are kept or dropped.
+"""
+
+import re
+from itertools import pairwise
+
+_TAG = re.compile(r"</?[a-zA-Z!][^<>]*>|\[/?(?:url|img|b|i|quote)\b[^\[\]]*\]", re.I)
+_ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#\d{2,6});")
+# Words that are addresses, names of files and variables, code, or only separate others; the last come in menus.
+_MARKUP_WORD = re.compile(
+    r"\S*(?:https?:|www\.|://|\w@\w+\.\w|[{}<>\\=|_^~]|\.(?:com|org|net|de|html?|php|jpe?g|png|gif|pdf)\b)\S*"
+    r"|[»›•·/–—*#+-]+"
+)
+_WORD = re.compile(r"\w+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_RUN = re.compile(r"([^\w\s]|[^\W\d])\1{3,}")
+
+
+def markup_share(text: str) -> float:
+    """The share of tags, entities, addresses, code and separators among the words of `text`."""
+    text, tags = _TAG.subn(" ", text)
+    text, entities = _ENTITY.subn(" ", text)
+    words = text.split()
+    marked = tags + entities + sum(_MARKUP_WORD.fullmatch(word) is not None for word in words)
+    return marked / max(1, tags + entities + len(words))
+
+
+def repetition(text: str) -> float:
+    """The share of `text`, which is not empty, that repeats itself.
+
+    The larger one of two: the share of characters in runs of four or more of the same, and that of the pairs of
+    neighbouring words that occurred before.
+    """
+    runs = sum(len(run[0]) for run in _RUN.finditer(text)) / len(text)
+    bigrams = list(pairwise(_WORD.findall(text.casefold())))
+    return max(runs, 1 - len(set(bigrams)) / len(bigrams)) if len(bigrams) > 1 else runs
+
+
+def overlap(english: str, german: str) -> float:
+    """The share of the words of the English side that are on the German one too.
+
+    Only words without capitals count: names need no translation. Where there are fewer than three, sides that are the
+    same give 1 and others 0.
+    """
+    words = [word for word in _LETTERS.findall(english) if word.islower()]
+    if len(words) < 3:
+        return float(english.casefold() == german.casefold())
+    others = set(_LETTERS.findall(german.casefold()))
+    return sum(word in others for word in words) / len(words)

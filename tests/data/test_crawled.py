@@ -1,0 +1,206 @@
+"""What the steps for crawled text drop and what they leave, on pairs that a reader can judge."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from endeavour.config import load_config
+from endeavour.data.agreement import numbers_agree, symbols_agree
+from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner
+from endeavour.data.duplicates import NearDuplicates
+from endeavour.data.languages import LanguageCheck
+from endeavour.data.surface import markup_share, overlap, repetition
+from endeavour.errors import UserError
+from endeavour.runs.config import RunConfig
+from endeavour.textbook.generate import textbook_splits
+
+CLEAN = [
+    ("The meeting begins at 3:30 pm on May 5, 2019.", "Die Sitzung beginnt am 05.05.2019 um 15:30 Uhr."),
+    ("Angela Merkel visited Barack Obama in Berlin.", "Angela Merkel besuchte Barack Obama in Berlin."),
+    ("About 12,500 people (15%) live there.", "Etwa 12.500 Menschen (15 Prozent) leben dort."),
+    ("Yes, please!", "Ja, bitte!"),
+    ("Write to info@example.org to know more.", "Wer mehr wissen will, schreibt an info@example.org."),
+    ("A man with a hat talks to a man with a scarf.", "Ein Mann mit Hut spricht mit einem Mann mit Schal."),
+]  # fmt: skip
+DIRTY = {
+    "markup": ("Home | News | Contact | About us", "Start | Neues | Kontakt | Über uns"),
+    "repetition": ("He said bla bla bla bla bla.", "Er sagte bla bla bla bla bla."),
+    "untranslated": ("The garden is behind the house.", "The garden ist hinter the house."),
+    "numbers differ": ("The train leaves at 8:15.", "Der Zug fährt um 9:40 ab."),
+    "symbols differ": ("It costs 20 € less.", "Es kostet 20 weniger."),
+    "wrong language": ("The garden lies behind the old house.", "Le jardin se trouve derrière la vieille maison."),
+    "near-duplicate": ("- ABOUT 13,500 PEOPLE (15%) LIVE THERE", "- ETWA 13.500 MENSCHEN (15 %) LEBEN DORT"),
+}  # fmt: skip
+
+
+def crawled(*overrides: str) -> CleaningConfig:
+    return load_config("train", RunConfig, ["cleaning=crawled", *overrides]).cleaning
+
+
+def clean(config: CleaningConfig, pairs, languages=("en", "de"), size=100):
+    cleaner = TextCleaner(config, HeldOut(), languages)
+    kept = [
+        pair for start in range(0, len(pairs), size) for pair in cleaner.clean(pairs[start : start + size])
+    ]
+    return kept, {step.name: step.dropped for step in cleaner.steps if step.dropped}
+
+
+def test_each_step_drops_its_pair_and_none_a_good_one() -> None:
+    kept, dropped = clean(crawled(), [*CLEAN, *DIRTY.values()])
+    assert kept == CLEAN
+    assert dropped == dict.fromkeys(DIRTY, 1)
+
+
+def test_the_direction_changes_nothing() -> None:
+    pairs = [(german, english) for english, german in [*CLEAN, *DIRTY.values()]]
+    kept, dropped = clean(crawled(), pairs, ("de", "en"))
+    assert kept == [(german, english) for english, german in CLEAN]
+    assert dropped == dict.fromkeys(DIRTY, 1)
+
+
+def test_a_step_that_is_switched_off_drops_nothing_and_needs_no_package(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "eldc", None)
+    monkeypatch.setitem(sys.modules, "rensa", None)
+    config = crawled()
+    assert config.crawled is not None
+    off = replace(
+        config.crawled,
+        **dict.fromkeys(("max_markup", "max_repetition", "max_copied", "language_margin", "near_duplicates")),
+        match_numbers=False,
+        match_symbols=False,
+    )
+    pairs = [*CLEAN, *DIRTY.values()]
+    assert clean(replace(config, crawled=off), pairs) == (pairs, {})
+    for key in ("language_margin", "near_duplicates"):
+        with pytest.raises(UserError, match=r"\[filter\]"):
+            clean(replace(config, crawled=replace(off, **{key: 0.9})), pairs)
+
+
+def test_the_textbook_is_clean() -> None:
+    pairs = [*textbook_splits(seed=5, train_pairs=2000)["train"]]
+    kept, dropped = clean(crawled("cleaning.crawled.near_duplicates=null"), pairs)
+    assert len(kept) > 0.99 * len(pairs), dropped
+
+
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("1,000,000 people", "1.000.000 Menschen"),
+        ("10,000 people", "10 000 Menschen"),
+        ("3.5 litres", "3,5 Liter"),
+        ("5/3/2005", "3.5.2005"),
+        ("May 3, 2005", "03.05.2005"),
+        ("at 3 pm", "um 15 Uhr"),
+        ("at 11:45 a.m.", "um 11.45 Uhr"),
+        ("2 million dollars", "2.000.000 Dollar"),
+        ("1.5 million", "1.500.000"),
+        ("two thousand", "2.000"),
+        ("twenty-one cats", "21 Katzen"),
+        ("the 21st time", "zum einundzwanzigsten Mal"),
+        ("a 3-year-old", "eine Dreijährige"),
+        ("the fortieth day", "der 40. Tag"),
+        ("in the 1990s", "in den 1990er Jahren"),
+        ("Henry VIII", "Heinrich der 8."),
+        ("half a loaf", "1/2 Brot"),
+        ("1 dog", "ein Hund"),
+        ("5.00", "5"),
+        ("seven cats", "acht Katzen"),  # in words on both sides: not compared
+    ],
+)
+def test_numbers_agree_however_they_are_written(english, german) -> None:
+    assert numbers_agree(english, german)
+
+
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("8 cats", "9 Katzen"),
+        ("100 cats", "10 Katzen"),
+        ("twenty cats", "30 Katzen"),
+        ("in 1998", "im letzten Jahr"),
+        ("at 3 pm", "um 16 Uhr"),
+        ("1,000 people", "1,5 Leute"),
+        ("2 million", "3.000.000"),
+        ("tennis", "10 Spiele"),
+    ],
+)
+def test_numbers_that_differ_are_noticed_on_either_side(english, german) -> None:
+    assert not numbers_agree(english, german)
+
+
+def test_a_symbol_may_be_named_on_the_other_side() -> None:
+    assert symbols_agree("5% of $3", "5 Prozent von 3 Dollar")
+    assert symbols_agree("20 degrees", "20 °C")
+    assert not symbols_agree("20 people", "20 °C")
+    assert not symbols_agree("€5", "$5")
+
+
+def test_shares_of_a_line() -> None:
+    assert markup_share('<a href="x y">Read more</a> &nbsp; now') == pytest.approx(3 / 6)
+    assert markup_share("See www.example.org or a/b.html for - that") == pytest.approx(3 / 7)
+    assert markup_share("Plain, good words; and 1,000 more!") == 0
+    assert repetition("aaaaaaaa bb") == pytest.approx(8 / 11)
+    assert repetition("ha ha ha ha") == pytest.approx(2 / 3)
+    assert repetition("10000000 one two three four") == 0
+    assert repetition(".") == 0
+    assert overlap("The dog and the cat see Rex", "Der Hund and the Rex") == pytest.approx(2 / 5)
+    assert overlap("Rex in Paris", "Rex in Paris bei Max") == 0
+    assert overlap("Rex in Paris", "REX IN PARIS") == 1
+
+
+@given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30))
+def test_every_text_has_shares_and_agrees_with_itself(one, other) -> None:
+    assert all(0 <= share <= 1 for share in (markup_share(one), repetition(one), overlap(one, other)))
+    assert numbers_agree(one, one)
+    assert symbols_agree(one, one)
+
+
+def test_a_line_is_judged_by_its_language_if_it_is_long_enough() -> None:
+    check = LanguageCheck(0.1, from_letters=12)
+    german, english = "Der Hund schläft unter dem Tisch.", "The dog sleeps under the table."
+    assert not check.differs(german, "de")
+    assert not check.differs(english, "en")
+    assert check.differs(german, "en")
+    assert check.differs(english, "de")
+    assert check.differs("Der Hund schläft und sleeps under the table.", "de")
+    assert not check.differs("Ja, gerne.", "en")
+    assert not LanguageCheck(0.1, from_letters=100).differs(german, "en")
+    assert not LanguageCheck(1.0, from_letters=1).differs(german, "en")
+
+
+def test_near_duplicates_share_their_words_whatever_their_dress_and_numbers() -> None:
+    near = NearDuplicates(0.85)
+    pairs = [
+        ("The three old men sat down beside the river.", "Die drei alten Männer setzten sich an den Fluss."),
+        ("THE THREE OLD MEN SAT DOWN BESIDE THE RIVER!", "– Die drei alten Männer setzten sich an den Fluss"),
+        (
+            "(7) The three old men sat down beside the river",
+            "(8) Die drei alten Männer setzten sich an den Fluss",
+        ),
+        ("The two young men sat down beside the lake.", "Die zwei jungen Männer setzten sich an den See."),
+        ("Die drei alten Männer setzten sich an den Fluss.", "The three old men sat down beside the river."),
+        ("12", "12"),
+        ("13", "13"),
+        ("12", "12"),
+    ]
+    assert near.drops(pairs) == [False, True, True, False, False, False, False, True]
+    assert near.drops([pairs[3], ("A new line.", "Eine neue Zeile.")]) == [True, False]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(["a b c", "A b, c", "d", "1", "d e f g"])] * 2), max_size=12))
+def test_what_is_near_does_not_depend_on_batches(pairs) -> None:
+    at_once, one_by_one = NearDuplicates(0.8), NearDuplicates(0.8)
+    assert at_once.drops(pairs) == [drop for pair in pairs for drop in one_by_one.drops([pair])]
+    assert at_once.hashes.tolist() == one_by_one.hashes.tolist()
+
+
+@pytest.mark.parametrize(
+    "override", ["max_copied=1.5", "language_margin=-1", "language_from_letters=0", "near_duplicates=1"]
+)
+def test_impossible_limits_are_named(override) -> None:
+    with pytest.raises((ValidationError, UserError), match=override.partition("=")[0]):
+        crawled(f"cleaning.crawled.{override}")

@@ -58,7 +58,7 @@ def test_every_step_has_its_picture_table_formula_and_code(learn: Visit) -> None
         assert one.locator(".code summary").inner_text().startswith("Code: ")
         assert (one.locator("math").count() > 0) == (name != "pieces")
         one.locator("details.table").evaluate("element => element.open = true")
-        assert one.locator("details.table tbody tr").first.count() == 1
+        expect(one.locator("details.table tbody tr").first).to_be_attached()
         assert "NaN" not in one.inner_text()
         assert "undefined" not in one.inner_text()
         assert "NaN" not in one.locator(".stage").inner_html()
@@ -70,6 +70,7 @@ def test_tables_hold_the_numbers_of_the_model(learn: Visit, site: Served) -> Non
     page = learn()
     expected = numbers(site, page)
     step(page, "scores").locator("summary", has_text="Table").click()
+    expect(step(page, "scores").locator("tbody tr").first).to_be_visible()
     rows = step(page, "scores").locator("tbody tr").all()
     shown = [[float(cell.replace("−", "-")) for cell in row.locator("td").all_inner_texts()] for row in rows]
     count = len(expected["tokens"]["source"])

@@ -269,3 +269,26 @@ def test_a_run_that_nobody_has_begun_has_no_log(site: Served) -> None:
     assert site.get("/api/log?run=none").status == 404
     with pytest.raises(NotFound):
         site.playground.systems.get("none@5")
+
+
+def test_a_run_that_is_being_trained_is_played_from_its_first_checkpoint_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = small_run(tmp_path / "elsewhere", "whole")
+    run = Run(tmp_path / "outputs", "first")
+    run.folder.mkdir(parents=True)
+    shutil.copy(whole.folder / "config.yaml", run.folder)
+    write_json(run.folder / "run.json", [])
+    text = {"q": "Ja!", "source": "en", "target": "de"}
+    with served(run.root) as site:
+        assert "checkpoint" in capsys.readouterr().err
+        assert site.get("/api/runs").json["default"] == "first"
+        assert site.post("/translate", text).status == 404
+        for update in (20, 100):
+            shutil.copytree(whole.model_folder, run.checkpoint_folder / f"update-{update:08}")
+            assert site.playground.systems.get(None).stamp
+        assert site.post("/translate", text).status == 200
+        newest = site.playground.systems.get(None).stamp
+        assert newest[0] == (run.checkpoint_folder / "update-00000100" / "digests.json").stat().st_ino
+        shutil.copytree(whole.model_folder, run.model_folder)
+        assert site.playground.systems.get(None).stamp != newest, "the final weights, once they are there"

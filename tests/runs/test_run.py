@@ -11,7 +11,7 @@ from commands import endeavour
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, save_config
-from endeavour.runs.run import Run, joined, named_runs, newest_run, select_runs, trained_runs
+from endeavour.runs.run import Run, begun_runs, joined, named_runs, newest_run, select_runs, trained_runs
 
 
 def finished(root: Path, name: str, age: int = 0) -> Run:
@@ -47,6 +47,26 @@ def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> Non
     assert newest_run(tmp_path) == runs[1]
     assert select_runs(None, tmp_path) == [runs[1]]
     assert trained_runs(tmp_path) == [runs[0], runs[2], unfinished, runs[1]]
+
+
+def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -> None:
+    for name, age in (("older", 20), ("newer", 10), ("never", 0)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.yaml").touch()
+        os.utime(folder / "config.yaml", (2_000_000_000 - age,) * 2)
+        if name != "never":
+            (folder / "run.json").touch()
+    assert begun_runs(tmp_path) == [Run(tmp_path, "newer"), Run(tmp_path, "older")]
+    assert select_runs(None, tmp_path, begun=True) == [Run(tmp_path, "newer")]
+    assert select_runs("older", tmp_path, begun=True) == [Run(tmp_path, "older")]
+    for text in (None, "older"):
+        with pytest.raises(UserError):
+            select_runs(text, tmp_path)
+    with pytest.raises(UserError):
+        select_runs("other", tmp_path, begun=True)
+    trained = finished(tmp_path, "trained", 100)
+    assert select_runs(None, tmp_path, begun=True) == [trained]
 
 
 def test_runs_are_selected_by_name(tmp_path: Path) -> None:

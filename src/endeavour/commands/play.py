@@ -3,7 +3,7 @@
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 @dataclass(kw_only=True, config=STRICT)
 class PlayRoot:
     """Values and their meaning: conf/play.yaml."""
+
+    takes_begun_runs: ClassVar[bool] = True
+    """A run that is still being trained can be watched."""
 
     run: str | None
     host: str
@@ -69,14 +72,19 @@ def play(config: PlayRoot) -> None:
 def open_playground(config: PlayRoot) -> "Playground":
     """With the model that it begins with loaded, before anybody waits for it."""
     from endeavour.playground.server import Playground
-    from endeavour.playground.systems import Systems
+    from endeavour.playground.systems import NotFound, Systems
 
-    run, *others = select_runs(config.run, Path(config.output_folder))
+    run, *others = select_runs(config.run, Path(config.output_folder), begun=True)
     if others:
         raise UserError("the page begins with one run and offers all others: name one with run=…")
     device = choose_device(config.device)
     systems = Systems(run, config.decoding, device, config.quantization, config.limits.systems)
-    systems.get(None).translator(1)
+    try:
+        systems.get(None).translator(1)
+    except NotFound:
+        _note(
+            "no model yet: the view Runs shows the training, and the others work from the first checkpoint on"
+        )
     return Playground(systems, config.limits)
 
 

@@ -40,7 +40,7 @@ score: $(VENV)/installed  ## how probable given translations are: pairs=[a.en,a.
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(RUN) compare $(OVERRIDES)
 
-export: $(VENV)/installed  ## a trained run for other programs: format=ctranslate2 or huggingface
+export: $(VENV)/installed  ## a trained run for other programs: format=ctranslate2, huggingface, argos or all
 	@$(RUN) export $(OVERRIDES)
 
 sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2; or search: hydra/sweeper=optuna

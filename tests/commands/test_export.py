@@ -19,6 +19,7 @@ from endeavour.errors import UserError
 from endeavour.export import formats
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder
+from hub_writes import WritableHub
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,7 @@ def run_readme(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     [
         (["format=ctranslate2", "quantization=float32"], "ctranslate2-float32"),
         (["format=ctranslate2", "quantization=int8"], "ctranslate2-int8"),
+        (["format=ctranslate2", "quantization=bfloat16"], "ctranslate2-bfloat16"),
         (["format=huggingface"], "huggingface"),
     ],
 )
@@ -80,14 +82,15 @@ def test_an_export_says_what_it_is_and_its_readme_works(
     parity = json.loads((folder / "parity.json").read_text())
     kinds = ("identical", "ties", "ours_better", "theirs_better")
     assert parity["sentences"] == sum(parity[kind] for kind in kinds) == 30
-    if "int8" not in name:
+    is_exact = name in ("ctranslate2-float32", "huggingface")
+    if is_exact:
         assert 0 < parity["largest_difference"] < parity["tolerance"]
     assert json.loads((folder / "export.json").read_text())["weights_sha256"] == run.weights_digest
     assert (folder / "source.model").read_bytes() != (folder / "target.model").read_bytes()
     printed = run_readme(folder, monkeypatch, capsys)
-    if "int8" not in name:  # its vocabularies and tokenizers are ours: the same words come out
+    if is_exact:  # its vocabularies and tokenizers are ours: the same words come out
         (sentence,) = re.findall(
-            r'(?:sentences = \[|source\.encode\()"(.*)"', (folder / "README.md").read_text("utf-8")
+            r'(?:sentences = \[|tokenizer\(\[)"(.*?)"', (folder / "README.md").read_text("utf-8")
         )
         assert translate(workplace, "decoding=greedy", f"text={sentence}") == 0
         # Greedy search ends where it wants to or at a limit, which is another one there; and of two
@@ -97,6 +100,61 @@ def test_an_export_says_what_it_is_and_its_readme_works(
         assert theirs.startswith(ours)
     assert printed.strip()
     assert [path.name for path in folder.parent.iterdir()] == [name]
+
+
+def test_a_package_for_argos_is_compared_by_what_is_in_it(workplace: Path) -> None:
+    assert endeavour("export", *folders(workplace), "format=argos", "quantization=float32") == 0
+    folder = Run(workplace / "outputs", "run").export_folder("argos", "float32")
+    assert json.loads((folder / "parity.json").read_text())["largest_difference"] < 1e-4
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"translate-en_de.argosmodel", "README.md", "export.json", "parity.json", "digests.json"}
+    assert 'install_from_path("translate-en_de.argosmodel")' in (folder / "README.md").read_text("utf-8")
+
+
+def test_all_formats_stand_in_one_table(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("export", *folders(workplace), "format=all", "decoding=greedy") == 0
+    table = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    names = [row.split()[0] for row in table[1:]]
+    exports = Run(workplace / "outputs", "run").folder / "export"
+    assert sorted(names) == sorted(path.name for path in exports.iterdir())
+    kinds = ("int8", "int8_float16", "int8_bfloat16", "float16", "bfloat16", "float32")
+    expected = {"huggingface"} | {f"{name}-{kind}" for name in ("ctranslate2", "argos") for kind in kinds}
+    assert set(names) == expected
+    row = next(row for row in table if row.startswith("ctranslate2-float32"))
+    parity = json.loads((exports / "ctranslate2-float32" / "parity.json").read_text())
+    for figure in (
+        f"{parity['speed']:.2f}",
+        f"{parity['bleu_exported']:.2f}",
+        str(parity["identical"]),
+        "float32",
+    ):
+        assert figure in row.split()
+
+
+def test_what_is_pushed_is_the_folder_and_its_card_names_the_repository(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*folders(workplace), "format=huggingface", "decoding=greedy"]
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    assert endeavour("export", *asked, "push=someone/model") == 2
+    monkeypatch.setenv("HF_TOKEN", "hf_" + "Ab3" * 11)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with WritableHub() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        assert endeavour("export", *asked, "push=someone/model") == 0
+    assert f"uploaded: {hub.url}/someone/model" in capsys.readouterr().out
+    folder = Run(workplace / "outputs", "run").export_folder("huggingface", None)
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    assert hub.files == {name: path.read_bytes() for name, path in files.items()}
+    elsewhere = workplace / "elsewhere"
+    shutil.copytree(folder, elsewhere / "someone" / "model")  # a folder goes before the hub
+    (elsewhere / "README.md").write_bytes(hub.files["README.md"])
+    assert run_readme(elsewhere, monkeypatch, capsys).strip()
+
+
+def test_only_what_the_hub_can_load_is_pushed(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("export", *folders(trained), "format=argos", "push=someone/model") == 2
+    assert "format=huggingface" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("decoding", ["greedy", "mbr"])
@@ -184,7 +242,8 @@ def test_a_float_export_that_is_not_the_same_model_is_not_written(
 
 
 @pytest.mark.parametrize(
-    ("format", "package"), [("ctranslate2", "ctranslate2"), ("huggingface", "transformers")]
+    ("format", "package"),
+    [("ctranslate2", "ctranslate2"), ("huggingface", "transformers"), ("argos", "ctranslate2")],
 )
 def test_a_missing_package_is_asked_for(
     format: str,
@@ -201,8 +260,8 @@ def test_a_missing_package_is_asked_for(
 @pytest.mark.parametrize(
     ("override", "named"),
     [
-        ("format=onnx", "'ctranslate2' or 'huggingface'"),
-        ("quantization=int4", "'int8' or 'float32'"),
+        ("format=onnx", "'ctranslate2', 'huggingface', 'argos' or 'all'"),
+        ("quantization=int4", "'bfloat16' or 'float32'"),
         ("decoding.engine=marian", "'pytorch' or 'ctranslate2'"),
         ("decoding=sample", "decoding=beam"),
     ],

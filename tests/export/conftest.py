@@ -22,7 +22,7 @@ Model = Callable[..., Transformer]
 def random_model() -> Model:
     """A function of config changes to a model whose every weight, norms and biases too, is random."""
 
-    def make(**changes: object) -> Transformer:
+    def make(vocabularies: tuple[int, int] = VOCABULARIES, **changes: object) -> Transformer:
         values = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "tiny.yaml"))
         assert isinstance(values, dict)
         small = {"width": 16, "num_heads": 2, "feed_forward": 24, "encoder_layers": 2, "decoder_layers": 3}
@@ -31,7 +31,7 @@ def random_model() -> Model:
             **{**small, "max_length": 64, **changes},
         )
         torch.manual_seed(1)
-        source, target = VOCABULARIES if config.tie != "all" else (VOCABULARIES[1],) * 2
+        source, target = vocabularies if config.tie != "all" else (vocabularies[1],) * 2
         model = Transformer(config, source_vocabulary=source, target_vocabulary=target)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -85,5 +85,6 @@ def decoding() -> DecodingConfig:
         epsilon=0.0,
         seed=1,
         utility=None,
+        split_sentences=False,
         tokens_per_batch=64,
     )

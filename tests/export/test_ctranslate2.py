@@ -154,22 +154,40 @@ def test_a_sentence_beyond_the_positions_is_refused(
         engine.search([[5] * 64 + [EOS]])
 
 
-def test_int8_is_smaller_and_nearly_the_same(
-    random_model: Any, sources: list[list[int]], targets: list[list[int]], tmp_path: Path
+@pytest.mark.parametrize(
+    ("quantization", "smaller", "kind"),
+    [
+        ("int8", 0.8, "int8"),
+        ("int8_float16", 0.6, "int8"),
+        ("int8_bfloat16", 0.6, "int8"),
+        ("float16", 0.55, "float"),
+        ("bfloat16", 0.55, "float"),
+    ],
+)
+def test_other_types_are_smaller_and_nearly_the_same(
+    quantization: str,
+    smaller: float,
+    kind: str,
+    random_model: Any,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    decoding: DecodingConfig,
+    tmp_path: Path,
 ) -> None:
     model = random_model(width=64, feed_forward=128)
     sizes: list[int] = []
     scores: list[torch.Tensor] = []
-    for quantization in ("float32", "int8"):
-        folder = tmp_path / quantization
+    for chosen in ("float32", quantization):
+        folder = tmp_path / chosen
         folder.mkdir()
-        translator = ctranslate2.Translator(str(exported(folder, model, quantization)), intra_threads=1)
-        found = translator.score_batch(named([source[:-1] for source in sources]), named(targets))
-        scores.append(torch.tensor([sum(row.log_probs) / len(row.log_probs) for row in found]))
+        engine = CTranslate2Engine(exported(folder, model, chosen), decoding)
+        assert engine.compute_type.startswith("int8" if chosen.startswith("int8") else ("float", "bfloat"))
+        lengths = torch.tensor([len(target) + 1 for target in targets])
+        scores.append(torch.tensor(engine.score(sources, targets)) / lengths)
         sizes.append((folder / "model.bin").stat().st_size)
-    assert sizes[1] < 0.8 * sizes[0]
+    assert sizes[1] < smaller * sizes[0]
     assert not torch.equal(scores[0], scores[1])
-    assert torch.stack(scores).corrcoef()[0, 1] > 0.9
+    assert torch.stack(scores).corrcoef()[0, 1] > (0.9 if kind == "int8" else 0.999)
 
 
 def test_a_gpu_whose_libraries_are_missing_is_said_at_once(

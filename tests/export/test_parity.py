@@ -17,6 +17,8 @@ from endeavour.model.transformer import Transformer
 class Fixed:
     """An engine that gives what it was told to."""
 
+    compute_type = "float32"
+
     def __init__(self, model: Transformer, found: list[Hypothesis]) -> None:
         self.model = model
         self.found = found
@@ -64,6 +66,14 @@ def test_our_own_translations_are_identical(against: Against, ours: list[Hypothe
     assert parity.identical == parity.sentences == len(ours)
     assert parity.same_model
     assert parity.bleu_difference == 0
+
+
+def test_speed_is_that_of_pytorch_over_the_time_of_the_other(
+    against: Against, ours: list[Hypothesis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([10.0, 16.0, 20.0, 22.0])
+    monkeypatch.setattr("endeavour.export.parity.time.perf_counter", lambda: next(clock))
+    assert against(ours).speed == 3
 
 
 def test_a_worse_translation_with_its_true_probability_is_a_matter_of_search(

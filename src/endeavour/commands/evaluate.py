@@ -1,11 +1,11 @@
 """`endeavour evaluate`: scores a trained run, or an ensemble of several, on test splits or other files."""
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.interface import TrainedRun
 from endeavour.pipeline.evaluator import Values
@@ -23,7 +23,7 @@ class EvaluateRoot:
     data_folder: str
     output_folder: str
     corpus_path: str | None
-    quantization: Literal["int8", "float32"]
+    quantization: Quantization
     decoding: DecodingConfig
     evaluation: EvaluationConfig
 

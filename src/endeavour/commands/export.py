@@ -1,6 +1,7 @@
 """`endeavour export`: a trained run in the format of another program, and the proof that it is the same model."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -8,16 +9,24 @@ import torch
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.errors import UserError
 from endeavour.export.exporter import Exporter
-from endeavour.export.formats import FORMATS, FormatName
+from endeavour.export.format_table import Written, format_table, size_of_model
+from endeavour.export.formats import FORMATS, FormatName, Trained
+from endeavour.export.hub_upload import check_upload, upload
+from endeavour.export.model_card import Card, ScoredSet
 from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
-from endeavour.runs.run import select_runs
+from endeavour.runs.evaluations import decoding_label, evaluations_of
+from endeavour.runs.run import Run, select_runs
 from endeavour.settings import STRICT
 from endeavour.storage import atomic_folder, write_errors
+
+CARD_SECTIONS = ("tokenizer", "model", "training", "decoding")
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -25,19 +34,23 @@ class ExportRoot:
     """Values and their meaning: conf/export.yaml."""
 
     run: str | None
-    format: FormatName
-    quantization: Literal["int8", "float32"]
+    format: Literal["ctranslate2", "huggingface", "argos", "all"]
+    quantization: Quantization
+    push: str | None
     data_folder: str
     output_folder: str
     corpus_path: str | None
     decoding: DecodingConfig
 
 
-def export(config: ExportRoot) -> Path:
+def export(config: ExportRoot) -> list[Path]:
     """Writes `<run>/export/<format>/` for the run that `config` names, and prints the comparison.
 
+    Returns:
+        The folders written: one, or with `format=all` one for each format and quantization that holds the model.
+
     Raises:
-        UserError: the format cannot hold this model, or a float export is not the same model; then nothing is
+        UserError: the format cannot hold this model, or a float32 export is not the same model; then nothing is
             written.
     """
     run, *others = select_runs(config.run, Path(config.output_folder))
@@ -47,31 +60,99 @@ def export(config: ExportRoot) -> Path:
         raise UserError(
             "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
         )
-    kind = FORMATS[config.format]
-    require(kind.package)
-    model, tokenizers = run.load_model(torch.device("cpu"))
-    kind.check(model.config)
-    data = data_of(run, Path(config.data_folder), config.corpus_path)
+    if config.push is not None:
+        if config.format != "huggingface":
+            raise UserError(f"push={config.push} needs format=huggingface")
+        check_upload(config.push)
+    for name, kind in FORMATS.items():
+        if config.format in (name, "all"):
+            require(kind.package)
+    trained = _trained(run, config)
+    console = Console(soft_wrap=True, highlight=False)
+    written = [
+        _written(run, format, quantization, trained, console)
+        for format, quantization in _asked(config, trained, console)
+    ]
+    if config.format == "all":
+        console.print()
+        console.print(format_table([row for _, row in written]))
+    folders = [folder for folder, _ in written]
+    if config.push is not None:
+        console.print(f"uploaded: {upload(folders[0], config.push)}", markup=False)
+    return folders
+
+
+def _asked(
+    config: ExportRoot, trained: Trained, console: Console
+) -> Iterator[tuple[FormatName, Quantization]]:
+    """The formats and quantizations to write; of all, those that cannot hold the model are left out, with a line."""
+    if config.format != "all":
+        kind = FORMATS[config.format]
+        kind.check(trained.model.config)
+        chosen = config.quantization in kind.quantizations
+        yield config.format, config.quantization if chosen else kind.quantizations[0]
+        return
+    for format, kind in FORMATS.items():
+        try:
+            kind.check(trained.model.config)
+        except UserError as error:
+            console.print(f"left out: {error}", markup=False)
+            continue
+        for quantization in kind.quantizations:
+            yield format, quantization
+
+
+def _written(
+    run: Run, format: FormatName, quantization: Quantization, trained: Trained, console: Console
+) -> tuple[Path, Written]:
+    several = len(FORMATS[format].quantizations) > 1
+    folder = run.export_folder(format, quantization if several else None)
     exporter = Exporter(
+        format=format, quantization=quantization, trained=trained, weights_digest=run.weights_digest
+    )
+    with write_errors(folder, "output_folder"), atomic_folder(folder) as partial:
+        parity = exporter.write(partial)
+    _show(folder, parity, console)
+    return folder, Written(name=folder.name, size=size_of_model(folder), parity=parity)
+
+
+def _trained(run: Run, config: ExportRoot) -> Trained:
+    model, tokenizers = run.load_model(torch.device("cpu"))
+    data = data_of(run, Path(config.data_folder), config.corpus_path)
+    return Trained(
         run=run.name,
-        format=config.format,
-        quantization=config.quantization,
         model=model,
         tokenizers=tokenizers,
         decoding=replace(config.decoding, precision="fp32"),  # the weights are exported as they are
-        weights_digest=run.weights_digest,
+        card=_card(run, config, data),
         sources=data.lines(data.validation_split, "source"),
         references=data.lines(data.validation_split, "target"),
     )
-    folder = run.export_folder(config.format, config.quantization if kind.quantizes else None)
-    with write_errors(folder, "output_folder"), atomic_folder(folder) as partial:
-        parity = exporter.write(partial)
-    _show(folder, parity)
-    return folder
 
 
-def _show(folder: Path, parity: Parity) -> None:
-    console = Console(soft_wrap=True, highlight=False)
+def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
+    """With the evaluations of these weights by PyTorch."""
+    corpus = run.config.corpus
+    settings = asdict(run.config) | {"decoding": asdict(config.decoding)}
+    return Card(
+        address=config.push or ".",
+        direction=run.config.direction,
+        corpus=corpus.name,
+        repository=corpus.repository,
+        revision=corpus.revision,
+        splits=data.splits,
+        settings={section: settings[section] for section in CARD_SECTIONS},
+        decoding=decoding_label(config.decoding),
+        evaluations=[
+            ScoredSet.of(evaluation.label, evaluation.record)
+            for evaluation in evaluations_of(run)
+            if evaluation.record["model"].get("weights_sha256") == run.weights_digest
+            and evaluation.record["model"].get("engine") == "pytorch"
+        ],
+    )
+
+
+def _show(folder: Path, parity: Parity, console: Console) -> None:
     differing = parity.sentences - parity.identical
     console.print(f"exported: {folder}", markup=False)
     console.print(
@@ -81,5 +162,5 @@ def _show(folder: Path, parity: Parity) -> None:
     console.print(f"largest difference of a log-probability: {parity.largest_difference:.1e} nats a token")
     console.print(
         f"validation BLEU: {parity.bleu_pytorch:.2f} PyTorch, {parity.bleu_exported:.2f} exported "
-        f"({parity.bleu_difference:+.2f})"
+        f"({parity.bleu_difference:+.2f}); computed in {parity.compute_type}, at {parity.speed:.2f} times the speed"
     )

@@ -3,12 +3,13 @@
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.playground.limits import Limits
@@ -33,7 +34,7 @@ class PlayRoot:
     open: bool
     device: str
     output_folder: str
-    quantization: Literal["int8", "float32"]
+    quantization: Quantization
     limits: Limits
     decoding: DecodingConfig
 

@@ -7,13 +7,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
 from endeavour.decoding.alignment import align_translation
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
@@ -38,7 +39,7 @@ class TranslateRoot:
     output: str | None
     device: str
     output_folder: str
-    quantization: Literal["int8", "float32"]
+    quantization: Quantization
     log_probabilities: bool
     alignments: bool
     decoding: DecodingConfig

@@ -9,14 +9,13 @@ through it.
 import re
 import unicodedata
 
-# Control characters other than whitespace, soft hyphens, zero-width spaces, word joiners, byte order marks,
-# direction marks, and lone surrogates (which no UTF-8 text can hold). The zero-width joiner and the variation
-# selectors stay: emoji are made of them.
-_CONTROL = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+# Inside a class of a regular expression: control characters other than whitespace, soft hyphens, zero-width spaces,
+# word joiners, byte order marks and direction marks. The zero-width joiner and the variation selectors stay: emoji are
+# made of them.
+CONTROL = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+_CONTROL = re.compile(f"[{CONTROL}\ud800-\udfff]")  # and lone surrogates, which no UTF-8 text can hold
 # SentencePiece writes a space as U+2581, so a literal one would come back as a space anyway.
-_SPACE_MARK = "\u2581"
+SPACE_MARK = "\u2581"
 
 
 def remove_control_characters(text: str) -> str:
@@ -27,4 +26,4 @@ def remove_control_characters(text: str) -> str:
 def normalize(text: str) -> str:
     """The normal form of `text`. Idempotent; every string has one."""
     text = unicodedata.normalize("NFC", remove_control_characters(text))
-    return " ".join(text.replace(_SPACE_MARK, " ").split())
+    return " ".join(text.replace(SPACE_MARK, " ").split())

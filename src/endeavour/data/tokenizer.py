@@ -92,6 +92,11 @@ class Tokenizer:
         return self._processor.vocab_size()
 
     @property
+    def serialized(self) -> bytes:
+        """The content of the model file, a message of SentencePiece's protocol buffer."""
+        return self._model
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the model file, in hex."""
         return hashlib.sha256(self._model).hexdigest()

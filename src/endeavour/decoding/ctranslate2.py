@@ -13,7 +13,7 @@ Knows ids and the folder; not text, nor how the model was converted. CTranslate2
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -25,6 +25,9 @@ from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 
 DESCRIPTION = "export.json"
+
+# How weights are stored; computed is in the same type where the device can, in float32 (or int8 with it) elsewhere.
+Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "float16", "bfloat16", "float32"]
 
 # CTranslate2's default of 1 is a quarter faster, and misses up to 4% of the translations that our search finds.
 PATIENCE = 2
@@ -113,6 +116,11 @@ class CTranslate2Engine:
     def longest(self) -> int:
         """See `decoding.engine.Engine`."""
         return self._positions
+
+    @property
+    def compute_type(self) -> str:
+        """The type in which it computes on this device, in CTranslate2's words."""
+        return self._translator.compute_type
 
     def _limit(self, source_tokens: int) -> int:
         return length_limit(

@@ -39,7 +39,8 @@ def write_ctranslate2(
     Args:
         model: on any device.
         pieces: the written form of every id, of source and target.
-        quantization: int8 or float32; int8 rounds the weights of every map and embedding row by row.
+        quantization: see `decoding.ctranslate2.Quantization`; int8 rounds the weights of every map and embedding row by
+            row, and what follows it is the type of all others.
     """
     spec = _spec(model)
     spec.register_source_vocabulary(pieces[0])

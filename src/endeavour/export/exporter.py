@@ -4,24 +4,21 @@ Knows a model and validation lines; not runs, and not where the folder will lie.
 """
 
 import math
-from collections.abc import Sequence
+import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.beam_search import length_limit
-from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import DESCRIPTION
+from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import positions_of
-from endeavour.export.formats import FORMATS, Format, FormatName
-from endeavour.export.parity import TOLERANCE, Parity, measure_parity
-from endeavour.model.transformer import Transformer
-from endeavour.special import EOS, PAD
+from endeavour.export.formats import FORMATS, Format, FormatName, Trained, shared_readme_values
+from endeavour.export.parity import TOLERANCE, ExportedEngine, Parity, measure_parity
+from endeavour.special import EOS
 from endeavour.storage import write_json
 
 PARITY_SENTENCES = 500  # of the validation split
@@ -29,67 +26,50 @@ PARITY_SENTENCES = 500  # of the validation split
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """What is exported, and how.
+    """What is exported, and how; `quantization` is one that the format has."""
 
-    Attributes:
-        run: its name, for the README.
-        quantization: of a format that has a choice; the others are always float32.
-        sources, references: untouched validation lines, on which the export is compared with the model.
-    """
-
-    run: str
     format: FormatName
-    quantization: str
-    model: Transformer
-    tokenizers: Tokenizers
-    decoding: DecodingConfig
+    quantization: Quantization
+    trained: Trained
     weights_digest: str
-    sources: Sequence[str]
-    references: Sequence[str]
 
     @property
     def kind(self) -> Format:
         return FORMATS[self.format]
 
     @property
-    def written_quantization(self) -> str:
-        return self.quantization if self.kind.quantizes else "float32"
-
-    @property
     def is_exact(self) -> bool:
-        """Whether the export computes what the model does, except for rounding."""
-        return self.written_quantization == "float32"
+        """Whether the export computes what the model does, except for rounding in float32."""
+        return self.quantization == "float32"
 
     def write(self, folder: Path) -> Parity:
         """Writes everything into the still empty folder.
 
         Raises:
-            UserError: the exported model is broken, or of a float format and not the same.
+            UserError: the exported model is broken, or in float32 and not the same, or text is treated otherwise.
         """
-        self.kind.write(folder, self.model, self.tokenizers, self.decoding, self.written_quantization)
-        for side, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
-            tokenizer.save(folder / f"{side}.model")
-        description = self._description()
-        write_json(folder / DESCRIPTION, description)
-        parity = self._parity(folder)
-        (folder / "README.md").write_text(self._readme(folder, description), "utf-8")
+        self.kind.write(folder, self.trained, self.quantization)
+        write_json(folder / DESCRIPTION, self._description())
+        engine = self.kind.open(folder, self.trained.decoding)
+        parity = self._parity(engine)
+        (folder / "README.md").write_text(self._readme(folder), "utf-8")
         self._require_same(parity)
         record = asdict(parity) | {
             "split": "validation",
             "bleu_difference": parity.bleu_difference,
             "tolerance": TOLERANCE if self.is_exact else None,
-            "decoding": asdict(self.decoding),
+            "decoding": asdict(self.trained.decoding),
         }
         write_json(folder / "parity.json", record)
         return parity
 
     def _description(self) -> dict[str, Any]:
         return {
-            "run": self.run,
+            "run": self.trained.run,
             "format": self.format,
-            "quantization": self.written_quantization,
+            "quantization": self.quantization,
             "weights_sha256": self.weights_digest,
-            "positions": positions_of(self.model),
+            "positions": positions_of(self.trained.model),
             "versions": {name: version(name) for name in ("endeavour", "torch", self.kind.package)},
         }
 
@@ -107,8 +87,9 @@ class Exporter:
                 f"{parity.largest_difference:.2g} nats a token (tolerance {TOLERANCE}); nothing was written\n{remedy}"
             )
 
-    def _parity(self, folder: Path) -> Parity:
-        settings, positions = self.decoding, positions_of(self.model)
+    def _parity(self, engine: ExportedEngine) -> Parity:
+        model, settings = self.trained.model, self.trained.decoding
+        positions = positions_of(model)
         sources, targets, references = self._sentences(positions)
         limits = [
             length_limit(
@@ -120,13 +101,13 @@ class Exporter:
             for source in sources
         ]
         return measure_parity(
-            self.model,
-            PyTorchEngine(self.model, settings),
-            self.kind.open(folder, settings),
+            model,
+            PyTorchEngine(model, settings),
+            engine,
             sources=sources,
             targets=targets,
             references=references,
-            decode=self.tokenizers[1].decode,
+            decode=self.trained.tokenizers[1].decode,
             limits=limits,
             alpha=settings.length_penalty,
             excluded=self.kind.excluded,
@@ -137,9 +118,9 @@ class Exporter:
 
         Empty lines are left out, and those that with EOS or BOS need more than `positions`.
         """
+        lines = (self.trained.sources, self.trained.references)
         sources, targets = (
-            tokenizer.encode(lines)
-            for tokenizer, lines in zip(self.tokenizers, (self.sources, self.references), strict=True)
+            tokenizer.encode(side) for tokenizer, side in zip(self.trained.tokenizers, lines, strict=True)
         )
         rows = [
             row
@@ -154,19 +135,14 @@ class Exporter:
         return (
             [[*sources[row], EOS] for row in rows],
             [targets[row] for row in rows],
-            [self.references[row] for row in rows],
+            [self.trained.references[row] for row in rows],
         )
 
-    def _readme(self, folder: Path, description: dict[str, Any]) -> str:
+    def _readme(self, folder: Path) -> str:
         """With the first validation sentence in its sample."""
-        first = normalize(next(line for line in self.sources if normalize(line)))
-        values = {
-            "run": self.run,
-            "quantization": description["quantization"],
-            "positions": description["positions"],
-            "beam_size": self.decoding.beam_size,
-            "length_penalty": self.decoding.length_penalty,
-            "sentence": first.replace("\\", "\\\\").replace('"', '\\"'),
-            "pad": PAD,
+        first = normalize(next(line for line in self.trained.sources if normalize(line)))
+        values = shared_readme_values(self.trained) | {
+            "quantization": self.quantization,
+            "sentence": re.sub(r'(["\\])', r"\\\1", first),
         }
-        return self.kind.readme.format(**values, **self.kind.readme_values(folder, description["positions"]))
+        return self.kind.readme.format(**values, **self.kind.readme_values(folder, self.trained))

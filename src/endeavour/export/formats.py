@@ -4,22 +4,52 @@ Knows models, vocabularies and folders; neither runs nor how an export is checke
 """
 
 import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import torch
 
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import CTranslate2Engine
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine, Quantization
 from endeavour.export import readme
-from endeavour.export.ctranslate2 import write_ctranslate2
+from endeavour.export.argos import package_name, require_same_text, unpacked, write_argos
+from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
+from endeavour.export.model_card import LANGUAGES, Card, data_lines, metadata, score_lines, setting_lines
 from endeavour.export.parity import ExportedEngine
+from endeavour.export.tokenizer_json import TARGET_FOLDER, is_separate, require_same_ids, write_tokenizers
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import BOS, PAD
 
-FormatName = Literal["ctranslate2", "huggingface"]
+FormatName = Literal["ctranslate2", "huggingface", "argos"]
+QUANTIZATIONS: tuple[Quantization, ...] = get_args(Quantization)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A trained model and what is known of it.
+
+    Attributes:
+        run: its name.
+        decoding: how its export is to decode.
+        sources, references: untouched validation lines, on which the export is compared with the model.
+    """
+
+    run: str
+    model: Transformer
+    tokenizers: Tokenizers
+    decoding: DecodingConfig
+    card: Card
+    sources: Sequence[str]
+    references: Sequence[str]
+
+    def save_tokenizers(self, folder: Path) -> None:
+        for side, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
+            tokenizer.save(folder / f"{side}.model")
 
 
 class Format(Protocol):
@@ -27,13 +57,13 @@ class Format(Protocol):
 
     Attributes:
         package: the package that reads it.
-        quantizes: whether it has a choice of quantization; without one it is always float32.
+        quantizations: those that it has; without a choice only float32.
         excluded: ids that its log-probabilities take for impossible.
         readme: the template of the README.
     """
 
     package: str
-    quantizes: bool
+    quantizations: tuple[Quantization, ...]
     excluded: tuple[int, ...]
     readme: str
 
@@ -41,81 +71,135 @@ class Format(Protocol):
         """Raises `UserError`, naming the key, for a model that the format cannot hold exactly."""
         ...
 
-    def write(
-        self,
-        folder: Path,
-        model: Transformer,
-        tokenizers: Tokenizers,
-        decoding: DecodingConfig,
-        quantization: str,
-    ) -> None:
-        """Writes the model into the still empty folder."""
+    def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
+        """Writes model and vocabularies into the still empty folder.
+
+        Raises:
+            UserError: the format's own tokenizer would treat a validation line otherwise than ours.
+        """
         ...
 
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
-        """An engine over an exported folder, for the comparison with our model."""
+        """An engine over an exported folder that has its description, for the comparison with our model."""
         ...
 
-    def readme_values(self, folder: Path, positions: int) -> dict[str, Any]:
-        """What the template needs besides what all formats share; `positions` are those of the export."""
+    def readme_values(self, folder: Path, trained: Trained) -> dict[str, Any]:
+        """What the template needs besides what all formats share."""
         ...
 
 
 class CTranslate2:
     """See `ctranslate2.py`."""
 
-    package, quantizes, readme = "ctranslate2", True, readme.CTRANSLATE2
+    package, quantizations, readme = "ctranslate2", QUANTIZATIONS, readme.CTRANSLATE2
     excluded: tuple[int, ...] = (PAD, BOS)  # before its softmax
 
     def check(self, config: ModelConfig) -> None:
         """It holds every model."""
 
-    def write(
-        self,
-        folder: Path,
-        model: Transformer,
-        tokenizers: Tokenizers,
-        decoding: DecodingConfig,
-        quantization: str,
-    ) -> None:
-        source, target = (tokenizer.pieces(range(tokenizer.vocabulary_size)) for tokenizer in tokenizers)
-        write_ctranslate2(folder, model, (source, target), quantization=quantization)
+    def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
+        source, target = (
+            tokenizer.pieces(range(tokenizer.vocabulary_size)) for tokenizer in trained.tokenizers
+        )
+        write_ctranslate2(folder, trained.model, (source, target), quantization=quantization)
+        trained.save_tokenizers(folder)
 
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
         return CTranslate2Engine(folder, decoding, workers=torch.get_num_threads())
 
-    def readme_values(self, folder: Path, positions: int) -> dict[str, Any]:
-        return {"max_length": min(readme.MAX_LENGTH, positions)}
+    def readme_values(self, folder: Path, trained: Trained) -> dict[str, Any]:
+        return {"max_length": min(readme.MAX_LENGTH, positions_of(trained.model))}
 
 
 class HuggingFace:
-    """See `huggingface.py`."""
+    """See `huggingface.py` and `tokenizer_json.py`."""
 
-    package, quantizes, readme = "transformers", False, readme.HUGGINGFACE
+    package, readme = "transformers", readme.HUGGINGFACE
+    quantizations: tuple[Quantization, ...] = ("float32",)
     excluded: tuple[int, ...] = ()
 
     def check(self, config: ModelConfig) -> None:
         check_huggingface(config)
 
-    def write(
-        self,
-        folder: Path,
-        model: Transformer,
-        tokenizers: Tokenizers,
-        decoding: DecodingConfig,
-        quantization: str,
-    ) -> None:
-        write_huggingface(folder, model, decoding)
+    def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
+        write_huggingface(folder, trained.model, trained.decoding)
+        write_tokenizers(folder, trained.tokenizers, positions=positions_of(trained.model))
+        require_same_ids(folder, trained.tokenizers, (trained.sources, trained.references))
+        trained.save_tokenizers(folder)
 
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
         return HuggingFaceEngine(folder, decoding)
 
-    def readme_values(self, folder: Path, positions: int) -> dict[str, Any]:
+    def readme_values(self, folder: Path, trained: Trained) -> dict[str, Any]:
         config, generation = (
             json.loads((folder / name).read_text("utf-8"))
             for name in ("config.json", "generation_config.json")
         )
-        return {"architecture": config["architectures"][0], "max_length": generation["max_length"]}
+        card, separate = trained.card, is_separate(trained.tokenizers)
+        loading = f'target = AutoTokenizer.from_pretrained("{card.address}", subfolder="{TARGET_FOLDER}")\n'
+        return {
+            "metadata": metadata(card, name=trained.run),
+            "address": card.address,
+            "where": ", inside this folder" if card.address == "." else "",
+            "architecture": config["architectures"][0],
+            "parameters": f"{sum(weight.numel() for weight in trained.model.parameters()):,}",
+            "target_tokenizer": loading if separate else "",
+            "joining": "target" if separate else "tokenizer",
+            "scores": score_lines(card),
+            "data": data_lines(card),
+            "settings": setting_lines(card),
+            "max_length": generation["max_length"],
+        }
 
 
-FORMATS: dict[FormatName, Format] = {"ctranslate2": CTranslate2(), "huggingface": HuggingFace()}
+class Argos:
+    """See `argos.py`."""
+
+    package, quantizations, readme = "ctranslate2", QUANTIZATIONS, readme.ARGOS
+    excluded: tuple[int, ...] = (PAD, BOS)
+
+    def check(self, config: ModelConfig) -> None:
+        """CTranslate2 holds every model."""
+
+    def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
+        require_same_text(trained.tokenizers, trained.references)
+        write_argos(
+            folder,
+            trained.model,
+            trained.tokenizers,
+            languages=trained.card.languages,
+            readme=readme.ARGOS_PACKAGE.format(run=trained.run, **_languages(trained.card)),
+            quantization=quantization,
+        )
+
+    def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
+        with unpacked(folder) as content:
+            shutil.copy(folder / DESCRIPTION, content / "model")
+            return CTranslate2Engine(content / "model", decoding, workers=torch.get_num_threads())
+
+    def readme_values(self, folder: Path, trained: Trained) -> dict[str, Any]:
+        languages = trained.card.languages
+        return {"package": package_name(languages), "source_code": languages[0], "target_code": languages[1]}
+
+
+def shared_readme_values(trained: Trained) -> dict[str, Any]:
+    """What the templates of several formats name."""
+    return {
+        "run": trained.run,
+        "positions": positions_of(trained.model),
+        "beam_size": trained.decoding.beam_size,
+        "length_penalty": trained.decoding.length_penalty,
+        **_languages(trained.card),
+    }
+
+
+def _languages(card: Card) -> dict[str, str]:
+    source, target = (LANGUAGES[code] for code in card.languages)
+    return {"source_language": source, "target_language": target}
+
+
+FORMATS: dict[FormatName, Format] = {
+    "ctranslate2": CTranslate2(),
+    "huggingface": HuggingFace(),
+    "argos": Argos(),
+}

@@ -96,6 +96,11 @@ class HuggingFaceEngine:
         """See `engine.Engine`."""
         return int(self._model.config.max_position_embeddings)
 
+    @property
+    def compute_type(self) -> str:
+        """See `parity.ExportedEngine`."""
+        return "float32"
+
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`."""
         results: list[list[Hypothesis]] = [[] for _ in sources]

@@ -9,6 +9,7 @@ which.
 """
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,6 +27,11 @@ TOLERANCE = 1e-3
 
 class ExportedEngine(Engine, Protocol):
     """An engine that also scores given translations."""
+
+    @property
+    def compute_type(self) -> str:
+        """The type of the numbers it computes with, which need not be that of the weights on disk."""
+        ...
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
         """Log-probability of each target (ids without BOS and EOS) and of EOS after it."""
@@ -48,6 +54,9 @@ class Parity:
     translations except for those that a limit may have cut."""
     bleu_pytorch: float
     bleu_exported: float
+    speed: float
+    """Sentences a second over those of PyTorch: each searched once, one after the other."""
+    compute_type: str
 
     @property
     def same_model(self) -> bool:
@@ -85,8 +94,8 @@ def measure_parity(
         alpha: α of the length penalty.
         excluded: ids that the exported model's log-probabilities count as impossible.
     """
-    ours = [found[0] for found in pytorch.search(sources)]
-    theirs = [found[0] for found in exported.search(sources)]
+    ours, seconds = _timed(pytorch, sources)
+    theirs, their_seconds = _timed(exported, sources)
 
     def judge(ids: Sequence[Sequence[int]], excluded: Sequence[int] = ()) -> list[float]:
         device = model.output_weight.device
@@ -113,7 +122,16 @@ def measure_parity(
         largest_difference=max(value if math.isfinite(value) else math.inf for value in differences),
         bleu_pytorch=corpus_bleu(texts[0], references),
         bleu_exported=corpus_bleu(texts[1], references),
+        speed=seconds / their_seconds,
+        compute_type=exported.compute_type,
     )
+
+
+def _timed(engine: Engine, sources: Sequence[Sequence[int]]) -> tuple[list[Hypothesis], float]:
+    """The best translations, and the seconds that they took."""
+    begin = time.perf_counter()
+    found = [hypotheses[0] for hypotheses in engine.search(sources)]
+    return found, time.perf_counter() - begin
 
 
 def _differences(ours: list[float], theirs: list[float], ids: Sequence[Sequence[int]]) -> list[float]:

@@ -37,32 +37,77 @@ for result in results:
 """
 
 HUGGINGFACE = """\
-# {run}, for Hugging Face transformers ({architecture})
+---
+{metadata}---
 
-Made by `endeavour export format=huggingface`. Inside this folder, with
-`pip install torch transformers sentencepiece`:
+# {run}
+
+Translates {source_language} into {target_language}, sentence by sentence: a Transformer of {parameters} parameters,
+for Hugging Face transformers ({architecture}). Made by `endeavour export format=huggingface`. With
+`pip install torch transformers`{where}:
 
 ```python
-import sentencepiece
-import torch
-from transformers import AutoModelForSeq2SeqLM
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-source = sentencepiece.SentencePieceProcessor(model_file="source.model")
-target = sentencepiece.SentencePieceProcessor(model_file="target.model")
-model = AutoModelForSeq2SeqLM.from_pretrained(".").eval()
-eos = model.config.eos_token_id
-ids = [*source.encode("{sentence}"), eos]
-output = model.generate(torch.tensor([ids]))
-print(target.decode(output[0].tolist()))
+tokenizer = AutoTokenizer.from_pretrained("{address}")
+{target_tokenizer}model = AutoModelForSeq2SeqLM.from_pretrained("{address}").eval()
+batch = tokenizer(["{sentence}"], return_tensors="pt", padding=True)
+output = model.generate(**batch)
+print({joining}.batch_decode(output, skip_special_tokens=True)[0])
 ```
 
-- There is no tokenizer for `AutoTokenizer`: those of Marian and Pegasus alter the text, or split it differently,
-  and so would give other ids than the model was trained with. SentencePiece alone is exact.
-- One sentence a line, in Unicode normal form C, `</s>` at its end. Pad batches with {pad} and give an
-  `attention_mask`.
+## Scores
+
+{scores}
+## Data
+
+{data}
+The license of the text decides which license the weights can have: add it above before you pass them on.
+
+## Settings
+
+```yaml
+{settings}```
+
+## What to know
+
+- One sentence a line. The tokenizer brings text to its normal form itself (NFC, no control characters, single spaces)
+  and gives the ids that SentencePiece gives with `source.model` and `target.model`. Known to differ: combining marks
+  that Unicode added since version 10 keep the order in which they are written; and of what a model writes in bytes, a
+  run that is not valid UTF-8 becomes U+FFFD throughout, and combining marks are not joined with their letters.
 - `generation_config.json` holds the beam size and length penalty of the export. Its `length_penalty` is
   not endeavour's: it divides by length^α, not by ((5 + length) / 6)^α.
-- At most {positions} tokens of input. Output ends after {max_length} tokens, `max_length` of `generation_config.json`,
-  unless `generate` is given another number, at most {positions}.
+- At most {positions:,} tokens of input. Output ends after {max_length} (`max_length` in `generation_config.json`),
+  unless `generate` is given another number, at most {positions:,}.
 - `export.json` says which weights this was made from, `parity.json` how it compares with them.
+"""
+
+ARGOS = """\
+# {run}, for Argos Translate and LibreTranslate ({quantization})
+
+Made by `endeavour export format=argos`. Inside this folder, with `pip install argostranslate`:
+
+```python
+import argostranslate.package
+import argostranslate.translate
+
+argostranslate.package.install_from_path("{package}.argosmodel")
+print(argostranslate.translate.translate("{sentence}", "{source_code}", "{target_code}"))
+```
+
+Installed for the user who runs it, the package is also what this user's `libretranslate` serves. Uninstall another
+package for the same two languages first: of two, Argos takes the one that it finds first.
+
+- Argos splits a text into sentences with a model of its own, MiniSBD, which it downloads when it is first needed; a
+  package may bring another in a folder `minisbd` or `stanza`.
+- Argos brings no text to a normal form: give it Unicode normal form C without control characters. It writes a space for
+  every `_`, searches with a beam of 4, and on a CPU computes in int8 unless `ARGOS_COMPUTE_TYPE=float32`.
+- Output ends after 256 tokens a sentence, and input after 1,024.
+- `export.json` says which weights this was made from, `parity.json` how the model inside compares with them.
+"""
+
+ARGOS_PACKAGE = """\
+# {source_language} to {target_language}: {run}
+
+Made by `endeavour export format=argos`, for Argos Translate and LibreTranslate.
 """

@@ -1,0 +1,22 @@
+"""Tokenizers learnt from some hundred sentences of the textbook, and these sentences."""
+
+from itertools import islice
+
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.textbook import textbook_splits
+
+ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 600)["train"], 600), strict=True))
+
+
+def trained(lines: list[str], algorithm: str, size: int, coverage: float = 1.0) -> Tokenizer:
+    return Tokenizer.train(
+        lines,
+        TokenizerConfig(
+            name="test",
+            algorithm=algorithm,
+            vocabulary_size=size,
+            joint=True,
+            character_coverage=coverage,
+            max_sentences=1000,
+        ),
+    )

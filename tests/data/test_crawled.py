@@ -28,6 +28,7 @@ CLEAN = [
 ]  # fmt: skip
 DIRTY = {
     "markup": ("Home | News | Contact | About us", "Start | Neues | Kontakt | Über uns"),
+    "broken characters": ("A door for the room.", "Eine TÃ¼r fÃ¼r das Zimmer."),
     "repetition": ("He said bla bla bla bla bla.", "Er sagte bla bla bla bla bla."),
     "untranslated": ("The garden is behind the house.", "The garden ist hinter the house."),
     "numbers differ": ("The train leaves at 8:15.", "Der Zug fährt um 9:40 ab."),
@@ -70,6 +71,7 @@ def test_a_step_that_is_switched_off_drops_nothing_and_needs_no_package(monkeypa
     off = replace(
         config.crawled,
         **dict.fromkeys(("max_markup", "max_repetition", "max_copied", "language_margin", "near_duplicates")),
+        drop_broken=False,
         match_numbers=False,
         match_symbols=False,
     )

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.files import Pair
 from endeavour.data.languages import LanguageCheck
-from endeavour.data.surface import markup_share, overlap, repetition
+from endeavour.data.surface import is_broken, markup_share, overlap, repetition
 from endeavour.optional import require
 from endeavour.settings import STRICT
 
@@ -26,6 +26,7 @@ class CrawledConfig:
     """Limits on pairs of crawled text; a pair above one is dropped. None and False switch a step off."""
 
     max_markup: Share | None  # tags, addresses, code and separators among the words of either side
+    drop_broken: bool  # pairs with characters that were lost, or read in a wrong encoding
     max_repetition: Share | None  # of either side, that repeats itself
     max_copied: Share | None  # of the English words, that are on the German side too
     match_numbers: bool  # those in digits must be on the other side, in digits or words
@@ -63,6 +64,8 @@ def crawled_filters(config: CrawledConfig, languages: Languages) -> list[tuple[s
 
     if (markup := config.max_markup) is not None:
         add("markup", lambda english, german: max(markup_share(english), markup_share(german)) > markup)
+    if config.drop_broken:
+        add("broken characters", lambda english, german: is_broken(english) or is_broken(german))
     if (repeated := config.max_repetition) is not None:
         add("repetition", lambda english, german: max(repetition(english), repetition(german)) > repeated)
     if (copied := config.max_copied) is not None:

@@ -1,6 +1,6 @@
-"""What can be told of crawled text by its surface: markup, repetition, and sides that are copies of each other.
+"""What can be told of crawled text by its surface: markup, broken characters, repetition, sides that are copies.
 
-Each is a share between 0 and 1. Knows nothing of pairs that are kept or dropped.
+Shares are between 0 and 1. Knows nothing of pairs that are kept or dropped.
 """
 
 import re
@@ -15,6 +15,8 @@ _MARKUP_WORD = re.compile(
 )
 _WORD = re.compile(r"\w+")
 _LETTERS = re.compile(r"[^\W\d_]+")
+# UTF-8 that was read as Latin-1 or Windows-1252, and what was replaced because it was no UTF-8. "JOÃO" is Portuguese.
+_BROKEN = re.compile("Ã(?![A-ZÀ-Þ])|Â[^\\w\\s]|â€|\ufffd")
 _RUN = re.compile(r"([^\w\s]|[^\W\d])\1{3,}")
 
 
@@ -25,6 +27,11 @@ def markup_share(text: str) -> float:
     words = text.split()
     marked = tags + entities + sum(_MARKUP_WORD.fullmatch(word) is not None for word in words)
     return marked / max(1, tags + entities + len(words))
+
+
+def is_broken(text: str) -> bool:
+    """Whether characters of `text` were lost or read in another encoding than they were written in."""
+    return _BROKEN.search(text) is not None
 
 
 def repetition(text: str) -> float:

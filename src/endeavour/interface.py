@@ -26,7 +26,7 @@ from endeavour.decoding.scoring import log_probabilities
 from endeavour.decoding.translator import WINDOW, Part, Translation, Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.pipeline.data import data_of
+from endeavour.pipeline.data import data_of, training_texts
 from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
 from endeavour.pipeline.evaluator import Evaluator, Values
 from endeavour.pipeline.training import train_run
@@ -106,7 +106,7 @@ class TrainedRun:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """Its metric log: a dictionary a line, with `kind` ("train", "validation" or "attention") and `update`."""
+        """Its metric log: a dictionary a line, with `kind` and `update`; see `training.log.MetricLog`."""
         return MetricLog(self.folder / "log.jsonl").read()
 
     @cached_property
@@ -172,6 +172,7 @@ class TrainedRun:
         *,
         splits: Sequence[str] | None = None,
         files: Mapping[str, Sequence[str]] | None = None,
+        sacrebleu: Sequence[str] = (),
         data_folder: str | Path = "data",
         corpus_path: str | None = None,
         **settings: Any,
@@ -179,8 +180,9 @@ class TrainedRun:
         """Translates and scores test sets, and writes reports into the run's folder, as `endeavour evaluate` does.
 
         Args:
-            splits: of the run's corpus; by default those it was evaluated on after its training, or none with files.
+            splits: of the run's corpus; by default those it was evaluated on after its training, or none beside others.
             files: further test sets by name, each a file of pairs or two line-aligned ones, English first.
+            sacrebleu: standard test sets by sacreBLEU's names, such as "wmt14".
             data_folder: prepared corpora.
             corpus_path: where the files of the run's corpus lie now, if they were moved.
             settings: other keys of conf/evaluation/default.yaml; by default those of the run.
@@ -188,8 +190,8 @@ class TrainedRun:
         Returns:
             Test set → metric → value.
         """
-        values = asdict(self.config.evaluation) | settings
-        values |= {"splits": splits, "files": {} if files is None else files}
+        values = asdict(self.config.evaluation) | {"labels": {}} | settings
+        values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": list(sacrebleu)}
         asked = validated(EvaluationConfig, values, "evaluation")
         return self.evaluate_as(asked, data_folder=Path(data_folder), corpus_path=corpus_path)
 
@@ -207,6 +209,7 @@ class TrainedRun:
             quantization=self._quantization,
             settings=asked,
             device=self.device,
+            training_texts=training_texts(self.runs, data_folder),
         )
         sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)
         return evaluator.evaluate(sets)

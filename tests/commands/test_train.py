@@ -56,7 +56,7 @@ def test_train_evaluate_translate(
     assert set(scores["scores"]) == {"bleu", "bleu_lowercased", "chrf", "ter"}
     assert len((run_folder / "evaluation" / "test-beam" / "hypotheses.txt").read_text().splitlines()) == 30
     lines = [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
-    assert {line["kind"] for line in lines} == {"train", "validation", "attention"}
+    assert {line["kind"] for line in lines} == {"train", "validation", "attention", "samples"}
     said = re.search(r"about (\d+\.\d) epochs of (\d+) pairs", capsys.readouterr().err)
     assert said
     epochs = [line["epoch"] for line in lines if line["kind"] == "train"]

@@ -20,7 +20,10 @@ COLUMNS = 5  # loss, nll, gradient norm, target tokens, 1 (all 0 if the update w
 
 
 class MetricLog:
-    """`log.jsonl`: one JSON object per line, with its `kind` ("train", "validation" or "attention") and `update`."""
+    """`log.jsonl`: one JSON object per line, with its `kind` and `update`.
+
+    Kinds: "train", "validation", "attention" of one pair, and "samples", (source, hypothesis, reference) each.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

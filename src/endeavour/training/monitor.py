@@ -66,6 +66,7 @@ class Monitor:
         if validation.attention is not None:
             keys = ("source", "target", "weights")
             self._log.write("attention", update, dict(zip(keys, validation.attention, strict=True)))
+        self._log.write("samples", update, {"samples": validation.samples})
         self._tracker.log({f"validation/{key}": value for key, value in metrics.items()}, update)
         self._tracker.log_samples(validation.samples, update)
         self._display.validated(update, metrics, validation.samples)

@@ -36,19 +36,21 @@ def log_line(kind: str, update: int) -> dict[str, Any]:
             "target": ["▁b"],
             "weights": [[0.25, 0.75]],
         }
+    if kind == "samples":
+        return {"kind": kind, "update": update, "samples": [["It rains.", f"Es {update} regnet.", "Es regnet."]]}
     return {"kind": kind, "update": update, **numbers}
 
 
 def write_log(run: Run, updates: int) -> None:
     """A new file in the old one's place, as a run that is resumed writes it."""
-    kinds = ("train", "validation", "attention")
+    kinds = ("train", "validation", "attention", "samples")
     lines = [log_line(kind, update) for update in range(1, updates + 1) for kind in kinds]
     write_atomically(run.folder / "log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def append_log(run: Run, update: int) -> None:
     with (run.folder / "log.jsonl").open("a", encoding="utf-8") as file:
-        for kind in ("train", "validation", "attention"):
+        for kind in ("train", "validation", "attention", "samples"):
             file.write(json.dumps(log_line(kind, update)) + "\n")
 
 
@@ -263,6 +265,8 @@ def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resume
     append_log(training, 3)
     expect(shown).to_contain_text("update 3", timeout=TIMEOUT)
     expect(page.locator(".scrub output")).to_contain_text("update 3")
+    expect(page.locator(".samples td").nth(1)).to_have_text("Es 3 regnet.")
+    expect(page.locator(".samples u")).to_have_text("3")
     write_log(training, 1)  # resumed from an earlier checkpoint
     expect(shown).to_contain_text("update 1 ", timeout=TIMEOUT)
     append_log(training, 2)

@@ -13,11 +13,11 @@ const RETRY = 2000; // ms after the connection was lost
  * @param {object} api
  * @param {string} run
  * @param {(log: object) => void} onChange
- * @returns {{run: string, train: object[], validation: object[], attention: object[], ended: boolean, lost: string | null,
+ * @returns {{run: string, train: object[], validation: object[], attention: object[], samples: object[], ended: boolean, lost: string | null,
  *   arrived: number, close: () => void}}
  */
 export function followLog(api, run, onChange) {
-  const log = { run, train: [], validation: [], attention: [], ended: false, lost: null, arrived: 0 };
+  const log = { run, train: [], validation: [], attention: [], samples: [], ended: false, lost: null, arrived: 0 };
   const controller = new AbortController();
   let waiting = 0;
 
@@ -31,7 +31,7 @@ export function followLog(api, run, onChange) {
 
   function take(name, data) {
     if (name === "reset")
-      Object.assign(log, { train: [], validation: [], attention: [], ended: false, lost: null });
+      Object.assign(log, { train: [], validation: [], attention: [], samples: [], ended: false, lost: null });
     else if (name === "end") log.ended = true;
     else if (name === "line" && data.kind in log) {
       log[data.kind].push(data);

@@ -1,5 +1,5 @@
-/* Trainings, under way or finished: curves of the runs that are compared, and where one sentence's pieces look, validation
- * by validation.
+/* Trainings, under way or finished: curves of the runs that are compared, and, validation by validation, where one
+ * sentence's pieces look and what is translated by now.
  *
  * Follows the logs of a few runs as they grow; knows their lines, not how they are trained.
  */
@@ -11,6 +11,7 @@ import { matrix, tableOf } from "../svg.js";
 import { curves } from "./curves.js";
 import { followLog } from "./log.js";
 import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
+import { createSamples } from "./samples.js";
 
 const MOST = 4; // runs at a time
 const STALE = 60_000; // ms without a line after which a training is said to be quiet
@@ -36,6 +37,7 @@ export function createTraining({ api, runs, announce, tooltip }) {
     id: "validation",
     oninput: () => ((pinned = slider.valueAsNumber < Number(slider.max)), showAttention()),
   });
+  const samples = createSamples();
   const which = h("output", { for: "validation" });
   const whose = h("select", {
     "aria-label": "Run whose attention is shown",
@@ -56,6 +58,7 @@ export function createTraining({ api, runs, announce, tooltip }) {
     ),
     legend,
     h("div", { class: "split" }, plot.node, maps.node),
+    samples.node,
   );
   let logs = [];
   let drawn = null;
@@ -184,11 +187,12 @@ export function createTraining({ api, runs, announce, tooltip }) {
     const log = logs.find(({ run }) => run === whose.value) ?? logs[0];
     const pictures = log?.attention ?? [];
     maps.node.hidden = !pictures.length;
-    if (!pictures.length) return;
+    if (!pictures.length) return samples.show(log?.samples.at(-1));
     slider.max = pictures.length - 1;
     if (!pinned) slider.value = slider.max;
     const picture = pictures[Math.min(slider.valueAsNumber, pictures.length - 1)];
     const bleu = log.validation.find(({ update }) => update === picture.update)?.bleu;
+    samples.show(log.samples.find(({ update }) => update === picture.update));
     which.textContent = `update ${thousands(picture.update)}${bleu === undefined ? "" : `, BLEU ${number(bleu, 1)}`}`;
     slider.setAttribute("aria-valuetext", which.textContent);
     const [rows, columns] = [picture.target, picture.source].map((pieces) => pieces.map(label));

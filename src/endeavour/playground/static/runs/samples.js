@@ -1,0 +1,49 @@
+/* Sample translations of one validation: what a training writes by now, beside the references.
+ *
+ * Knows a line of the log; not which one is chosen.
+ */
+
+import { changedWords, wordsOf } from "../diff.js";
+import { h } from "../dom.js";
+import { thousands } from "../format.js";
+
+const MOST = 6; // pairs
+
+/** @returns {{node: HTMLElement, show: (line: object | undefined) => void}} */
+export function createSamples() {
+  const rows = h("tbody");
+  const title = h("h3");
+  const node = h(
+    "div",
+    { class: "samples" },
+    title,
+    h(
+      "table",
+      { "aria-label": "Sample translations" },
+      h("thead", {}, h("tr", {}, ...["source", "translation", "reference"].map((name) => h("th", { scope: "col" }, name)))),
+      rows,
+    ),
+    h("p", { class: "hint" }, "Underlined: words that the reference does not have there."),
+  );
+
+  function show(line) {
+    node.hidden = !line;
+    if (!line) return;
+    title.textContent = `Sample translations, update ${thousands(line.update)}`;
+    rows.replaceChildren(
+      ...line.samples
+        .slice(0, MOST)
+        .map(([source, translation, reference]) =>
+          h("tr", {}, h("td", {}, source), h("td", {}, marked(translation, reference)), h("td", {}, reference)),
+        ),
+    );
+  }
+
+  return { node, show };
+}
+
+function marked(text, reference) {
+  const words = wordsOf(text);
+  const changed = changedWords(words, wordsOf(reference));
+  return words.map((word, i) => [i ? " " : "", changed[i] ? h("u", {}, word) : word]);
+}

@@ -14,7 +14,7 @@ typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(f
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate score play pictures compare export sweep bench test slow faults mutants docs check format clean help
+.PHONY: prepare train eval translate score filter play pictures compare export sweep bench test slow faults mutants docs check format clean help
 
 prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
 	@$(RUN) prepare $(OVERRIDES)
@@ -36,6 +36,9 @@ pictures: $(VENV)/installed  ## draw one sentence on its way through a trained r
 
 score: $(VENV)/installed  ## how probable given translations are: pairs=[a.en,a.de], or standard input; run=NAME
 	@$(RUN) score $(OVERRIDES)
+
+filter: $(VENV)/installed  ## the pairs of a noisy corpus worth training on: pairs=[a.en,a.de] runs="NAME NAME"
+	@$(RUN) filter $(OVERRIDES)
 
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(RUN) compare $(OVERRIDES)

@@ -21,6 +21,7 @@ endeavour COMMAND [key=value …]
   evaluate   score a trained run on its test splits, or on other files (also: eval)
   translate  text="…", input=FILE, or standard input, to standard output or output=FILE
   score      how probable a run finds given translations: text="…" translation="…", pairs=[…], or standard input
+  filter     pairs=[…] runs="a b": the pairs of a noisy corpus that are worth training on, as two runs see it
   compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; unusual outputs
   play       a page to watch a trained run translate, question and steer it; POST /translate for programs
   pictures   draw one sentence on its way through a trained run, the pictures of docs/transformer.md
@@ -41,6 +42,7 @@ COMMANDS = {
     "eval": "evaluate",
     "translate": "translate",
     "score": "score",
+    "filter": "filter",
     "compare": "compare",
     "play": "play",
     "pictures": "pictures",
@@ -50,7 +52,7 @@ COMMANDS = {
 }
 LONG_NAMES = {"eval": "evaluate"}
 # What they did before they were stopped is on disk and is not repeated.
-RESUMABLE = {"prepare", "train", "sweep"}
+RESUMABLE = {"prepare", "train", "sweep", "filter"}
 
 USER_ERROR = 2
 FAILURE = 1

@@ -63,7 +63,7 @@ def build(
         if name != TRAIN
     }
     cleaner, lengths = TextCleaner(cleaning, held_out, languages), LengthCleaner(cleaning)
-    clean = _clean_train(splits[TRAIN], cleaner, journal, progress)
+    clean = clean_pairs(splits[TRAIN], cleaner, journal, progress)
     rows = sum(count_rows(table) for table in clean)
     _require_pairs(rows, cleaner.read, cleaner.steps)
     if isinstance(tokenizer, TokenizerConfig):
@@ -118,10 +118,10 @@ def _read_held_out(
     return path
 
 
-def _clean_train(
+def clean_pairs(
     pairs: Iterable[Pair], cleaner: TextCleaner, journal: Journal, progress: Progress
 ) -> list[Path]:
-    """The tables of clean pairs, a shard each."""
+    """The tables of clean pairs, a shard each. What `journal` has of an interrupted attempt is not done again."""
     remaining = iter(pairs)
     tables: list[Path] = []
     finished = False

@@ -58,7 +58,7 @@ class Step:
 
     def note(self, **texts: str) -> None:
         if len(self.examples) < _EXAMPLES:
-            self.examples.append({key: _visible(text) for key, text in texts.items()})
+            self.examples.append({key: visible(text) for key, text in texts.items()})
 
     def drop(self, pair: Pair) -> None:
         self.dropped += 1
@@ -182,7 +182,7 @@ def _each(drops: PairFilter) -> TextFilter:
     return lambda pairs: [drops(pair) for pair in pairs]
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """`text` with invisible characters escaped, and cut to a readable length."""
     shown = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()

@@ -1,6 +1,13 @@
-"""What a preparation read, changed, dropped and kept, as Markdown. Pure."""
+"""What a preparation or a filter read, changed, dropped and kept, as Markdown. Pure."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
+
+from endeavour.data.cleaning import visible
+from endeavour.data.scored_pairs import Selection
+
+Steps = Sequence[dict[str, Any]]
 
 
 def as_markdown(report: dict[str, Any], title: str) -> str:
@@ -11,9 +18,7 @@ def as_markdown(report: dict[str, Any], title: str) -> str:
         f"Training pairs read: {report['read']:,}; kept: {report['kept']:,}.",
         "Validation and test were neither cleaned nor altered.",
         "",
-        "| step | texts changed | pairs dropped |",
-        "| --- | ---: | ---: |",
-        *(f"| {step['name']} | {step['changed']:,} | {step['dropped']:,} |" for step in report["steps"]),
+        *_table(report["steps"]),
         "",
         "| split | pairs | source tokens | target tokens |",
         "| --- | ---: | ---: | ---: |",
@@ -21,14 +26,52 @@ def as_markdown(report: dict[str, Any], title: str) -> str:
             f"| {name} | {split['pairs']:,} | {split['source_tokens']:,} | {split['target_tokens']:,} |"
             for name, split in report["splits"].items()
         ),
+        *_examples(report["steps"]),
     ]
-    for step in report["steps"]:
+    return "\n".join(lines) + "\n"
+
+
+def filter_as_markdown(report: dict[str, Any], selection: Selection, title: str) -> str:
+    """The report of `endeavour filter`: a table of steps, the scores to choose a limit by, and examples."""
+    steps = [*report["steps"], asdict(selection.step)]
+    tenths = len(selection.deciles)
+    lines = [
+        f"# {title}",
+        "",
+        f"Pairs read: {report['read']:,}; scored: {selection.pairs:,}; kept: {selection.kept:,}.",
+        "",
+        *_table(steps),
+        "",
+        "| best | score down to | a pair of that score |",
+        "| ---: | ---: | --- |",
+        *(
+            f"| {number / tenths:.0%} | {score:.3g} | {' → '.join(_cell(visible(text)) for text in pair)} |"
+            for number, (score, pair) in enumerate(selection.deciles, start=1)
+        ),
+        *_examples(steps),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(steps: Steps) -> list[str]:
+    rows = (f"| {step['name']} | {step['changed']:,} | {step['dropped']:,} |" for step in steps)
+    return ["| step | texts changed | pairs dropped |", "| --- | ---: | ---: |", *rows]
+
+
+def _examples(steps: Steps) -> list[str]:
+    lines: list[str] = []
+    for step in steps:
         if step["examples"]:
             lines += ["", f"## {step['name']}", ""]
             lines += [
                 "- " + " → ".join(_code(text) for text in example.values()) for example in step["examples"]
             ]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _cell(text: str) -> str:
+    """In a table, where a bar would end the cell even within code."""
+    return _code(text.replace("|", "\\|"))
 
 
 def _code(text: str) -> str:

@@ -1,0 +1,144 @@
+"""`endeavour filter`: which pairs of a noisy corpus are worth training on, by cleaning and by two trained runs."""
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from filelock import FileLock
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from rich.console import Console
+
+from endeavour.data.cleaning import CleaningConfig
+from endeavour.data.cleaning_report import filter_as_markdown
+from endeavour.data.files import read_pairs
+from endeavour.data.journal import Journal
+from endeavour.data.scored_pairs import select_pairs
+from endeavour.errors import UserError
+from endeavour.pipeline.filtering import SCORES, DualScorer, score_corpus
+from endeavour.progress import reported_progress, say
+from endeavour.runs.run import Run, named_runs, require_trained
+from endeavour.runs.translators import load_runs
+from endeavour.settings import STRICT
+from endeavour.storage import atomic_folder, file_digest, verify, write_atomically, write_errors, write_json
+from endeavour.training.device import choose_device
+
+KEPT = "kept.tsv"
+MANIFEST = "filter.json"
+
+
+@dataclass(kw_only=True, config=STRICT)
+class FilterRoot:
+    """Values and their meaning: conf/filter.yaml."""
+
+    pairs: list[str]
+    english_column: str
+    german_column: str
+    runs: str | None
+    output: str
+    keep: Annotated[float, Field(gt=0, le=1)]
+    min_score: Annotated[float, Field(ge=0, le=1)]
+    device: str
+    output_folder: str
+    cleaning: CleaningConfig
+
+
+def filter(config: FilterRoot) -> Path:
+    """Scores what cleaning leaves of the pairs, unless that is done, and writes those worth training on.
+
+    Returns:
+        The file of the pairs that were kept.
+
+    Raises:
+        UserError: no such run or file, or the folder holds the scores of something else.
+    """
+    runs = _one_for_each_direction(config)
+    output = Path(config.output).expanduser()
+    recipe = _recipe(config, runs)
+    console = Console(stderr=True)
+    with write_errors(output, "output"):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(output.with_name(f".{output.name}.lock")):
+            if not _has_scores(output, recipe):
+                _score(config, runs, output, recipe, console)
+            report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]
+            kept = output / KEPT
+            selection = select_pairs(output / SCORES, kept, keep=config.keep, min_score=config.min_score)
+            write_atomically(output / "report.md", filter_as_markdown(report, selection, output.name))
+    say(
+        console,
+        f"pairs read {report['read']:,}, scored {selection.pairs:,}, kept {selection.kept:,} "
+        f"(score {selection.lowest:.3g} and above): {kept}",
+    )
+    return kept
+
+
+def _one_for_each_direction(config: FilterRoot) -> tuple[Run, Run]:
+    """The run from English to German, and the other one."""
+    runs = named_runs("runs", config.runs, Path(config.output_folder))
+    for run in runs:
+        require_trained(run, "name another with runs=…, or train it first")
+    if sorted(run.config.direction for run in runs) != ["de-en", "en-de"]:
+        raise UserError(
+            f"runs={config.runs}: filter needs two, one trained with direction=en-de and one with direction=de-en: "
+            'runs="NAME NAME"'
+        )
+    forward, backward = sorted(runs, key=lambda run: run.config.direction, reverse=True)
+    return forward, backward
+
+
+def _files(config: FilterRoot) -> list[Path]:
+    if not config.pairs:
+        raise UserError("filter needs pairs=[a.en,a.de] or pairs=[pairs.tsv]: the corpus to be filtered")
+    return [Path(path).expanduser() for path in config.pairs]
+
+
+def _recipe(config: FilterRoot, runs: tuple[Run, Run]) -> dict[str, Any]:
+    """All that the scores depend on."""
+    files = _files(config)
+    read_pairs(
+        files, english_column=config.english_column, german_column=config.german_column
+    )  # they are there
+    return {
+        "pairs": [file_digest(path) for path in files],
+        "columns": [config.english_column, config.german_column],
+        "cleaning": asdict(config.cleaning),
+        "runs": [run.weights_digest for run in runs],
+    }
+
+
+def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
+    """Whether the folder holds the scores of this recipe. Raises `UserError` where it holds something else."""
+    if not output.exists():
+        return False
+    remedy = "choose another output=…, or delete it"
+    verify(output, remedy)
+    saved = json.loads((output / MANIFEST).read_text("utf-8"))["recipe"]
+    if differing := [key for key, value in recipe.items() if saved[key] != value]:
+        raise UserError(f"output={output} holds the scores of other {' and '.join(differing)}: {remedy}")
+    return True
+
+
+def _score(
+    config: FilterRoot, runs: tuple[Run, Run], output: Path, recipe: dict[str, Any], console: Console
+) -> None:
+    """Fills the folder, or continues to."""
+    scratch = output.with_name(f".{output.name}.scratch")
+    journal = Journal(scratch)
+    if journal.read("recipe") != recipe:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        journal.write("recipe", recipe)
+    device = choose_device(config.device)
+    scorer = DualScorer(*(load_runs([run], device) for run in runs))
+    pairs = read_pairs(
+        _files(config), english_column=config.english_column, german_column=config.german_column
+    )
+    with atomic_folder(output) as partial, reported_progress(console) as progress:
+        report = score_corpus(pairs, config.cleaning, scorer, partial, scratch, progress)
+        write_json(
+            partial / MANIFEST, {"recipe": recipe, "report": report, "runs": [run.name for run in runs]}
+        )
+    shutil.rmtree(scratch)

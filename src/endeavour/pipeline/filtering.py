@@ -1,0 +1,111 @@
+"""A corpus cleaned, and scored by two models, one for each direction, part by part: what is done is not done again.
+
+Knows models, cleaning and the folder of the scores; not which pairs are kept.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from endeavour.data.build import clean_pairs
+from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner, restore_steps
+from endeavour.data.corpus import Progress
+from endeavour.data.files import Pair
+from endeavour.data.journal import Journal
+from endeavour.data.scored_pairs import ScoredPair, join_scored, write_scored
+from endeavour.data.tables import count_rows, read_tables
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.errors import named_memory_error
+from endeavour.runs.translators import Loaded
+from endeavour.special import EOS
+
+SCORES = "scores.tsv"
+
+
+@dataclass(frozen=True)
+class DualScorer:
+    """Two models that score a pair, each given the other side.
+
+    Attributes:
+        forward: from English to German.
+        backward: from German to English.
+    """
+
+    forward: Loaded
+    backward: Loaded
+
+    def score(self, pairs: Sequence[Pair]) -> list[ScoredPair]:
+        """The pairs, English and German, with what they cost both models."""
+        forward = _cross_entropies(self.forward, pairs)
+        backward = _cross_entropies(self.backward, [(german, english) for english, german in pairs])
+        return [ScoredPair(*row) for row in zip(pairs, forward, backward, strict=True)]
+
+
+def score_corpus(
+    pairs: Iterable[Pair],
+    cleaning: CleaningConfig,
+    scorer: DualScorer,
+    folder: Path,
+    scratch: Path,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Writes the scores of what cleaning leaves to `folder`/scores.tsv, in order.
+
+    Args:
+        pairs: English and German.
+        scratch: a folder for intermediate files; what an interrupted call with the same arguments left there is used.
+
+    Returns:
+        As plain JSON how many pairs were `read`, and what each of the cleaning `steps` did.
+    """
+    journal = Journal(scratch)
+    cleaner, lengths = TextCleaner(cleaning, HeldOut(), ("en", "de")), LengthCleaner(cleaning)
+    tables = clean_pairs(pairs, cleaner, journal, progress)
+    rows = sum(count_rows(table) for table in tables)
+    parts: list[Path] = []
+    met = 0
+    for number, batch in enumerate(batch for table in tables for batch in read_tables(table)):
+        part = f"scores-{number:06d}"
+        parts.append(journal.path(part, "tsv"))
+        done = journal.read(part)
+        if done is None:
+            write_scored(parts[-1], scorer.score(list(_of_good_length(batch, scorer.forward, lengths))))
+            journal.write(part, {"steps": [asdict(step) for step in lengths.steps]})
+        else:
+            restore_steps(lengths.steps, done["steps"])
+        met += len(batch)
+        progress("score", met, rows)
+    join_scored(parts, folder / SCORES)
+    return {"read": cleaner.read, "steps": [asdict(step) for step in (*cleaner.steps, *lengths.steps)]}
+
+
+def _of_good_length(pairs: Sequence[Pair], model: Loaded, lengths: LengthCleaner) -> Iterator[Pair]:
+    english, german = (
+        tokenizer.encode(list(side))
+        for tokenizer, side in zip(model.tokenizers, zip(*pairs, strict=True), strict=True)
+    )
+    for pair, source, target in zip(pairs, english, german, strict=True):
+        if lengths.keep(pair, len(source), len(target)):
+            yield pair
+
+
+def _cross_entropies(loaded: Loaded, pairs: Sequence[Pair]) -> list[float]:
+    """Of each target given its source, in nats a token, EOS included; NaN where one is too long for the model."""
+    source_side, target_side = loaded.tokenizers
+    sources = [[*ids, EOS] for ids in source_side.encode([source for source, _ in pairs])]
+    targets = target_side.encode([target for _, target in pairs])
+    lengths = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    longest = loaded.model.max_target_length or max(lengths, default=0)
+    rows = [row for row, length in enumerate(lengths) if length <= longest]
+    with named_memory_error("scoring", "lower cleaning.max_tokens"):
+        found = log_probabilities(
+            loaded.model,
+            [sources[row] for row in rows],
+            [targets[row] for row in rows],
+            device=loaded.first.output_weight.device,
+        )
+    results = [float("nan")] * len(pairs)
+    for row, value in zip(rows, found, strict=True):
+        results[row] = -value / (len(targets[row]) + 1)
+    return results

@@ -1,0 +1,215 @@
+"""`filter`: the pairs that two runs find probable, scored once, chosen from as often as one likes."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands import endeavour
+from endeavour.config import load_config
+from endeavour.data import build, tables
+from endeavour.data.cleaning import visible
+from endeavour.data.files import read_pairs
+from endeavour.data.normalization import normalize
+from endeavour.data.scored_pairs import ScoredPair, join_scored, select_pairs, write_scored
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.pipeline.filtering import DualScorer
+from endeavour.runs.config import RunConfig
+from endeavour.runs.run import Run
+from endeavour.special import BOS, EOS
+from untrained import untrained_run
+
+TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
+WORDS = ["dog Hund", "cat Katze", "house Haus", "tree Baum", "river Fluss", "door Tür", "garden Garten"]
+PAIRS = [
+    (
+        f"The {one.split()[0]} is behind the {other.split()[0]}.",
+        f"{one.split()[1]} steht hinter {other.split()[1]}.",
+    )
+    for one in WORDS
+    for other in WORDS
+    if one != other
+]
+DIRTY = [
+    ("", "leer"),
+    PAIRS[3],
+    ("The door is red.", "Le jardin est derrière la maison."),
+    ("Yes", "Ja " * 300),
+]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outputs")
+    tokenizer = Tokenizer.train(
+        [text for pair in PAIRS for text in pair], load_config("train", RunConfig, TINY).tokenizer
+    )
+    for name, seed, more in (
+        ("there", 0, []),
+        ("back", 1, ["direction=de-en"]),
+        ("other", 2, []),
+        ("short", 3, ["model.positions=learned", "model.max_length=20"]),
+    ):
+        overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
+        untrained_run(load_config("train", RunConfig, overrides), (tokenizer, tokenizer), seed=seed)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.jsonl"
+    lines = (json.dumps({"en": english, "de": german}) for english, german in [*PAIRS, *DIRTY])
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return path
+
+
+def filtered(root: Path, corpus: Path, *more: str, runs: str = "there back") -> int:
+    output = corpus.parent / "filtered"
+    overrides = [f"output_folder={root}", f"pairs=[{corpus}]", f"output={output}", "device=cpu", *more]
+    return endeavour("filter", f"runs={runs}", *overrides, "cleaning.crawled.near_duplicates=null")
+
+
+def rows_of(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text("utf-8").splitlines()[1:]]
+
+
+def cost(root: Path, run: str, source: str, target: str) -> float:
+    """By hand: nats a token."""
+    model, (tokenizer, _) = Run(root, run).load_model(torch.device("cpu"))
+    source_ids, ids = ([*tokenizer.encode([text])[0], EOS] for text in (source, target))
+    with torch.no_grad():
+        logits = model(torch.tensor([source_ids]), torch.tensor([[BOS, *ids[:-1]]]))[0]
+    chosen = [row[number] for row, number in zip(logits.log_softmax(dim=-1), ids, strict=True)]
+    return -float(sum(chosen)) / len(chosen)
+
+
+def test_scores_are_the_dual_cross_entropy_of_what_cleaning_leaves(root: Path, corpus: Path) -> None:
+    assert filtered(root, corpus, "keep=0.5") == 0
+    folder = corpus.parent / "filtered"
+    rows = rows_of(folder / "scores.tsv")
+    assert [tuple(row[:2]) for row in rows] == [(normalize(a), normalize(b)) for a, b in PAIRS]
+    for english, german, score, forward, backward in rows[::10]:
+        there, back = cost(root, "there", english, german), cost(root, "back", german, english)
+        assert (float(forward), float(backward)) == pytest.approx((there, back), abs=1e-3)
+        assert float(score) == pytest.approx(math.exp(-abs(there - back) - (there + back) / 2), rel=1e-2)
+    kept = rows_of(folder / "kept.tsv")
+    best = sorted(rows, key=lambda row: -float(row[2]))[: len(PAIRS) // 2]
+    assert kept == [row for row in rows if row in best]
+    read = list(read_pairs([folder / "kept.tsv"], english_column="en", german_column="de"))
+    assert read == [(row[0], row[1]) for row in kept]
+    report = (folder / "report.md").read_text("utf-8")
+    for line in (
+        f"read: {len(PAIRS) + 4}; scored: {len(PAIRS)}; kept: {len(kept)}.",
+        "| duplicate | 0 | 1 |",
+    ):
+        assert line in report
+    assert f"| 100% | {float(min(rows, key=lambda row: float(row[2]))[2]):.3g} |" in report
+    dropped = next(row for row in rows if row not in kept)
+    assert f"- `{visible(dropped[0])}` → `{visible(dropped[1])}`" in report.split("## score below")[1]
+
+
+def test_scores_are_kept_and_another_share_needs_no_model(
+    root: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filtered(root, corpus) == 0
+    monkeypatch.setattr(DualScorer, "score", lambda *_: pytest.fail("scored again"))
+    kept = corpus.parent / "filtered" / "kept.tsv"
+    rows = rows_of(corpus.parent / "filtered" / "scores.tsv")
+    limit = sorted(float(row[2]) for row in rows)[5]
+    for overrides, count in (
+        (["keep=0.25"], round(0.25 * len(PAIRS))),
+        (["keep=1"], len(PAIRS)),
+        (["keep=1", f"min_score={limit}"], sum(float(row[2]) >= limit for row in rows)),
+        (["min_score=1"], 0),
+    ):
+        assert filtered(root, corpus, *overrides) == 0
+        assert len(rows_of(kept)) == count
+    capsys.readouterr()
+    assert filtered(root, corpus, runs="other back") == 2
+    assert "other runs" in capsys.readouterr().err
+    assert filtered(root, corpus, "cleaning.max_tokens=20", "english_column=x") == 2
+    assert "other columns and cleaning" in capsys.readouterr().err
+
+
+class Stop(Exception):
+    pass
+
+
+def test_what_was_scored_before_a_kill_is_not_scored_again(
+    root: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert filtered(root, corpus) == 0
+    folder, scratch = tmp_path / "filtered", tmp_path / ".filtered.scratch"
+    names = ("scores.tsv", "kept.tsv", "report.md")
+    whole = [(folder / name).read_text("utf-8") for name in names]
+    folder.rename(tmp_path / "whole")
+    monkeypatch.setattr(tables, "BATCH", 10)
+    monkeypatch.setattr(build, "SHARD_PAIRS", 20)
+    scored: list[int] = []
+    score = DualScorer.score
+
+    def stopping(self: DualScorer, pairs: list[tuple[str, str]]) -> list[ScoredPair]:
+        if len(scored) == 3:
+            raise Stop
+        scored.append(len(pairs))
+        return score(self, pairs)
+
+    monkeypatch.setattr(DualScorer, "score", stopping)
+    assert filtered(root, corpus) == 1
+    assert scratch.is_dir()
+    assert not folder.exists()
+    scored_before = sum(scored)
+    scored.clear()
+    monkeypatch.setattr(
+        DualScorer, "score", lambda self, pairs: (scored.append(len(pairs)), score(self, pairs))[1]
+    )
+    assert filtered(root, corpus) == 0
+    assert sum(scored) == len(PAIRS) - scored_before
+    assert [(folder / name).read_text("utf-8") for name in names] == whole
+    assert not scratch.exists()
+
+
+def test_the_order_of_the_runs_does_not_matter_but_their_directions(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filtered(root, corpus) == 0
+    assert filtered(root, corpus, runs="back there") == 0
+    for runs in ("there other", "null"):
+        capsys.readouterr()
+        assert filtered(root, corpus, runs=runs) == 2
+        assert "direction=de-en" in capsys.readouterr().err
+    assert endeavour("filter", "runs=there back", f"output_folder={root}") == 2
+    assert "pairs=" in capsys.readouterr().err
+
+
+def test_a_pair_that_is_too_long_for_a_model_has_no_score_and_comes_last(root: Path, corpus: Path) -> None:
+    assert filtered(root, corpus, runs="short back") == 0
+    rows = rows_of(corpus.parent / "filtered" / "scores.tsv")
+    long = [row for row in rows if row[3] == "nan"]
+    assert 0 < len(long) < len(rows)
+    assert all(float(row[2]) == 0 for row in long)
+
+
+def test_other_files_in_the_folder_are_not_taken_for_scores(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = corpus.parent / "filtered"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("")
+    assert filtered(root, corpus) == 2
+    assert "another output=" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+
+
+def test_of_equal_scores_the_first_are_kept(tmp_path: Path) -> None:
+    same = [ScoredPair((f"a {number}", "b"), 1.0, 1.0) for number in range(4)]
+    better, worse = ScoredPair(("c", "d"), 0.5, 0.5), ScoredPair(("e", "f"), 0.5, 3.0)
+    write_scored(tmp_path / "part", [worse, *same, better])
+    join_scored([tmp_path / "part"], tmp_path / "scores.tsv")
+    selection = select_pairs(tmp_path / "scores.tsv", tmp_path / "kept.tsv", keep=0.5, min_score=0)
+    assert [row[0] for row in rows_of(tmp_path / "kept.tsv")] == ["a 0", "a 1", "c"]
+    assert (selection.pairs, selection.kept, selection.step.dropped) == (6, 3, 3)
+    assert selection.lowest == pytest.approx(math.exp(-1), rel=1e-3)

@@ -6,19 +6,15 @@ from pathlib import Path
 
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
+from tiny_runs import FAST, make_runs
 
 from commands import endeavour
 from endeavour.config import load_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.pipeline.data import prepare
 from endeavour.runs.config import RunConfig
 from endeavour.storage import file_digest
-from untrained import untrained_run
 
-TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1"]
-FAST = ["decoding=greedy", "decoding.max_length_ratio=1", "evaluation.bootstrap_samples=40"]
 MBR = ["decoding=mbr", "decoding.num_hypotheses=6", "decoding.max_length_ratio=1"]
 SAMPLE = ["decoding=sample", "decoding.max_length_ratio=1"]
 ENGLISH = ["the old dog", "  A Man, a tree! ", "", "and today"]
@@ -27,23 +23,7 @@ GERMAN = ["der alte Hund", "Ein Mann, ein  Baum!", "leer", "und heute"]
 
 @pytest.fixture(scope="module")
 def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of data and outputs: the runs `a`, `b` and `c` of one vocabulary, and `back` to English."""
-    folder = tmp_path_factory.mktemp("evaluate")
-    settings = [
-        *parallel_files,
-        *TINY,
-        *FAST,
-        f"data_folder={folder}/data",
-        f"output_folder={folder}/outputs",
-    ]
-    for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
-        config = load_config("train", RunConfig, [*settings, f"direction={direction}"])
-        data = prepare(
-            config.corpus, config.cleaning, config.tokenizer, config.direction, folder=folder / "data"
-        )
-        for seed, config.name in enumerate(names):
-            untrained_run(config, data.load_tokenizers(), seed=seed, data_digest=data.content_digest)
-    return folder
+    return make_runs(tmp_path_factory.mktemp("evaluate"), parallel_files)
 
 
 @pytest.fixture

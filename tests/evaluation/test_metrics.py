@@ -198,55 +198,12 @@ def test_sentence_scores_are_one_each_and_highest_for_the_reference_itself() -> 
     assert max(scores[:3]) < 100
 
 
-def test_length_buckets_part_the_corpus() -> None:
-    buckets = metrics.bleu_by_source_length(SOURCES, HYPOTHESES, REFERENCES, edges=[1, 6, 8])
-    assert [(bucket.label, bucket.sentences) for bucket in buckets] == [
-        ("1–1", 1),
-        ("2–6", 1),
-        ("7–8", 1),
-        ("9+", 2),
-    ]
-    # “Ja.” alone is too short for any 4-gram; it is right all the same.
-    assert buckets[0].bleu == pytest.approx(100)
-    assert buckets[0].length_ratio == 1
-    assert buckets[-1].length_ratio < 1
-
-
-def test_empty_buckets_are_left_out_and_a_single_one_is_the_corpus() -> None:
-    (bucket,) = metrics.bleu_by_source_length(SOURCES, HYPOTHESES, REFERENCES, edges=[100, 200])
-    assert bucket.sentences == len(SOURCES)
-    assert bucket.bleu == metrics.corpus_bleu(HYPOTHESES, REFERENCES)
-
-
-@given(sources=lines)
-def test_every_sentence_falls_into_one_bucket(sources: list[str]) -> None:
-    buckets = metrics.bleu_by_source_length(sources, sources, sources, edges=[1, 2])
-    assert sum(bucket.sentences for bucket in buckets) == len(sources)
-
-
-def test_rows_are_grouped_by_ranges_that_include_both_ends() -> None:
-    assert metrics.group_rows([0, 5, 1, 9, 4], [0, 4, 6]) == [
-        (0, 0, [0]),
-        (1, 4, [2, 4]),
-        (5, 6, [1]),
-        (7, None, [3]),
-    ]
-
-
-def test_a_parts_bleu_does_not_ask_for_longer_outputs_than_there_are() -> None:
-    assert metrics.part_bleu(["Ja."], ["Ja."]) == pytest.approx(100)
-    assert metrics.part_bleu(HYPOTHESES, REFERENCES) == pytest.approx(
-        metrics.corpus_bleu(HYPOTHESES, REFERENCES)
-    )
-
-
 @pytest.mark.parametrize("references", [[], ["a"], ["a", "b", "c"]])
 def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
     calls = [
         lambda: _score(["a", "b"], references),
         lambda: metrics.corpus_bleu(["a", "b"], references),
         lambda: metrics.sentence_scores(["a", "b"], references),
-        lambda: metrics.bleu_by_source_length(["a", "b"], ["a", "b"], references),
     ]
     for call in calls:
         with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):

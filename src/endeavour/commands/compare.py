@@ -176,13 +176,13 @@ def _prepared(run: Run, folder: Path) -> PreparedData | None:
 
 def _training_text(run: Run, folder: Path) -> TrainingText | None:
     data = _prepared(run, folder)
-    if data is None or not (data.folder / "text" / "train").is_dir():
+    if data is None or data.training_text is None:
         return None
     # Imported here: `datasets` takes seconds to import.
     from endeavour.data.tables import read_tables
 
     training = TrainingText()
-    for pairs in read_tables(data.folder / "text" / "train"):
+    for pairs in read_tables(data.training_text):
         training.add(pairs)
     return training
 

@@ -70,6 +70,12 @@ class PreparedData:
     def test_splits(self) -> list[str]:
         return self.manifest["test_splits"]
 
+    @property
+    def training_text(self) -> Path | None:
+        """The folder of the training pairs in normal form, see `tables`; None where it was deleted."""
+        folder = self.folder / "text" / "train"
+        return folder if folder.is_dir() else None
+
     def load_tokenizers(self) -> Tokenizers:
         return load_tokenizers(self.folder)
 

@@ -14,13 +14,11 @@ from pydantic import Field
 from endeavour.data.normalization import normalize
 from endeavour.evaluation.metrics import (
     MIN_BOOTSTRAP_SAMPLES,
-    bleu_by_source_length,
-    group_rows,
-    part_bleu,
     sentence_scores,
 )
 from endeavour.evaluation.rates import OutputRates, anomalies, output_rates
 from endeavour.evaluation.significance import MetricTest, paired_tests
+from endeavour.evaluation.subsets import bleu_by_source_length, group_rows, part_bleu
 from endeavour.evaluation.words import FREQUENCY_EDGES, TrainingText, rarest, word_f1_by_frequency
 from endeavour.settings import STRICT
 

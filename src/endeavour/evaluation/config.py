@@ -16,6 +16,8 @@ class EvaluationConfig:
 
     splits: list[str] | None
     files: dict[str, list[str]]
+    sacrebleu: list[str]
+    labels: dict[str, str]
     english_column: str
     german_column: str
     bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]

@@ -1,4 +1,4 @@
-"""Scores of translations: BLEU, chrF and TER by sacreBLEU, of a corpus and of its parts.
+"""Scores of translations: BLEU, chrF and TER by sacreBLEU, of a corpus and of its sentences.
 
 Knows lines of text only: nothing of models, tokenizers, files or reports. Hypotheses and references are
 whole, untokenized lines, one reference a sentence; except for `bleu_tokenized` sacreBLEU's own tokenization is the
@@ -8,7 +8,7 @@ only one applied, so that the scores can be compared with published ones of the 
 import json
 import math
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,9 +20,6 @@ from sacrebleu.metrics.ter import TER, TERScore
 
 from endeavour.errors import UserError
 from endeavour.evaluation import moses
-
-# Fixed, so that the reports of two runs can be laid side by side; the last bucket is open.
-LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 
 # Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
 MIN_BOOTSTRAP_SAMPLES = 40
@@ -97,22 +94,6 @@ METRICS = {
 }
 
 
-@dataclass(frozen=True)
-class LengthBucket:
-    """The sentences with `shortest` to `longest` source words (whitespace-separated; None: no upper end)."""
-
-    shortest: int
-    longest: int | None
-    sentences: int
-    bleu: float
-    length_ratio: float  # hypothesis words / reference words
-
-    @property
-    def label(self) -> str:
-        """The range in words, such as `6–10` or `61+`."""
-        return f"{self.shortest}+" if self.longest is None else f"{self.shortest}–{self.longest}"
-
-
 def score_corpus(
     hypotheses: Sequence[str],
     references: Sequence[str],
@@ -121,6 +102,7 @@ def score_corpus(
     seed: int,
     tokenized_as: str | None = None,
     tokenized_references: Sequence[str] | None = None,
+    standard: tuple[str, str] | None = None,
 ) -> dict[str, Score]:
     """Score a corpus by all of METRICS, in their order; the tokenized ones only where `tokenized_as` is given.
 
@@ -130,6 +112,8 @@ def score_corpus(
 
     `tokenized_as`, a language, asks for `bleu_tokenized`: of both sides lowercased, normalized and tokenized by
     Moses' rules, and not tokenized again. `tokenized_references` replace ours there, unchanged.
+
+    `standard`, sacreBLEU's name of the test set and the direction, goes into the signatures in its form.
 
     Raises UserError where the line counts differ, there are no lines, or there are too few resamples.
     """
@@ -151,9 +135,12 @@ def score_corpus(
         else:
             made += "|references:file"
         texts[True] = (moses.tokenize(hypotheses, tokenized_as), tokenized_references, made)
+    test_set = {} if standard is None else {"test": standard[0], "lang": standard[1]}
     with sacrebleu_seed(seed):
         return {
-            key: _with_interval(metric, *texts[metric.tokenized], bootstrap_samples)
+            key: score_with_interval(
+                metric, *texts[metric.tokenized], test_set=test_set, samples=bootstrap_samples
+            )
             for key, metric in METRICS.items()
             if metric.tokenized in texts
         }
@@ -184,55 +171,28 @@ def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> lis
     ]
 
 
-def bleu_by_source_length(
-    sources: Sequence[str],
+def score_with_interval(
+    metric: Metric,
     hypotheses: Sequence[str],
     references: Sequence[str],
+    made: str = "",
     *,
-    edges: Sequence[int] = LENGTH_EDGES,
-) -> list[LengthBucket]:
-    """BLEU of the sentences of similar source length; buckets without a sentence are left out.
-
-    `edges` are the rising upper ends in source words, both ends of a bucket included; an open bucket follows
-    the last. The BLEU is `part_bleu`'s.
-
-    Raises UserError where the line counts differ or there are no lines.
-    """
-    check_counts(sources=sources, hypotheses=hypotheses, references=references)
-    buckets: list[LengthBucket] = []
-    for shortest, longest, rows in group_rows([len(source.split()) for source in sources], edges):
-        outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
-        bleu, ratio = part_bleu(outputs, wanted), length_ratio(outputs, wanted)
-        buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))
-    return buckets
-
-
-def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, int | None, list[int]]]:
-    """The rows of `values` (each 0 or more) by range: lowest and highest value, both included, and the rows.
-
-    `edges` are the rising upper ends; an open range (None) follows the last. Ranges without a row are left out.
-    """
-    groups: list[tuple[int, int | None, list[int]]] = []
-    for low, high in zip([0, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
-        rows = [row for row, value in enumerate(values) if low <= value and (high is None or value <= high)]
-        if rows:
-            groups.append((low, high, rows))
-    return groups
-
-
-def part_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU (0–100) of some sentences of a corpus: n-gram orders for which none is long enough do not count
-    (`effective_order`), else a few two-word sentences would score 0 even where every word is right."""
-    return _bleu(BLEU(effective_order=True, force=True), hypotheses, references)
-
-
-def _with_interval(
-    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], made: str, samples: int
+    test_set: Mapping[str, str] | None = None,
+    samples: int,
 ) -> Score:
-    """`made` says what was done to the lines before, and is appended to the signature."""
+    """By one metric. Within `sacrebleu_seed`.
+
+    Args:
+        made: what was done to the lines before; it is appended to the signature.
+        test_set: what the signature says of the test set.
+        samples: of the bootstrap; see `affordable`.
+    """
     scorer = metric.make()
     result = scorer.corpus_score(hypotheses, [references], n_bootstrap=samples)
-    signature = str(scorer.get_signature())
+    fields = scorer.get_signature()
+    for key, value in (test_set or {}).items():
+        fields.update(key, value)
+    signature = str(fields)
     # sacreBLEU returns the interval only in its JSON form, and not where every resample scored 0.
     described = cast(dict[str, Any], json.loads(result.format(width=10, is_json=True, signature=signature)))
     value = float(result.score)

@@ -5,18 +5,18 @@ Knows finished lines and scores; not what made them, and not how a report of the
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from endeavour.evaluation.metrics import (
-    LengthBucket,
     Score,
-    bleu_by_source_length,
     check_counts,
     sentence_scores,
 )
+from endeavour.evaluation.overlap import Overlap
 from endeavour.evaluation.rates import OutputRates, output_rates
+from endeavour.evaluation.subsets import LabelScore, LengthBucket, bleu_by_source_length
 
 EXAMPLES_EACH = 10  # of the best, the worst and random translations
 
@@ -36,8 +36,12 @@ class Example:
 class EvaluationResult:
     """The translations of one test set and their scores.
 
-    `scores` is what `score_corpus` returns, `decoding` and `model` hold settings to show (name, beam size, digest …),
-    and `seed` picks the random translations.
+    Attributes:
+        scores: what `score_corpus` returns.
+        bleu_by_label: by what the labels are (domain, document …) the scores of each.
+        overlap: with the training text; None where that is not at hand.
+        decoding, model: settings to show (name, beam size, digest …).
+        seed: picks the random translations.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -48,6 +52,8 @@ class EvaluationResult:
     hypotheses: Sequence[str]
     references: Sequence[str]
     scores: Mapping[str, Score]
+    bleu_by_label: Mapping[str, Sequence[LabelScore]] = field(default_factory=dict[str, Sequence[LabelScore]])
+    overlap: Overlap | None = None
     decoding: Mapping[str, object]
     model: Mapping[str, object]
     seed: int
@@ -81,6 +87,10 @@ class EvaluationResult:
             "sentences": len(self.hypotheses),
             "scores": {key: asdict(score) for key, score in self.scores.items()},
             "bleu_by_source_length": [asdict(bucket) for bucket in self.buckets],
+            "bleu_by_label": {
+                kind: [asdict(score) for score in scores] for kind, scores in self.bleu_by_label.items()
+            },
+            "overlap": None if self.overlap is None else asdict(self.overlap),
             "output_rates": {name: asdict(rates) for name, rates in self.rates.items()},
             "decoding": dict(self.decoding),
             "model": dict(self.model),

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from endeavour.evaluation.metrics import group_rows
+from endeavour.evaluation.subsets import group_rows
 
 # Upper ends of the ranges of occurrences in the training text; the last range is open. 0: never seen.
 FREQUENCY_EDGES = (0, 4, 99, 999)

@@ -82,6 +82,17 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     return data
 
 
+def training_texts(runs: Sequence[Run], folder: Path) -> list[Path] | None:
+    """The training texts of runs in the data folder, each once; None where one is not there. Nothing is built."""
+    texts: list[Path] = []
+    for run in runs:
+        data = None if run.data_digest is None else find_prepared(folder, run.data_digest)
+        if data is None or data.training_text is None:
+            return None
+        texts.append(data.training_text)
+    return list(dict.fromkeys(texts))
+
+
 def teacher_pairs(run: Run) -> list[ExtraPairs]:
     """The copies of its teachers' translations that a run is trained on; see `pipeline.distillation`."""
     folder = run.teacher_data_folder

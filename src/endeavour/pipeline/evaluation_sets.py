@@ -1,28 +1,37 @@
-"""Which test sets a run is evaluated on: splits of its corpus, and other files; read and checked.
+"""Which test sets a run is evaluated on: splits of its corpus, other files, and standard ones; read and checked.
 
 Knows lines and settings; not models, scores or reports.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.files import read_pairs
+from endeavour.data.files import read_pairs, require_file, text_lines
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.moses import read_tokenized
+from endeavour.evaluation.standard_sets import check_standard_sets, folder_name, read_standard_set
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Untouched lines to translate and to score against."""
+    """Untouched lines to translate and to score against.
+
+    Attributes:
+        tokenized_references: as papers score them, from a file.
+        labels: of each sentence, by what they are: domain, document …
+        standard: sacreBLEU's name of it.
+    """
 
     name: str
     sources: list[str]
     references: list[str]
-    tokenized_references: list[str] | None = None  # as papers score them, from a file
+    tokenized_references: list[str] | None = None
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    standard: str | None = None
 
 
 def choose_evaluation_sets(
@@ -31,12 +40,13 @@ def choose_evaluation_sets(
     """What is to be evaluated, checked before training rather than after it.
 
     Args:
-        data: with the splits of the corpus; None where only `evaluation.files` are evaluated.
+        data: with the splits of the corpus; None where only other test sets are evaluated.
         reserved: names that these must not have: those of the corpus' splits.
 
     Raises:
-        UserError: a split or a file is not there, or references do not belong to it.
+        UserError: a split, a file or a standard set is not there, or references or labels do not belong to it.
     """
+    check_standard_sets(settings.sacrebleu, direction)
     sets: list[EvaluationSet] = []
     if data is not None:
         splits = data.test_splits if settings.splits is None else settings.splits
@@ -47,6 +57,47 @@ def choose_evaluation_sets(
         if name in reserved:
             raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
         sets.append(_read_files(settings, direction, name, paths))
+    for name in settings.sacrebleu:
+        if folder_name(name) in (*reserved, *settings.files):
+            raise UserError(
+                f"evaluation.sacrebleu: {name} would be evaluated as {folder_name(name)}, which is what a split of the "
+                "corpus or one of evaluation.files is called"
+            )
+        sets.append(_standard(name, direction))
+    return _with_tokenized_references(settings, direction, _with_labels(settings, sets))
+
+
+def _standard(name: str, direction: str) -> EvaluationSet:
+    one = read_standard_set(name, direction)
+    return EvaluationSet(folder_name(name), one.sources, one.references, labels=one.labels, standard=name)
+
+
+def _with_labels(settings: EvaluationConfig, sets: Sequence[EvaluationSet]) -> list[EvaluationSet]:
+    labelled = {one.name: one for one in sets}
+    for name, path in settings.labels.items():
+        if name not in labelled:
+            raise UserError(
+                f"evaluation.labels.{name}: this is none of the test sets: {', '.join(labelled) or 'there are none'}"
+            )
+        labels = _read_labels(Path(path).expanduser(), name, len(labelled[name].sources))
+        labelled[name] = replace(labelled[name], labels={**labelled[name].labels, "label": labels})
+    return list(labelled.values())
+
+
+def _read_labels(path: Path, name: str, sentences: int) -> list[str]:
+    require_file(path)
+    labels = [line.strip() for line in text_lines(path)]
+    if len(labels) != sentences:
+        raise UserError(
+            f"evaluation.labels.{name}: {path} has {len(labels):,} lines for {sentences:,} sentences; "
+            "line n is the label of sentence n"
+        )
+    return labels
+
+
+def _with_tokenized_references(
+    settings: EvaluationConfig, direction: str, sets: list[EvaluationSet]
+) -> list[EvaluationSet]:
     path = settings.tokenized_references
     if path is None:
         return sets
@@ -54,7 +105,7 @@ def choose_evaluation_sets(
         names = ", ".join(one.name for one in sets) or "none"
         raise UserError(
             f"evaluation.tokenized_references={path} are the references of one test set, and {names} are evaluated: "
-            "choose one with evaluation.splits=[…], or one of evaluation.files"
+            "choose one with evaluation.splits=[…], evaluation.files or evaluation.sacrebleu"
         )
     [one] = sets
     tokenized = read_tokenized(Path(path).expanduser(), one.references, direction.partition("-")[2])
@@ -80,13 +131,14 @@ def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Se
 
 
 def as_asked(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:
-    """Without splits: those that the run was evaluated on after training, or none where files are given.
+    """Without splits: those that the run was evaluated on after training, or none where other test sets are given.
 
     Tokenized references are the run's own, and belong to what was evaluated then.
     """
+    others = bool(asked.files or asked.sacrebleu)
     if asked.splits is None:
-        asked = replace(asked, splits=[] if asked.files else trained.splits)
-    same = not asked.files and not _other_splits(asked.splits, trained.splits)
+        asked = replace(asked, splits=[] if others else trained.splits)
+    same = not others and not _other_splits(asked.splits, trained.splits)
     if not same and asked.tokenized_references == trained.tokenized_references:
         asked = replace(asked, tokenized_references=None)
     return asked

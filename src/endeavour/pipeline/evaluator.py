@@ -3,9 +3,10 @@
 <run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/        see `runs.evaluations`
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
+from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -19,10 +20,12 @@ from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score_corpus
+from endeavour.evaluation.overlap import Overlap, measure_overlap
 from endeavour.evaluation.result import EvaluationResult
+from endeavour.evaluation.subsets import bleu_by_label
 from endeavour.pipeline.evaluation_sets import EvaluationSet
 from endeavour.progress import progress_bar, say
-from endeavour.reports.evaluation_report import write_evaluation
+from endeavour.reports.evaluation_report import overlap_line, write_evaluation
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
@@ -35,13 +38,17 @@ Picture = tuple[list[str], list[str], list[list[float]]]  # see `decoding.alignm
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Trained runs, several of which decode as an ensemble, and how they are evaluated; results go to the first one."""
+    """Trained runs, several of which decode as an ensemble, and how they are evaluated; results go to the first one.
+
+    `training_texts` are the folders of what they were trained on; None where one of them is not at hand.
+    """
 
     runs: Sequence[Run]
     decoding: DecodingConfig
     quantization: str
     settings: EvaluationConfig
     device: torch.device
+    training_texts: Sequence[Path] | None
 
     def evaluate(self, test_sets: Sequence[EvaluationSet]) -> Values:
         """Translates and scores each test set, writes its folder, and prints the scores.
@@ -70,7 +77,7 @@ class Evaluator:
             with write_errors(evaluations[one.name].folder, "output_folder"):
                 evaluations[one.name].folder.mkdir(parents=True, exist_ok=True)
         translator = open_translator(self.runs, loaded, self.decoding, self.quantization)
-        results: dict[str, dict[str, Score]] = {}
+        results: dict[str, EvaluationResult] = {}
         with progress_bar(console) as progress:
             for one in test_sets:
                 folder = evaluations[one.name].folder
@@ -78,9 +85,12 @@ class Evaluator:
                     result = self._result(one, translator, progress)
                     pictures = self._pictures(result, translator, loaded)
                     write_evaluation(folder, result, pictures, play=play_command(self.runs[0]))
-                results[one.name] = dict(result.scores)
+                results[one.name] = result
         _show(results, evaluations, f"{self.runs[0].name}, {self._title}")
-        return {name: {key: score.value for key, score in scores.items()} for name, scores in results.items()}
+        return {
+            name: {key: score.value for key, score in result.scores.items()}
+            for name, result in results.items()
+        }
 
     def _evaluation(self, test_set: str) -> Evaluation:
         label = decoding_label(self.decoding, self.quantization, self.runs[1:])
@@ -133,7 +143,18 @@ class Evaluator:
             seed=config.seed,
             tokenized_as=config.direction.partition("-")[2] if self.settings.tokenized_bleu else None,
             tokenized_references=test_set.tokenized_references,
+            standard=None if test_set.standard is None else (test_set.standard, config.direction),
         )
+        by_label = {
+            kind: bleu_by_label(
+                hypotheses,
+                test_set.references,
+                labels,
+                bootstrap_samples=self.settings.bootstrap_samples,
+                seed=config.seed,
+            )
+            for kind, labels in test_set.labels.items()
+        }
         progress.update(task, total=1, completed=1)
         return EvaluationResult(
             title=title,
@@ -141,10 +162,17 @@ class Evaluator:
             hypotheses=hypotheses,
             references=test_set.references,
             scores=scores,
+            bleu_by_label=by_label,
+            overlap=self._overlap(test_set),
             decoding=asdict(self.decoding),
             model=self._description(test_set),
             seed=config.seed,
         )
+
+    def _overlap(self, test_set: EvaluationSet) -> Overlap | None:
+        if self.training_texts is None:
+            return None
+        return measure_overlap(test_set.sources, test_set.references, self.training_texts)
 
     def _pictures(self, result: EvaluationResult, translator: Translator, loaded: Loaded) -> list[Picture]:
         """The first run's own attention for the first sentences that fit the model, whichever engine translated."""
@@ -178,18 +206,20 @@ class Evaluator:
         return description
 
 
-def _show(results: dict[str, dict[str, Score]], evaluations: dict[str, Evaluation], title: str) -> None:
-    """Prints the table, how the scores were made, and where the reports lie."""
+def _show(results: dict[str, EvaluationResult], evaluations: dict[str, Evaluation], title: str) -> None:
+    """Prints the table, how the scores were made, what was known before, and where the reports lie."""
     output = Console(soft_wrap=True)
-    output.print(_table(results, title))
-    for name, scores in results.items():
+    output.print(_table({name: result.scores for name, result in results.items()}, title))
+    for name, result in results.items():
         for key in ("bleu", "bleu_tokenized"):
-            if key in scores:
-                say(output, f"{name}: {scores[key].signature}")
+            if key in result.scores:
+                say(output, f"{name}: {result.scores[key].signature}")
+        if result.overlap is not None and result.overlap.sources:
+            say(output, f"{name}: {overlap_line(result)}")
         say(output, f"report: {evaluations[name].folder / 'report.html'}")
 
 
-def _table(results: dict[str, dict[str, Score]], title: str) -> Table:
+def _table(results: Mapping[str, Mapping[str, Score]], title: str) -> Table:
     """A row a score and a column a test set: as a column each, the scores would not fit a terminal."""
     table = Table("score", title=Text(title))
     for name in results:

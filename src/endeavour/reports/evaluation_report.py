@@ -10,10 +10,15 @@ from pathlib import Path
 
 from endeavour.evaluation.metrics import METRICS
 from endeavour.evaluation.result import EvaluationResult
+from endeavour.evaluation.subsets import FEW_FOR_INTERVAL
 from endeavour.reports.figures import AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown
 from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, settings_table
 from endeavour.storage import write_atomically
+
+# What sacreBLEU calls what its labels are, in words.
+KINDS = {"docid": "document", "origlang": "original language"}
+LONGEST_TABLE = 40  # labels; a test set may have hundreds of documents
 
 _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
 SCORE_NOTE = f"{_FALLING}: lower is better. Intervals: bootstrap resampling over sentences."
@@ -33,7 +38,8 @@ def write_evaluation(
     """
     values = {
         "result": result,
-        "tables": [_scores(result), _lengths(result), rates_table(result.rates, {})],
+        "tables": [_scores(result), _lengths(result), *_labels(result), rates_table(result.rates, {})],
+        "overlap": overlap_line(result),
         "settings": [settings_table("Decoding", result.decoding), settings_table("Model", result.model)],
         "attention": attention,
         "play": play,
@@ -51,12 +57,44 @@ def write_evaluation(
         write_atomically(folder / name, text)
 
 
+def overlap_line(result: EvaluationResult) -> str:
+    """How many sentences of the test set the training text has."""
+    if result.overlap is None:
+        return "The training text is not at hand, so it is not known how many of them occur in it."
+    known, pairs, count = result.overlap.sources, result.overlap.pairs, len(result.sources)
+    if not known:
+        return "None of them occurs in the training text."
+    return (
+        f"{known:,} of them ({known / count:.1%}) occur in the training text as sources, {pairs:,} "
+        f"({pairs / count:.1%}) with the same translation as here."
+    )
+
+
 def _scores(result: EvaluationResult) -> Table:
     rows = [
         [score.name, f"{score.value:.2f}", f"{score.low:.2f} – {score.high:.2f}", score.signature]
         for score in result.scores.values()
     ]
     return Table("Scores", ["score", "value", "95% interval", "sacreBLEU signature"], rows, SCORE_NOTE)
+
+
+def _labels(result: EvaluationResult) -> list[Table]:
+    tables: list[Table] = []
+    for kind, scores in result.bleu_by_label.items():
+        what = KINDS.get(kind, kind)
+        rows = [
+            [
+                score.label,
+                str(score.sentences),
+                f"{score.bleu:.2f}",
+                "–" if score.low is None or score.high is None else f"{score.low:.2f} – {score.high:.2f}",
+            ]
+            for score in scores[:LONGEST_TABLE]
+        ]
+        more = f" The {LONGEST_TABLE} of {len(scores)} that have most sentences; scores.json has all."
+        note = f"Intervals from {FEW_FOR_INTERVAL} sentences on.{more if len(scores) > LONGEST_TABLE else ''}"
+        tables.append(Table(f"BLEU by {what}", [what, "sentences", "BLEU", "95% interval"], rows, note))
+    return tables
 
 
 def _lengths(result: EvaluationResult) -> Table:

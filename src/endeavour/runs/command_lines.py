@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from endeavour.data.corpus import VALIDATION
+from endeavour.evaluation.standard_sets import standard_name
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run
 from endeavour.settings import config_folder
@@ -66,6 +67,9 @@ def _test_set_word(run: Run, test_set: str) -> str:
     if test_set == VALIDATION or (run.has_config and test_set in run.test_splits):
         return f"evaluation.splits=[{test_set}]"
     files = run.config.evaluation.files if run.has_config else {}
+    standard = None if test_set in files else standard_name(test_set)
+    if standard is not None:
+        return f"evaluation.sacrebleu=[{standard}]"
     return f"+evaluation.files.{test_set}=[{','.join(files.get(test_set, ['FILE', 'FILE']))}]"
 
 

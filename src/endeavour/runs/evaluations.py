@@ -15,6 +15,7 @@ from urllib.parse import quote
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
+from endeavour.evaluation.standard_sets import folder_name
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.run import Run
 from endeavour.storage import read_lines
@@ -68,7 +69,8 @@ class Evaluation:
         """The command that makes it again, as far as the folder's name tells: its record may be damaged."""
         known = [VALIDATION]
         if self.run.has_config:
-            known += [*self.run.test_splits, *self.run.config.evaluation.files]
+            evaluation = self.run.config.evaluation
+            known += [*self.run.test_splits, *evaluation.files, *map(folder_name, evaluation.sacrebleu)]
         begun = [name for name in known if self.folder_name.startswith(f"{name}-")]
         test_set = max(begun, key=len) if begun else self.folder_name.partition("-")[0]
         return evaluate_command(self.run, self.folder_name.removeprefix(f"{test_set}-"), test_set)

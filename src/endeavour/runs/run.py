@@ -25,6 +25,7 @@ from filelock import FileLock
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
+from endeavour.evaluation.standard_sets import folder_name
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
@@ -107,7 +108,9 @@ class Run:
     @property
     def splits(self) -> list[str]:
         """Those of its corpus, as far as can be told without it."""
-        scored = [name for name in self.summary.get("test", {}) if name not in self.config.evaluation.files]
+        evaluation = self.config.evaluation
+        others = (*evaluation.files, *map(folder_name, evaluation.sacrebleu))
+        scored = [name for name in self.summary.get("test", {}) if name not in others]
         return list(dict.fromkeys([TRAIN, VALIDATION, *self.config.corpus.splits, *scored]))
 
     @property

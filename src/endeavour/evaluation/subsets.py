@@ -1,0 +1,129 @@
+"""BLEU of subsets of a test set: of sentences of similar length, and of those that share a label.
+
+Knows lines of text; not what a label means: it may be a domain, a document, or whatever a file says.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sacrebleu.metrics.bleu import BLEU
+
+from endeavour.evaluation.metrics import (
+    BOOTSTRAP_BYTES,
+    Metric,
+    Score,
+    affordable,
+    check_counts,
+    length_ratio,
+    sacrebleu_seed,
+    score_with_interval,
+)
+
+# Fixed, so that the reports of two runs can be laid side by side; the last bucket is open.
+LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
+
+FEW_FOR_INTERVAL = 30  # with fewer sentences a resample says little
+
+_BLEU = Metric("BLEU", partial(BLEU, effective_order=True, force=True))
+
+
+@dataclass(frozen=True)
+class LengthBucket:
+    """The sentences with `shortest` to `longest` source words (whitespace-separated; None: no upper end)."""
+
+    shortest: int
+    longest: int | None
+    sentences: int
+    bleu: float
+    length_ratio: float  # hypothesis words / reference words
+
+    @property
+    def label(self) -> str:
+        """The range in words, such as `6–10` or `61+`."""
+        return f"{self.shortest}+" if self.longest is None else f"{self.shortest}–{self.longest}"
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """The sentences of one label: BLEU (0–100) and its 95% interval, None where there are too few for one."""
+
+    label: str
+    sentences: int
+    bleu: float
+    low: float | None
+    high: float | None
+
+
+def bleu_by_source_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    edges: Sequence[int] = LENGTH_EDGES,
+) -> list[LengthBucket]:
+    """BLEU of the sentences of similar source length; buckets without a sentence are left out.
+
+    `edges` are the rising upper ends in source words, both ends of a bucket included; an open bucket follows
+    the last. The BLEU is `part_bleu`'s.
+
+    Raises UserError where the line counts differ or there are no lines.
+    """
+    check_counts(sources=sources, hypotheses=hypotheses, references=references)
+    buckets: list[LengthBucket] = []
+    for shortest, longest, rows in group_rows([len(source.split()) for source in sources], edges):
+        outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
+        bleu, ratio = part_bleu(outputs, wanted), length_ratio(outputs, wanted)
+        buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))
+    return buckets
+
+
+def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, int | None, list[int]]]:
+    """The rows of `values` (each 0 or more) by range: lowest and highest value, both included, and the rows.
+
+    `edges` are the rising upper ends; an open range (None) follows the last. Ranges without a row are left out.
+    """
+    groups: list[tuple[int, int | None, list[int]]] = []
+    for low, high in zip([0, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
+        rows = [row for row, value in enumerate(values) if low <= value and (high is None or value <= high)]
+        if rows:
+            groups.append((low, high, rows))
+    return groups
+
+
+def part_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU (0–100) of some sentences of a corpus: n-gram orders for which none is long enough do not count
+    (`effective_order`), else a few two-word sentences would score 0 even where every word is right."""
+    return float(_BLEU.make().corpus_score(hypotheses, [references]).score)
+
+
+def part_score(
+    hypotheses: Sequence[str], references: Sequence[str], *, bootstrap_samples: int, seed: int
+) -> Score:
+    """`part_bleu` with its interval, as `score_corpus` has it."""
+    samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
+    with sacrebleu_seed(seed):
+        return score_with_interval(_BLEU, hypotheses, references, samples=samples)
+
+
+def bleu_by_label(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    labels: Sequence[str],
+    *,
+    bootstrap_samples: int,
+    seed: int,
+) -> list[LabelScore]:
+    """One score a label, that of most sentences first; of as many, the label that comes first in the test set."""
+    rows: dict[str, list[int]] = {}
+    for row, label in enumerate(labels):
+        rows.setdefault(label, []).append(row)
+    scores: list[LabelScore] = []
+    for label, chosen in sorted(rows.items(), key=lambda entry: -len(entry[1])):
+        outputs, wanted = [hypotheses[row] for row in chosen], [references[row] for row in chosen]
+        if len(chosen) < FEW_FOR_INTERVAL:
+            scores.append(LabelScore(label, len(chosen), part_bleu(outputs, wanted), None, None))
+        else:
+            score = part_score(outputs, wanted, bootstrap_samples=bootstrap_samples, seed=seed)
+            scores.append(LabelScore(label, len(chosen), score.value, score.low, score.high))
+    return scores

@@ -1,0 +1,25 @@
+"""Untrained runs of one small corpus, for tests of what is done with runs."""
+
+from pathlib import Path
+
+from endeavour.config import load_config
+from endeavour.pipeline.data import prepare
+from endeavour.runs.config import RunConfig
+from untrained import untrained_run
+
+TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1"]
+FAST = ["decoding=greedy", "decoding.max_length_ratio=1", "evaluation.bootstrap_samples=40"]
+
+
+def make_runs(folder: Path, corpus: list[str]) -> Path:
+    """Data and outputs in `folder`: the runs `a`, `b` and `c` of one vocabulary, and `back` to English."""
+    settings = [*corpus, *TINY, *FAST, f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
+    for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
+        config = load_config("train", RunConfig, [*settings, f"direction={direction}"])
+        data = prepare(
+            config.corpus, config.cleaning, config.tokenizer, config.direction, folder=folder / "data"
+        )
+        for seed, config.name in enumerate(names):
+            untrained_run(config, data.load_tokenizers(), seed=seed, data_digest=data.content_digest)
+    return folder

@@ -13,6 +13,7 @@ from endeavour.data.cleaning import (
     CleaningConfig,
     HeldOut,
     LengthCleaner,
+    Step,
     TextCleaner,
     restore_steps,
 )
@@ -188,3 +189,10 @@ def test_the_normal_form_is_its_own_normal_form(text):
     assert normalize(normal) == normal
     assert unicodedata.is_normalized("NFC", normal)
     assert normal == " ".join(normal.split())
+
+
+def test_a_step_counts_each_change() -> None:
+    step = Step("some step")
+    for number in range(3):
+        step.change(f"before {number}", f"after {number}")
+    assert step.changed == 3

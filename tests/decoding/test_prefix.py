@@ -216,3 +216,12 @@ _MODELS: dict[int, Transformer] = {}
 def _model(tokenizer: Tokenizer) -> Transformer:
     size = tokenizer.vocabulary_size
     return _MODELS.setdefault(size, random_model(size, seed=3))
+
+
+def test_prefixes_are_forced_on_the_models_device() -> None:
+    model = random_model(12, seed=1)
+    source = random_sources(12, [5])
+    expected = search(model, source, prefixes=prefixes(Prefix((7,), b"ab")))
+    with torch.device("meta"):  # what is made there could not be used together with the others
+        found = search(model, source, prefixes=prefixes(Prefix((7,), b"ab")))
+    assert found == expected

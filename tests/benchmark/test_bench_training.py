@@ -68,9 +68,12 @@ def test_every_contender_trains_on_the_same_tokens_and_learns(name: str, make_ta
     assert run_updates(contender, dataset, task.rows) == count(dataset, task.rows)["target_tokens"]
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_torchs_transformer_with_our_weights_has_our_logits(norm: str, make_task: MakeTask) -> None:
-    task = make_task(f"model.norm={norm}", "model.dropout=0", "model.embedding_dropout=0")
+@pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "silu")])
+def test_torchs_transformer_with_our_weights_has_our_logits(
+    norm: str, activation: str, make_task: MakeTask
+) -> None:
+    parts = [f"model.norm={norm}", f"model.activation={activation}"]
+    task = make_task(*parts, "model.dropout=0", "model.embedding_dropout=0")
     ours = Transformer(task.model, source_vocabulary=300, target_vocabulary=300)
     theirs = TorchTransformer(task.model, 300, 300)
     copy_weights(ours, theirs)

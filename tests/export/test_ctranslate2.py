@@ -25,7 +25,7 @@ every_option = options(
     ("pre", "learned", "swiglu", "none"),
     ("pre", "rotary", "relu", "none"),
     ("post", "sinusoidal", "swiglu", "decoder"),
-    ("post", "learned", "relu", "all"),
+    ("post", "learned", "silu", "all"),
     ("post", "rotary", "gelu", "all"),
 )
 

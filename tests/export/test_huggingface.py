@@ -23,7 +23,7 @@ every_option = options(
     ("pre", "learned", "relu", "none"),
     ("post", "sinusoidal", "relu", "all"),
     ("post", "sinusoidal", "gelu", "decoder"),
-    ("post", "sinusoidal", "relu", "none"),
+    ("post", "sinusoidal", "silu", "none"),
 )
 
 

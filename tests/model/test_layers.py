@@ -72,7 +72,11 @@ def test_dropout_repeats_from_a_saved_generator_state(probability: float) -> Non
 def test_feed_forward_is_what_its_formula_says() -> None:
     torch.manual_seed(0)
     states = torch.randn(2, 3, 8)
-    for activation, function in {"relu": torch.relu, "gelu": functional.gelu}.items():
+    for activation, function in {
+        "relu": torch.relu,
+        "gelu": functional.gelu,
+        "silu": functional.silu,
+    }.items():
         block = FeedForward(width=8, feed_forward=12, activation=activation, dropout=0.0)
         expected = block.outer(function(block.inner(states)))
         torch.testing.assert_close(block(states), expected)

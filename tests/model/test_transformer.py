@@ -144,7 +144,7 @@ def test_no_position_sees_the_future(norm: str, positions: str) -> None:
 
 
 @pytest.mark.parametrize(("norm", "positions"), VARIANTS)
-@pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "swiglu"])
 @torch.no_grad()
 def test_step_by_step_equals_all_at_once(norm: str, positions: str, activation: str) -> None:
     model = _model(norm=norm, positions=positions, activation=activation)

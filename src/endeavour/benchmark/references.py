@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from endeavour.model.layers import GATED
 from endeavour.model.positions import SinusoidalPositions
@@ -62,7 +63,7 @@ class TorchTransformer(nn.Module):
                 config.decoder_layers,
                 config.feed_forward,
                 config.dropout,
-                config.activation,
+                functional.silu if config.activation == "silu" else config.activation,  # two it knows by name
                 batch_first=True,
                 norm_first=config.norm == "pre",
             )

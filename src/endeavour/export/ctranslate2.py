@@ -61,6 +61,7 @@ def _spec(model: Transformer) -> Any:
     activation = {
         "relu": specs.Activation.RELU,
         "gelu": specs.Activation.GELU,
+        "silu": specs.Activation.SWISH,
         "swiglu": specs.Activation.SWISH,
     }[config.activation]
     options: dict[str, Any] = {

@@ -38,7 +38,7 @@ def check_huggingface(config: ModelConfig) -> None:
     remedy = "use format=ctranslate2, or train with"
     if config.activation in GATED:
         raise UserError(
-            f"format=huggingface does not support model.activation={config.activation}: {remedy} relu or gelu"
+            f"format=huggingface does not support model.activation={config.activation}: {remedy} relu, gelu or silu"
         )
     if config.positions == "rotary":
         raise UserError(

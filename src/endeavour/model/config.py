@@ -20,7 +20,7 @@ class ModelConfig:
     decoder_layers: PositiveInt
     num_heads: PositiveInt
     feed_forward: PositiveInt
-    activation: Literal["relu", "gelu", "swiglu"]
+    activation: Literal["relu", "gelu", "silu", "swiglu"]
     norm: Literal["pre", "post"]
     positions: Literal["sinusoidal", "learned", "rotary"]
     max_length: PositiveInt

@@ -80,6 +80,7 @@ def _swiglu(gate_and_value: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": _relu,
     "gelu": functional.gelu,
+    "silu": functional.silu,
     "swiglu": _swiglu,
 }
 GATED = {"swiglu"}  # these halve their input: the map before them has twice the outputs

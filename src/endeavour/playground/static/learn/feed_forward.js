@@ -11,9 +11,10 @@ import { sign, vector } from "./vectors.js";
 const CURVES = {
   relu: (x) => Math.max(0, x),
   gelu: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  silu: (x) => x / (1 + Math.exp(-x)),
   swiglu: (x) => x / (1 + Math.exp(-x)),
 };
-const NAMES = { relu: "ReLU", gelu: "GELU", swiglu: "SiLU, of the gate" };
+const NAMES = { relu: "ReLU", gelu: "GELU", silu: "SiLU", swiglu: "SiLU, of the gate" };
 
 /** Wider, through the activation, and back. */
 export function feedForward(view) {

@@ -90,6 +90,7 @@ const linear = (result, from, map) =>
 const ACTIVATIONS = {
   relu: () => call("max", n(0), o(","), bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
   gelu: () => call("gelu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
+  silu: () => call("silu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
   swiglu: () =>
     row(
       o("("),

@@ -9,6 +9,7 @@ import { brief } from "./draw.js";
 const ACTIVATION = {
   relu: "ReLU sets every negative number to 0",
   gelu: "GELU lets positive numbers pass and presses negative ones towards 0",
+  silu: "SiLU lets positive numbers pass and presses negative ones towards 0",
   swiglu: "SwiGLU multiplies one half of the numbers by a gate made of the other half",
 };
 const quoted = (text) => `“${text}”`;

@@ -86,7 +86,7 @@ def test_nothing_is_as_trained_where_nothing_was(root: str, capsys: pytest.Captu
 def test_as_trained_is_key_by_key_what_the_run_says() -> None:
     for group, kind, own in (
         ("decoding", DecodingConfig, set[str]()),
-        ("evaluation", EvaluationConfig, {"splits", "files", "sacrebleu", "labels"}),
+        ("evaluation", EvaluationConfig, {"splits", "files", "sacrebleu", "labels", "reuse_translations"}),
     ):
         values = yaml.safe_load((CONF / group / "as_trained.yaml").read_text("utf-8"))
         names = [field.name for field in fields(kind)]

@@ -190,7 +190,7 @@ class TrainedRun:
         Returns:
             Test set → metric → value.
         """
-        values = asdict(self.config.evaluation) | {"labels": {}} | settings
+        values = asdict(self.config.evaluation) | {"labels": {}, "reuse_translations": False} | settings
         values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": list(sacrebleu)}
         asked = validated(EvaluationConfig, values, "evaluation")
         return self.evaluate_as(asked, data_folder=Path(data_folder), corpus_path=corpus_path)

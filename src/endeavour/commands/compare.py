@@ -19,6 +19,7 @@ from rich.console import Console
 from endeavour.data.files import require_file, text_lines
 from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.errors import UserError
+from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.words import TrainingText
@@ -67,7 +68,7 @@ def compare(config: CompareRoot) -> Comparison:
     sources, references = baseline.lines("sources"), baseline.lines("references")
     for other, name in zip(evaluations[1:], names[1:], strict=True):
         _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
-    systems = [_system(one, name, len(references)) for one, name in zip(evaluations, names, strict=True)]
+    systems = [_system(one, name, sources) for one, name in zip(evaluations, names, strict=True)]
     outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
     with progress_bar(Console(stderr=True)) as progress:
         task = progress.add_task("reading the training text", total=None)
@@ -89,6 +90,7 @@ def compare(config: CompareRoot) -> Comparison:
             ),
             notes=[
                 _training_note(names[0], baseline.run, training),
+                *_comet_notes(everything),
                 f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
                 *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
             ],
@@ -133,14 +135,15 @@ def _check_same_test_set(baseline: str, name: str, other: Evaluation, wanted: di
             )
 
 
-def _system(one: Evaluation, name: str, sentences: int) -> System:
+def _system(one: Evaluation, name: str, sources: Sequence[str]) -> System:
     hypotheses = one.lines("hypotheses")
-    if len(hypotheses) != sentences:
+    if len(hypotheses) != len(sources):
         raise UserError(
-            f"{one.folder / 'hypotheses.txt'} has {len(hypotheses)} lines for {sentences} references: "
+            f"{one.folder / 'hypotheses.txt'} has {len(hypotheses)} lines for {len(sources)} references: "
             f"run `{one.command}`"
         )
-    return System(name, hypotheses, flatten({key: one.record[key] for key in ("decoding", "model")}))
+    settings = flatten({key: one.record[key] for key in ("decoding", "model")})
+    return System(name, hypotheses, settings, read_comet(one.folder, sources, hypotheses))
 
 
 def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str]) -> list[System]:
@@ -194,6 +197,15 @@ def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
             f"characters; `{evaluate_command(run)}` prepares it."
         )
     return f"Word frequencies are those in the training text of {name}, cased."
+
+
+def _comet_notes(systems: Sequence[System]) -> list[str]:
+    """What must be known to read COMET, and who has none although others have."""
+    without = [system.name for system in systems if system.comet is None]
+    if len(without) == len(systems):
+        return []
+    notes = ["COMET is that of comet-score, which does not say by which model: it must be the same for all."]
+    return [*notes, f"Without {COMET_FILE}: {', '.join(without)}."] if without else notes
 
 
 def _folder_name(names: Sequence[str], outside: Sequence[System]) -> str:

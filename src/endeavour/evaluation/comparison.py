@@ -12,6 +12,8 @@ import pydantic.dataclasses
 from pydantic import Field
 
 from endeavour.data.normalization import normalize
+from endeavour.evaluation.comet import LABEL, Comet, comet_signature
+from endeavour.evaluation.mean_tests import paired_mean_tests
 from endeavour.evaluation.metrics import (
     MIN_BOOTSTRAP_SAMPLES,
     sentence_scores,
@@ -42,6 +44,7 @@ class System:
     name: str
     hypotheses: Sequence[str]
     settings: Mapping[str, object]
+    comet: Comet | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def compare_systems(
         title=title,
         systems=names,
         sentences=len(references),
-        tests=tests,
+        tests=[*tests, *_comet_tests(systems, config)],
         bleu_by_source_length=_by_length(systems, sources, references),
         bleu_by_rarest_source_word=training and _by_rarest(systems, normal_sources, references, training),
         word_f1_by_frequency=training and _word_f1(normal_systems, normal_references, training),
@@ -144,6 +147,28 @@ def compare_systems(
         settings={system.name: system.settings for system in systems},
         notes=list(notes),
     )
+
+
+def _comet_tests(systems: Sequence[System], config: CompareConfig) -> list[MetricTest]:
+    """Of those systems that have COMET as the baseline has it, with references or without."""
+    baseline = systems[0].comet
+    scored = [
+        (one.name, one.comet)
+        for one in systems
+        if one.comet is not None and baseline is not None and one.comet.references == baseline.references
+    ]
+    if len(scored) < 2:
+        return []
+    return [
+        paired_mean_tests(
+            LABEL,
+            [(name, comet.sentences) for name, comet in scored],
+            made=comet_signature([comet for _, comet in scored]),
+            bootstrap_samples=config.bootstrap_samples,
+            randomization_trials=config.randomization_trials,
+            seed=config.seed,
+        )
+    ]
 
 
 def _normalized(lines: Sequence[str]) -> list[str]:

@@ -18,6 +18,7 @@ class EvaluationConfig:
     files: dict[str, list[str]]
     sacrebleu: list[str]
     labels: dict[str, str]
+    reuse_translations: bool
     english_column: str
     german_column: str
     bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]

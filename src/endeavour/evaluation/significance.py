@@ -136,11 +136,8 @@ def _system_score(
 ) -> SystemScore:
     mean, half_width = float(bootstrap.mean or 0), float(bootstrap.ci or 0)
     p_values = bootstrap.p_value, randomized.p_value
-    if p_values != (None, None):
-        assert p_values[0] is not None
-        assert p_values[1] is not None
-        floor = 2.0 ** (1 - differing) if differing else 1.0
-        p_values = p_values[0] if differing else 1.0, max(p_values[1], floor)
+    if p_values[0] is not None and p_values[1] is not None:
+        p_values = at_least_by_chance(p_values[0], p_values[1], differing=differing)
     return SystemScore(
         system=name,
         value=float(bootstrap.score),
@@ -150,3 +147,8 @@ def _system_score(
         p_bootstrap=p_values[0],
         p_randomization=p_values[1],
     )
+
+
+def at_least_by_chance(bootstrap: float, randomized: float, *, differing: int) -> tuple[float, float]:
+    """p-values of outputs of which `differing` sentences are told apart, see `paired_tests`."""
+    return (bootstrap, max(randomized, 2.0 ** (1 - differing))) if differing else (1.0, 1.0)

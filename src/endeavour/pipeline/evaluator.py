@@ -18,6 +18,7 @@ from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
+from endeavour.evaluation.comet import comet_score, read_comet
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score_corpus
 from endeavour.evaluation.overlap import Overlap, measure_overlap
@@ -82,7 +83,8 @@ class Evaluator:
             for one in test_sets:
                 folder = evaluations[one.name].folder
                 with write_errors(folder, "output_folder"):
-                    result = self._result(one, translator, progress)
+                    hypotheses = self._hypotheses(one, evaluations[one.name], translator, progress)
+                    result = self._result(one, hypotheses, folder, progress)
                     pictures = self._pictures(result, translator, loaded)
                     write_evaluation(folder, result, pictures, play=play_command(self.runs[0]))
                 results[one.name] = result
@@ -124,16 +126,32 @@ class Evaluator:
                 "give this one a name of its own, decoding.name=…, or delete that folder"
             )
 
-    def _result(
-        self, test_set: EvaluationSet, translator: Translator, progress: Progress
-    ) -> EvaluationResult:
-        """Translates and scores; the references stay untouched."""
-        title = f"{test_set.name}, {self._title}"
-        task = progress.add_task(f"translating {title}", total=len(test_set.sources))
+    def _hypotheses(
+        self, test_set: EvaluationSet, earlier: Evaluation, translator: Translator, progress: Progress
+    ) -> list[str]:
+        """The translations: new ones, or where that is asked for those of an earlier evaluation by the same model.
+
+        That its text and settings are the same was checked before.
+        """
+        if self.settings.reuse_translations and earlier.is_finished:
+            if earlier.record["model"] == self._description(test_set):
+                return earlier.lines("hypotheses")
+            say(
+                progress.console,
+                f"note: {earlier.folder} is of another model, so {test_set.name} is translated",
+            )
         hypotheses: list[str] = []
+        task = progress.add_task(f"translating {test_set.name}, {self._title}", total=len(test_set.sources))
         for hypothesis in translator.translate(test_set.sources):
             hypotheses.append(hypothesis)
             progress.update(task, completed=len(hypotheses))
+        return hypotheses
+
+    def _result(
+        self, test_set: EvaluationSet, hypotheses: list[str], folder: Path, progress: Progress
+    ) -> EvaluationResult:
+        """Scores; the references stay untouched."""
+        title = f"{test_set.name}, {self._title}"
         task = progress.add_task(f"scoring {title}", total=None)
         config = self.runs[0].config
         scores = score_corpus(
@@ -155,19 +173,34 @@ class Evaluator:
             )
             for kind, labels in test_set.labels.items()
         }
+        comet = self._comet(test_set, hypotheses, folder, progress)
         progress.update(task, total=1, completed=1)
         return EvaluationResult(
             title=title,
             sources=test_set.sources,
             hypotheses=hypotheses,
             references=test_set.references,
-            scores=scores,
+            scores=scores | comet,
             bleu_by_label=by_label,
             overlap=self._overlap(test_set),
             decoding=asdict(self.decoding),
             model=self._description(test_set),
             seed=config.seed,
         )
+
+    def _comet(
+        self, test_set: EvaluationSet, hypotheses: list[str], folder: Path, progress: Progress
+    ) -> dict[str, Score]:
+        """What `comet-score` made of these translations, if it lies in the folder; what is wrong with it is said."""
+        try:
+            comet = read_comet(folder, test_set.sources, hypotheses)
+        except UserError as error:
+            say(progress.console, f"note: no COMET: {error}")
+            return {}
+        if comet is None:
+            return {}
+        samples, seed = self.settings.bootstrap_samples, self.runs[0].config.seed
+        return {"comet": comet_score(comet, bootstrap_samples=samples, seed=seed)}
 
     def _overlap(self, test_set: EvaluationSet) -> Overlap | None:
         if self.training_texts is None:
@@ -224,7 +257,9 @@ def _table(results: Mapping[str, Mapping[str, Score]], title: str) -> Table:
     table = Table("score", title=Text(title))
     for name in results:
         table.add_column(name, justify="right")
-    for scores in zip(*(scores.values() for scores in results.values()), strict=True):
-        cells = [f"{score.value:.2f} [{score.low:.1f}, {score.high:.1f}]" for score in scores]
-        table.add_row(scores[0].name, *cells)
+    names = {key: score.name for scores in results.values() for key, score in scores.items()}
+    for key, name in names.items():
+        found = [scores.get(key) for scores in results.values()]
+        cells = ["–" if one is None else f"{one.value:.2f} [{one.low:.1f}, {one.high:.1f}]" for one in found]
+        table.add_row(name, *cells)
     return table

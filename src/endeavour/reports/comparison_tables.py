@@ -112,4 +112,4 @@ def signatures(comparison: Comparison) -> Table:
             ("randomisation", test.randomization_signature),
         )
     ]
-    return Table("Signatures", ["metric", "test", "sacreBLEU signature"], rows)
+    return Table("Signatures", ["metric", "test", "signature"], rows)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from endeavour.evaluation.comet import COMET_FILE
 from endeavour.evaluation.metrics import METRICS
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.subsets import FEW_FOR_INTERVAL
@@ -21,6 +22,7 @@ KINDS = {"docid": "document", "origlang": "original language"}
 LONGEST_TABLE = 40  # labels; a test set may have hundreds of documents
 
 _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
+COMET_NOTE = f"COMET: the mean of {COMET_FILE}, in which comet-score does not say by which model."
 SCORE_NOTE = f"{_FALLING}: lower is better. Intervals: bootstrap resampling over sentences."
 
 
@@ -75,7 +77,8 @@ def _scores(result: EvaluationResult) -> Table:
         [score.name, f"{score.value:.2f}", f"{score.low:.2f} – {score.high:.2f}", score.signature]
         for score in result.scores.values()
     ]
-    return Table("Scores", ["score", "value", "95% interval", "sacreBLEU signature"], rows, SCORE_NOTE)
+    note = f"{SCORE_NOTE} {COMET_NOTE}" if "comet" in result.scores else SCORE_NOTE
+    return Table("Scores", ["score", "value", "95% interval", "signature"], rows, note)
 
 
 def _labels(result: EvaluationResult) -> list[Table]:

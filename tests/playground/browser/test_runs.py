@@ -37,7 +37,11 @@ def log_line(kind: str, update: int) -> dict[str, Any]:
             "weights": [[0.25, 0.75]],
         }
     if kind == "samples":
-        return {"kind": kind, "update": update, "samples": [["It rains.", f"Es {update} regnet.", "Es regnet."]]}
+        return {
+            "kind": kind,
+            "update": update,
+            "samples": [["It rains.", f"Es {update} regnet.", "Es regnet."]],
+        }
     return {"kind": kind, "update": update, **numbers}
 
 

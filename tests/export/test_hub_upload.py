@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hub_writes import WritableHub
 
 from endeavour.errors import UserError
 from endeavour.export.hub_upload import check_upload, upload
+from hub_writes import WritableHub
 
 TOKEN = "hf_" + "Ab3" * 11
 

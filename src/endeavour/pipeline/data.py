@@ -12,6 +12,7 @@ from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.data.preparing import Direction, prepare_data
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
 from endeavour.errors import UserError
+from endeavour.pipeline.imported import IMPORTED
 from endeavour.progress import reported_progress, say
 from endeavour.runs.run import Run
 from endeavour.storage import verify
@@ -59,6 +60,10 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     """
     console = Console(stderr=True)
     digest = run.data_digest
+    if run.summary.get("status") == IMPORTED:
+        raise UserError(
+            f"{run} came without data: add evaluation.splits=[] and name other text, or a run trained from it"
+        )
     if digest is None:
         raise UserError(f"{run} is not finished: its own command continues it")
     if found := find_prepared(folder, digest):

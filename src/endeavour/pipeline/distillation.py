@@ -28,6 +28,7 @@ from endeavour.data.corpus import TRAIN, ExtraPairs, Progress
 from endeavour.data.prepared import PreparedData
 from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
+from endeavour.pipeline.imported import imported_run, is_imported, run_named
 from endeavour.runs.config import RunConfig, differing_keys
 from endeavour.runs.evaluations import joined_names
 from endeavour.runs.names import members_of, names_in
@@ -79,7 +80,9 @@ class Teachers:
 
     def run_of(self, name: str) -> Run:
         """The teacher that is called, or whose seed is, `name`."""
-        return Run(self.run.root, f"{self.run.name}-teacher-{name}" if name.isdecimal() else name)
+        if name.isdecimal():
+            return Run(self.run.root, f"{self.run.name}-teacher-{name}")
+        return run_named(self.run.root, name)
 
     def config_of(self, seed: str) -> RunConfig:
         """The config of the teacher that has this seed."""
@@ -100,6 +103,8 @@ class Teachers:
                 raise UserError(
                     f"teachers={self.config.teachers}: {name} is the run itself, or in it; name others"
                 )
+            if is_imported(name):
+                imported_run(self.config, name)
             if not name.isdecimal():
                 self._check_finished(run)
             elif run.has_config:

@@ -1,6 +1,7 @@
 """The run that `pretrained` names: a new run begins with its weights and uses its vocabularies.
 
-So a model is fine-tuned on text of another kind. The new run's optimizer and schedule start from scratch. Once it has a
+So a model is fine-tuned on text of another kind. It may be a checkpoint from elsewhere (`imported.py`), which also says
+what the model is. The new run's optimizer and schedule start from scratch. Once it has a
 checkpoint it no longer needs the other: whatever happens to that one, it continues, and is evaluated, with its own.
 """
 
@@ -10,6 +11,7 @@ from dataclasses import asdict, replace
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.pipeline.imported import imported_run, is_imported, run_named
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, require_trained
 from endeavour.storage import verify
@@ -23,6 +25,8 @@ FREE = ("name", "dropout", "attention_dropout", "activation_dropout", "embedding
 def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
     """`config` with the `tokenizer` section by which the pretrained run got its vocabularies, if there is such a run.
 
+    With a checkpoint from elsewhere also with its `model`, except for what may differ.
+
     Raises:
         UserError: the run is not there, or its model or vocabularies cannot be the new one's.
     """
@@ -30,7 +34,7 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
         return config
     run = Run.of(config)
     if run.goes_on(config) and run.config.pretrained == config.pretrained:
-        return replace(config, tokenizer=run.config.tokenizer)
+        return _with_sections_of(run.config, config)
     pretrained = pretrained_run(config)
     theirs = pretrained.config
     if theirs.tokenizer != config.tokenizer:
@@ -40,8 +44,9 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
             f"{pretrained} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
             f"direction={config.direction}"
         )
+    config = _with_sections_of(theirs, config)
     _require_same_model(pretrained, config)
-    return replace(config, tokenizer=theirs.tokenizer)
+    return config
 
 
 def pretrained_tokenizers(config: RunConfig) -> Tokenizers | None:
@@ -77,13 +82,24 @@ def pretrained_run(config: RunConfig) -> Run:
         UserError: there is no such run, it is not finished, or it is the run itself or lies in it.
     """
     assert config.pretrained is not None
-    pretrained, run = Run(Run.of(config).root, config.pretrained), Run.of(config)
+    run = Run.of(config)
+    pretrained = run_named(run.root, config.pretrained)
     if pretrained.folder.is_relative_to(run.folder):
         raise UserError(
             f"pretrained={config.pretrained} is the run itself, or in it: give the new one another name=…"
         )
+    if is_imported(config.pretrained):
+        return imported_run(config, config.pretrained)
     require_trained(pretrained, "pretrained=… needs a finished run")
     return pretrained
+
+
+def _with_sections_of(theirs: RunConfig, config: RunConfig) -> RunConfig:
+    assert config.pretrained is not None
+    model = config.model
+    if is_imported(config.pretrained):
+        model = replace(theirs.model, **{key: getattr(config.model, key) for key in FREE})
+    return replace(config, tokenizer=theirs.tokenizer, model=model)
 
 
 def _require_same_model(pretrained: Run, config: RunConfig) -> None:

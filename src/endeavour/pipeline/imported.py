@@ -1,0 +1,159 @@
+"""`hf:NAME`: a Marian checkpoint of the Hugging Face Hub, or in a folder, as a run to begin with or to learn from.
+
+It is written below the output folder when it is first named, as a finished run without data and scores of its own:
+hf:Helsinki-NLP/opus-mt-en-de becomes the run hf/Helsinki-NLP/opus-mt-en-de. Knows files and runs; what is in them is
+known to `model.marian` and `data.marian_vocabulary`.
+"""
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file
+from torch import Tensor
+
+from endeavour.data.marian_vocabulary import read_marian_vocabulary
+from endeavour.errors import UserError
+from endeavour.model.marian import marian_config, marian_state
+from endeavour.model.transformer import Transformer
+from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.run import Run
+from endeavour.storage import atomic_folder, write_errors, write_json
+from endeavour.training.checkpoint import write_model
+
+PREFIX = "hf:"
+IMPORTED = "imported"  # the status of such a run
+FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
+SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
+LANGUAGES = {"en": "en", "eng": "en", "de": "de", "deu": "de", "ger": "de"}
+
+
+def is_imported(name: str) -> bool:
+    """Whether a name in a config is that of a checkpoint from elsewhere."""
+    return name.startswith(PREFIX)
+
+
+def run_named(root: Path, name: str) -> Run:
+    """The run of that name below `root`, which for hf:NAME may not be written yet."""
+    if not is_imported(name):
+        return Run(root, name)
+    path = Path(name.removeprefix(PREFIX))
+    return Run(root, (Path(PREFIX[:-1]) / path.relative_to(path.anchor)).as_posix())
+
+
+def imported_run(config: RunConfig, name: str) -> Run:
+    """The run of hf:NAME, written unless it is there; it has the sections of `config` that no checkpoint has.
+
+    Raises:
+        UserError: there is no such checkpoint, or our model cannot compute what it does.
+    """
+    run = run_named(Path(config.output_folder), name)
+    if run.is_trained:
+        return run
+    with write_errors(run.folder, "output_folder"):
+        run.folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(run.folder.with_name(f".{run.folder.name}.import.lock")):
+            if not run.is_trained:
+                _import(run, config, name)
+    return run
+
+
+def _import(run: Run, config: RunConfig, name: str) -> None:
+    folder = _checkpoint(name)
+    theirs = _read_json(folder / "config.json")
+    _check_direction(folder, config, name)
+    model_config = marian_config(theirs, name=Path(run.name).name)
+    vocabulary = read_marian_vocabulary(folder, pad=theirs["pad_token_id"], eos=theirs["eos_token_id"])
+    weights = _read_weights(folder)
+    try:
+        start = theirs["decoder_start_token_id"]
+        state = marian_state(weights, model_config, vocabulary.rows, start=start)
+    except (KeyError, StopIteration) as error:
+        raise UserError(
+            f"{name}: the weights of a Marian model are not all there ({error} is missing)"
+        ) from error
+    size = len(vocabulary.rows)
+    model = Transformer(model_config, source_vocabulary=size, target_vocabulary=size)
+    model.load_state_dict(state)
+    tokenizer = replace(
+        config.tokenizer,
+        name=model_config.name,
+        algorithm=vocabulary.algorithm,
+        vocabulary_size=size,
+        joint=False,
+    )
+    own = replace(
+        config, name=run.name, pretrained=None, teachers=None, model=model_config, tokenizer=tokenizer
+    )
+    with atomic_folder(run.folder) as partial:
+        save_config(own, partial / "config.yaml")
+        with atomic_folder(partial / "model") as model_folder:
+            write_model(model_folder, model, vocabulary.tokenizers)
+        summary: dict[str, Any] = {"name": run.name, "status": IMPORTED, "data_digest": None, "test": {}}
+        write_json(partial / "summary.json", summary | {"checkpoint": name})
+    print(f"note: {name} is now the run {run}", file=sys.stderr)
+
+
+def _check_direction(folder: Path, config: RunConfig, name: str) -> None:
+    """By what the tokenizer's config says, where it says anything."""
+    path = folder / "tokenizer_config.json"
+    said = _read_json(path) if path.is_file() else {}
+    source, target = (LANGUAGES.get(str(said.get(f"{side}_lang"))) for side in ("source", "target"))
+    if source and target and f"{source}-{target}" != config.direction:
+        raise UserError(f"{name} translates {source}-{target}, not direction={config.direction}")
+
+
+def _checkpoint(name: str) -> Path:
+    """The folder of the checkpoint: as it is named, or from the hub's cache, to which it is downloaded."""
+    address = name.removeprefix(PREFIX)
+    folder = Path(address)
+    return folder if folder.is_dir() else _downloaded(address)
+
+
+def _downloaded(repository: str) -> Path:
+    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
+
+    def fetch(file: str) -> Path:
+        return Path(hf_hub_download(repository, file, endpoint=endpoint))
+
+    try:
+        for file in FILES:
+            fetch(file)
+        for file, alternative in ((SAFE, PICKLED), ("tokenizer_config.json", "config.json")):
+            try:
+                fetch(file)
+            except EntryNotFoundError:
+                fetch(alternative)
+        return fetch("config.json").parent
+    # The transport's errors belong to whichever HTTP library this version of the client uses.
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise UserError(
+            f"{PREFIX}{repository} is neither a folder nor a Marian model that {endpoint} has ({reason})"
+        ) from error
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    try:
+        if (folder / SAFE).is_file():
+            return load_file(folder / SAFE)
+        return torch.load(folder / PICKLED, map_location="cpu", weights_only=True)
+    except Exception as error:  # of files, safetensors and pickle, which have kinds of their own
+        raise UserError(f"{folder}: neither {SAFE} nor {PICKLED} can be read ({error})") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: not readable ({error}); a Marian checkpoint has {', '.join(FILES)}"
+        ) from error

@@ -1,0 +1,284 @@
+"""Marian checkpoints as transformers writes them: the same probabilities and ids, fine-tuned, and as a teacher."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import sentencepiece
+import torch
+from safetensors.torch import load_file
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+from commands import endeavour
+from endeavour.decoding.scoring import log_probabilities
+from endeavour.runs.run import Run
+from endeavour.special import EOS
+from endeavour.textbook import textbook_splits
+
+ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True))
+BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
+BASE += ["evaluation.bootstrap_samples=40", "evaluation.num_pictures=0"]
+
+
+def write_checkpoint(folder: Path, *, algorithm: str, activation: str, lacking: int, begins: bool) -> Path:
+    """A random model with vocabularies learnt from a few sentences.
+
+    Args:
+        lacking: pieces that vocab.json lacks.
+        begins: whether vocab.json has <s> too.
+    """
+    folder.mkdir(parents=True)
+    pieces: list[str] = []
+    for side, lines, size in (("source", ENGLISH, 200), ("target", GERMAN, 210)):
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=size,
+            model_type=algorithm,
+            minloglevel=2,
+        )
+        (folder / f"{side}.spm").write_bytes(model.getvalue())
+        one = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        pieces += [one.id_to_piece(number) for number in range(3, one.vocab_size())]
+    kept = list(dict.fromkeys(pieces))
+    for lost in [piece for piece in kept if len(piece) > 2][:lacking]:
+        kept.remove(lost)
+    names = ["</s>", "<unk>", *(["<s>"] if begins else []), *kept, "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(names)}))
+    torch.manual_seed(0)
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=len(names),
+            d_model=32,
+            encoder_layers=2,
+            decoder_layers=3,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=48,
+            decoder_ffn_dim=48,
+            activation_function=activation,
+            scale_embedding=True,
+            pad_token_id=len(names) - 1,
+            decoder_start_token_id=len(names) - 1,
+            max_position_embeddings=64,
+        )
+    )
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_positions" not in name:
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
+        model.final_logits_bias.add_(torch.randn_like(model.final_logits_bias), alpha=3)
+    model.save_pretrained(folder)
+    files = [str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")]
+    MarianTokenizer(*files, source_lang="en", target_lang="de").save_pretrained(folder)
+    return folder
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "opus": {"algorithm": "unigram", "activation": "swish", "lacking": 0, "begins": False},
+    "bpe": {"algorithm": "bpe", "activation": "relu", "lacking": 5, "begins": True},
+}
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    for name, kind in KINDS.items():
+        write_checkpoint(folder / name, **kind)
+    weights = load_file(folder / "bpe" / "model.safetensors")
+    torch.save(weights, folder / "bpe" / "pytorch_model.bin")  # as older ones have them
+    return folder
+
+
+@pytest.fixture
+def command(parallel_files: list[str], tmp_path: Path) -> Callable[..., int]:
+    """`endeavour COMMAND`, with a corpus and folders for this test alone."""
+    places = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}"]
+
+    def run(name: str, *overrides: str) -> int:
+        return endeavour(name, *parallel_files, *BASE, *places, *overrides)
+
+    return run
+
+
+def imported(root: Path, folder: Path) -> Run:
+    return Run(root, f"hf/{folder.relative_to('/').as_posix()}")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_gives_the_probabilities_that_transformers_gives(
+    name: str, checkpoints: Path, command: Callable[..., int], tmp_path: Path
+) -> None:
+    folder = checkpoints / name
+    if name == "bpe":
+        shutil.copytree(folder, tmp_path / "old")
+        folder = tmp_path / "old"
+        (folder / "model.safetensors").unlink()
+    assert command("prepare", f"pretrained=hf:{folder}") == 0
+    model, tokenizers = imported(tmp_path / "outputs", folder).load_model(torch.device("cpu"))
+    theirs = MarianMTModel.from_pretrained(checkpoints / name).eval()
+    names = json.loads((folder / "vocab.json").read_text())
+    pad, end = names["<pad>"], names["</s>"]
+    sources, targets = [*ENGLISH[:40], "A ½ 漢字 dog …", "x"], [*GERMAN[:40], "Ein ² 猫", "y"]
+    ids = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, (sources, targets), strict=True)]
+    rows = [
+        [[names[piece] for piece in tokenizer.pieces(row)] for row in side]
+        for tokenizer, side in zip(tokenizers, ids, strict=True)
+    ]
+    if name == "opus":  # with all pieces the ids are MarianTokenizer's too
+        encoded = MarianTokenizer.from_pretrained(folder)(sources, text_target=targets)
+        assert [[*row, end] for row in rows[0]] == encoded["input_ids"]
+        assert [[*row, end] for row in rows[1]] == encoded["labels"]
+    ours = log_probabilities(model, [[*row, EOS] for row in ids[0]], ids[1])
+    for source, target, probability in zip(*rows, ours, strict=True):
+        with torch.no_grad():
+            logits = theirs(
+                input_ids=torch.tensor([[*source, end]]), decoder_input_ids=torch.tensor([[pad, *target]])
+            ).logits[0]
+        expected = logits.log_softmax(-1).gather(1, torch.tensor([*target, end])[:, None]).sum().item()
+        assert probability / (len(target) + 1) == pytest.approx(expected / (len(target) + 1), abs=1e-4)
+
+
+def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = checkpoints / "opus"
+    assert command("prepare", f"pretrained=hf:{folder}") == 0
+    run = imported(tmp_path / "outputs", folder)
+    capsys.readouterr()
+    limit = ["decoding.max_length_ratio=0", "decoding.max_length_offset=20"]
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{line}\n" for line in ENGLISH[:6]), "utf-8")
+    asked = [f"run={run.name}", f"output_folder={run.root}", "device=cpu", *limit, f"input={lines}"]
+    assert endeavour("translate", *asked) == 0
+    printed = capsys.readouterr().out.splitlines()
+    asked = [f"run={run.name}", f"output_folder={run.root}", f"data_folder={tmp_path / 'data'}", "device=cpu"]
+    assert endeavour("evaluate", *asked) == 2
+    assert "came without data" in capsys.readouterr().err
+    other = ["evaluation.splits=[]", f"+evaluation.files.lines=[{lines},{lines}]"]
+    assert endeavour("evaluate", *asked, *other) == 0
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+    model = MarianMTModel.from_pretrained(folder).eval()
+    for line, ours in zip(ENGLISH[:6], printed, strict=True):
+        output = model.generate(
+            **tokenizer(line, return_tensors="pt"),
+            num_beams=1,
+            max_length=22,
+            suppress_tokens=[tokenizer.pad_token_id],
+        )
+        theirs = tokenizer.decode(output[0], skip_special_tokens=True, use_source_tokenizer=False)
+        assert " ".join(ours.split())[:30] == " ".join(theirs.split())[:30]
+
+
+def test_a_run_begins_with_it_and_another_learns_from_it(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path
+) -> None:
+    folder = checkpoints / "opus"
+    begins = ["name=tuned", f"pretrained=hf:{folder}", "model.dropout=0.3"]
+    assert command("train", *begins) == 0
+    outputs = tmp_path / "outputs"
+    summary = json.loads((outputs / "tuned" / "summary.json").read_text())
+    assert summary["pretrained_digest"] == imported(outputs, folder).weights_digest
+    tuned = Run(outputs, "tuned")
+    assert (tuned.config.model.width, tuned.config.model.activation, tuned.config.model.dropout) == (
+        32,
+        "silu",
+        0.3,
+    )
+    assert command("train", *begins) == 0  # it is finished, and found to be the same run
+    weights = [
+        load_file(run.model_folder / "weights.safetensors") for run in (tuned, imported(outputs, folder))
+    ]
+    assert any(not torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    places = [f"output_folder={outputs}", f"data_folder={tmp_path / 'data'}"]
+    assert endeavour("export", "run=tuned", "quantization=float32", *places) == 0
+    assert endeavour("export", "run=tuned", "format=huggingface", *places) == 2
+    assert command("train", "name=pupil", f"teachers=hf:{folder}", "training.max_updates=2") == 0
+    (lines,) = (outputs / "pupil" / "teacher_data").glob("*de.txt")
+    assert len(set(lines.read_text("utf-8").splitlines())) > 10
+
+
+@pytest.mark.parametrize(
+    ("file", "alter", "message"),
+    [
+        ("config.json", lambda text: text.replace('"swish"', '"gelu_new"'), "activation_function=gelu_new"),
+        ("vocab.json", lambda text: text.replace('"\\u2581the"', '">>deu<<"'), "several languages"),
+        ("vocab.json", lambda text: text.replace('"<unk>"', '"<other>"'), "vocab.json"),
+        ("source.spm", lambda text: "", "source.spm"),
+        (
+            "tokenizer_config.json",
+            lambda text: text.replace('"de"', '"en"').replace('"en"', '"de"', 1),
+            "translates",
+        ),
+    ],
+)
+def test_what_it_cannot_be_is_refused_and_nothing_is_left(
+    file: str,
+    alter: Callable[[str], str],
+    message: str,
+    checkpoints: Path,
+    command: Callable[..., int],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(checkpoints / "opus", tmp_path / "opus")
+    path = folder / file
+    if path.suffix == ".spm":
+        path.unlink()
+    else:
+        before = path.read_text("utf-8")
+        path.write_text(alter(before), "utf-8")
+        assert path.read_text("utf-8") != before
+    for key in ("pretrained", "teachers"):
+        assert command("train", f"{key}=hf:{folder}") == 2
+        assert message in capsys.readouterr().err
+    assert not list((tmp_path / "outputs").rglob("config.yaml"))
+
+
+def test_it_is_downloaded_by_its_name(
+    checkpoints: Path,
+    command: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Hub(SimpleHTTPRequestHandler):
+        """The files of someone/opus, at one commit."""
+
+        def translate_path(self, path: str) -> str:
+            return str(checkpoints / "opus" / path.removeprefix("/someone/opus/resolve/main/"))
+
+        def end_headers(self) -> None:
+            self.send_header("X-Repo-Commit", "0123456789" * 4)
+            self.send_header("ETag", f'"{abs(hash(self.path)):040x}"')
+            super().end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(checkpoints)))
+    server.block_on_close = False
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    try:
+        assert command("prepare", "pretrained=hf:someone/opus") == 0
+        assert command("prepare", "pretrained=hf:someone/none") == 2
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert "hf:someone/none is neither a folder nor" in capsys.readouterr().err
+    assert Run(tmp_path / "outputs", "hf/someone/opus").is_trained
+    assert command("prepare", "pretrained=hf:someone/opus") == 0  # once there, it needs no hub

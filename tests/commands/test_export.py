@@ -111,13 +111,17 @@ def test_a_package_for_argos_is_compared_by_what_is_in_it(workplace: Path) -> No
     assert 'install_from_path("translate-en_de.argosmodel")' in (folder / "README.md").read_text("utf-8")
 
 
-def test_all_formats_stand_in_one_table(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_formats_stand_in_one_table(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = ("int8", "float32")  # two of six, since each is searched with
+    for chosen in ("ctranslate2", "argos"):
+        monkeypatch.setattr(formats.FORMATS[chosen], "quantizations", kinds)
     assert endeavour("export", *folders(workplace), "format=all", "decoding=greedy") == 0
     table = capsys.readouterr().out.split("\n\n")[1].splitlines()
     names = [row.split()[0] for row in table[1:]]
     exports = Run(workplace / "outputs", "run").folder / "export"
     assert sorted(names) == sorted(path.name for path in exports.iterdir())
-    kinds = ("int8", "int8_float16", "int8_bfloat16", "float16", "bfloat16", "float32")
     expected = {"huggingface"} | {f"{name}-{kind}" for name in ("ctranslate2", "argos") for kind in kinds}
     assert set(names) == expected
     row = next(row for row in table if row.startswith("ctranslate2-float32"))

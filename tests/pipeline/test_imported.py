@@ -183,7 +183,7 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
     checkpoints: Path, command: Callable[..., int], tmp_path: Path
 ) -> None:
     folder = checkpoints / "opus"
-    begins = ["name=tuned", f"pretrained=hf:{folder}", "model.dropout=0.3"]
+    begins = ["name=tuned", f"pretrained=hf:{folder}", "model.dropout=0.3", "training.max_updates=2"]
     assert command("train", *begins) == 0
     outputs = tmp_path / "outputs"
     summary = json.loads((outputs / "tuned" / "summary.json").read_text())

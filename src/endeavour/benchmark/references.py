@@ -63,7 +63,8 @@ class TorchTransformer(nn.Module):
                 config.decoder_layers,
                 config.feed_forward,
                 config.dropout,
-                functional.silu if config.activation == "silu" else config.activation,  # two it knows by name
+                # It knows the names of the others.
+                functional.silu if config.activation == "silu" else config.activation,
                 batch_first=True,
                 norm_first=config.norm == "pre",
             )

@@ -3,7 +3,7 @@
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 class PlayRoot:
     """Values and their meaning: conf/play.yaml."""
 
-    takes_begun_runs: ClassVar[bool] = True
-    """A run that is still being trained can be watched."""
+    takes_begun_runs = True  # not a key: a run that is still being trained can be watched
 
     run: str | None
     host: str

@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from noise import CLEAN, KINDS, add_noise, kept_by, kept_in, single_steps, table
+from measure_noise import kept_by, kept_in, single_steps, table
+from noise import CLEAN, KINDS, add_noise
 
 from endeavour.config import load_config
 from endeavour.data.tokenizer import Tokenizer

@@ -172,6 +172,7 @@ def test_checkpoints_are_systems_and_only_a_few_stay_in_memory(own: Run) -> None
 
 def test_the_next_free_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with listen("127.0.0.1", 0) as first:
+        assert first.proto == socket.IPPROTO_TCP, "asyncio sends small answers at once on these alone"
         port = first.getsockname()[1]
         with listen("127.0.0.1", port) as second:
             assert port < second.getsockname()[1] <= port + serving.TRIES

@@ -32,7 +32,8 @@ def listen(host: str, port: int) -> socket.socket:
         raise UserError(f"host={host}: not an address of this machine ({error})") from error
     last = min(port + TRIES, 65535) if port else 0
     for number in range(port, last + 1):
-        opened = socket.socket(family)
+        # Named, because asyncio turns off Nagle's algorithm for TCP by name only; answers would wait 40 ms with it.
+        opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             if os.name == "posix":  # elsewhere this would share the port with another server
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

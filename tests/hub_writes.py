@@ -2,12 +2,13 @@
 
 import base64
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from local_server import LocalServer
 
 
-class WritableHub:
+class WritableHub(LocalServer):
     """Keeps what it is sent.
 
     Attributes:
@@ -38,22 +39,7 @@ class WritableHub:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.block_on_close = False
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(Handler)
 
     def answer(self, path: str, body: bytes) -> dict[str, Any]:
         if path == "/api/repos/create":

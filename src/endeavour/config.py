@@ -42,7 +42,7 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         runs = select_runs(composed.run, Path(composed.output_folder), begun=begun)
         names, trained = joined(runs), flatten(asdict(runs[0].config))
         if composed.run is None:
-            which = "the newest finished run" if runs[0].is_trained else "still being trained"
+            which = "the newest finished run" if runs[0].is_trained else "the newest one, not finished yet"
             print(f"run: {runs[0].name} ({which})", file=sys.stderr)
     elif "${trained:" in OmegaConf.to_yaml(composed):
         raise UserError("…=as_trained is for commands that begin with a trained run")

@@ -8,6 +8,7 @@
 The commands use the same object. Knows the parts and how they are put together; not the command line.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -19,10 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from endeavour.config import load_config
-from endeavour.data.normalization import normalize
 from endeavour.decoding import alignment
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.scoring import log_probabilities
 from endeavour.decoding.translator import WINDOW, Part, Translation, Translator
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
@@ -32,7 +31,14 @@ from endeavour.pipeline.evaluator import Evaluator, Values
 from endeavour.pipeline.training import train_run
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary, select_runs
-from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
+from endeavour.runs.translators import (
+    Loaded,
+    encode_pairs,
+    load_runs,
+    open_translator,
+    resolve_decoding,
+    score_pairs,
+)
 from endeavour.settings import validated
 from endeavour.special import EOS
 from endeavour.training.device import choose_device
@@ -143,20 +149,20 @@ class TrainedRun:
     @overload
     def score(self, source: Sequence[str], translation: Sequence[str]) -> list[float]: ...
     def score(self, source: str | Sequence[str], translation: str | Sequence[str]) -> float | list[float]:
-        """The natural logarithm of the probability of a translation, its end included, or of each of several."""
+        """The natural logarithm of the probability of a translation, its end included, or of each of several.
+
+        NaN where one is too long for the model.
+        """
         if isinstance(source, str) and isinstance(translation, str):
             return self.score([source], [translation])[0]
         if isinstance(source, str) or isinstance(translation, str) or len(source) != len(translation):
             raise UserError("score takes two lines, or as many translations as sources")
-        sources = [self._ids(line)[0] for line in source]
-        targets = [self._ids("", line)[1] for line in translation]
-        return log_probabilities(self.loaded.model, sources, targets, device=self.device)
+        scores = score_pairs(self.loaded, list(zip(source, translation, strict=True)))
+        return [math.nan if values is None else sum(values) for values in scores]
 
     def attention(self, source: str, translation: str | None = None) -> PairAttention:
         """The attention of a pair in all layers and heads of the first run; without a translation, of its own."""
-        source_ids, target_ids = self._ids(
-            source, self.translate(source) if translation is None else translation
-        )
+        source_ids, target_ids = self._ids(source, translation)
         found = alignment.attention(self.loaded.first, source_ids, target_ids)
         ours, theirs = self.loaded.tokenizers
         pieces = ours.pieces(source_ids), theirs.pieces([*target_ids, EOS])
@@ -164,8 +170,8 @@ class TrainedRun:
 
     def align(self, source: str, translation: str | None = None) -> list[tuple[int, int]]:
         """Which word of the source each word of a translation belongs to, by the attention of the first run."""
-        ids = self._ids(source, self.translate(source) if translation is None else translation)
-        return alignment.align_translation(self.loaded.first, self.loaded.tokenizers, [Part(*ids)])
+        parts = [Part(*self._ids(source, translation))]
+        return alignment.align_translation(self.loaded.first, self.loaded.tokenizers, parts)
 
     def evaluate(
         self,
@@ -214,11 +220,11 @@ class TrainedRun:
         sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)
         return evaluator.evaluate(sets)
 
-    def _ids(self, source: str, translation: str = "") -> tuple[list[int], list[int]]:
-        """Of the source with EOS, of the translation without."""
-        lines = zip(self.loaded.tokenizers, (source, translation), strict=True)
-        source_ids, target_ids = (tokenizer.encode([normalize(line)])[0] for tokenizer, line in lines)
-        return [*source_ids, EOS], target_ids
+    def _ids(self, source: str, translation: str | None) -> tuple[list[int], list[int]]:
+        """Of the source with EOS, of the translation, or the run's own, without."""
+        pair = source, self.translate(source) if translation is None else translation
+        (source_ids,), (target_ids,) = encode_pairs(self.loaded, [pair])
+        return source_ids, target_ids
 
 
 def load(

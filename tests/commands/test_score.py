@@ -79,6 +79,16 @@ def test_the_files_have_english_first_and_the_run_its_own_direction(root: Path, 
         assert float(total) == pytest.approx(sum(by_hand(root, "back", german, english)), abs=1e-3)
 
 
+def test_what_is_read_is_never_the_output(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.tsv").write_text("en\tde\nJa\tJa\n", "utf-8")
+    words = [f"pairs=[{tmp_path / 'a.tsv'}]", f"output={tmp_path / 'a.tsv'}", f"output_folder={root}"]
+    assert endeavour("score", "run=one", "device=cpu", *words) == 2
+    assert "a.tsv" in capsys.readouterr().err
+    assert (tmp_path / "a.tsv").read_text("utf-8") == "en\tde\nJa\tJa\n"
+
+
 def test_an_ensemble_scores_with_the_mean_of_the_probabilities(root: Path) -> None:
     typed = ["text='Ja!'", "translation='Satz 1'"]
     (total, _), *_ = scores(root, *typed, run="one two")

@@ -2,14 +2,14 @@
 
 import hashlib
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import Self
+from http.server import BaseHTTPRequestHandler
+
+from local_server import LocalServer
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
-class HubServer:
+class HubServer(LocalServer):
     """Serves `files` (name → content) of one dataset repository at `REVISION`.
 
     Attributes:
@@ -38,22 +38,7 @@ class HubServer:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.block_on_close = False
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(Handler)
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         prefix = f"/datasets/{self.repository}/resolve/{REVISION}/"

@@ -298,19 +298,24 @@ def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monke
     assert contents(prepare_data(**settings)) == contents(at_once)
 
 
-@pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
-def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
-    settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
-    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
+def stop_at(event, settings, monkeypatch):
+    """Prepares shards of 40 pairs until so many things were reported."""
     monkeypatch.setattr(build, "SHARD_PAIRS", 40)
     events = count()
 
-    def stop_at(*_):
+    def progress(*_):
         if next(events) == event:
             raise Stop
 
     with pytest.raises(Stop):
-        prepare_data(**settings, progress=stop_at)
+        prepare_data(**settings, progress=progress)
+
+
+@pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
+def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
+    settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
+    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
+    stop_at(event, settings, monkeypatch)
     cleaned = []
     original = TextCleaner.clean
     monkeypatch.setattr(
@@ -341,15 +346,7 @@ def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, tmp
     whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
     assert dropped(whole)["near-duplicate"] >= len(TRAIN) - 8 * 9 // 2
     assert {"eldc", "rensa"} < whole.manifest["versions"].keys()
-    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
-    events = count()
-
-    def stop_at(*_):
-        if next(events) == event:
-            raise Stop
-
-    with pytest.raises(Stop):
-        prepare_data(**settings, progress=stop_at)
+    stop_at(event, settings, monkeypatch)
     assert contents(prepare_data(**settings)) == contents(whole)
 
 

@@ -9,31 +9,10 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from small_corpus import HYPOTHESES, REFERENCES
 
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, moses
-
-REFERENCES = [
-    "Der alte Mann liest am Abend eine lange Zeitung.",
-    "Zwei Kinder spielen im Garten.",
-    "Sie kauft Brot, Käse und drei rote Äpfel.",
-    "Ja.",
-    "Wir fahren morgen früh mit dem Zug nach Hamburg.",
-]
-HYPOTHESES = [
-    "Der alte Mann liest abends eine lange Zeitung.",
-    "Zwei kinder spielen in dem Garten.",
-    "Sie kauft Brot und drei Äpfel.",
-    "Ja.",
-    "",
-]
-SOURCES = [
-    "The old man reads a long newspaper in the evening.",
-    "Two children play in the garden.",
-    "She buys bread, cheese and three red apples.",
-    "Yes.",
-    "We go to Hamburg by train early tomorrow morning.",
-]
 
 lines = st.lists(st.text("abAB .,", max_size=12), min_size=1, max_size=6)
 

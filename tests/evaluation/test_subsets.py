@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
+from small_corpus import HYPOTHESES, REFERENCES, SOURCES
 
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import corpus_bleu, score_corpus
@@ -14,28 +15,6 @@ from endeavour.evaluation.subsets import (
     group_rows,
     part_bleu,
 )
-
-REFERENCES = [
-    "Der alte Mann liest am Abend eine lange Zeitung.",
-    "Zwei Kinder spielen im Garten.",
-    "Sie kauft Brot, Käse und drei rote Äpfel.",
-    "Ja.",
-    "Wir fahren morgen früh mit dem Zug nach Hamburg.",
-]
-HYPOTHESES = [
-    "Der alte Mann liest abends eine lange Zeitung.",
-    "Zwei kinder spielen in dem Garten.",
-    "Sie kauft Brot und drei Äpfel.",
-    "Ja.",
-    "",
-]
-SOURCES = [
-    "The old man reads a long newspaper in the evening.",
-    "Two children play in the garden.",
-    "She buys bread, cheese and three red apples.",
-    "Yes.",
-    "We go to Hamburg by train early tomorrow morning.",
-]
 
 lines = st.lists(st.text("abAB .,", max_size=12), min_size=1, max_size=6)
 

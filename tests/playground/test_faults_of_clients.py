@@ -218,8 +218,8 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: int, code: int) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: int) -> None:
     """One of which half the body is there is in flight, and a log that is followed ends."""
     command = [sys.executable, "-m", "endeavour", "play", f"output_folder={stopped}", "device=cpu", "port=0"]
     process = subprocess.Popen(
@@ -258,7 +258,7 @@ def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: i
         for one in (connection, idle, follower):
             one.close()
         _, errors = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == code
+    assert process.returncode == 0, "this is how a server ends"
     assert "Traceback" not in errors
 
 

@@ -50,7 +50,7 @@ def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> Non
 
 
 def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -> None:
-    for name, age in (("older", 20), ("newer", 10), ("never", 0)):
+    for name, age in (("older", 20), ("newer", 10), ("never", 0), (".thrown-away", 0)):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "config.yaml").touch()

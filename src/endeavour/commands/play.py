@@ -1,6 +1,5 @@
 """`endeavour play`: a page in which a trained run is watched, questioned and steered, and translations for programs."""
 
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,11 +38,10 @@ class PlayRoot:
 
 
 def play(config: PlayRoot) -> None:
-    """Serves until it is stopped; prints the address.
+    """Serves until Ctrl-C or SIGTERM, after which the requests in flight are finished; prints the address.
 
     Raises:
         UserError: no such run, or it is damaged; no such address, or no free port.
-        KeyboardInterrupt: stopped by Ctrl-C, after the requests in flight.
     """
     for package in ("starlette", "uvicorn"):
         require(package, extra="play")
@@ -65,8 +63,6 @@ def play(config: PlayRoot) -> None:
             _note("open=true: there is no browser here; open the address above in yours")
         server.run(sockets=[listening])
     playground.close()
-    if server.signal == signal.SIGINT:
-        raise KeyboardInterrupt
 
 
 def open_playground(config: PlayRoot) -> "Playground":

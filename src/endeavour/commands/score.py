@@ -10,17 +10,15 @@ from pathlib import Path
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.commands.output import open_output
 from endeavour.data.files import Pair, read_pairs
-from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.scoring import score_pieces
 from endeavour.errors import UserError, named_memory_error
 from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
-from endeavour.runs.translators import Loaded, load_runs
+from endeavour.runs.translators import load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS
-from endeavour.storage import write_errors
 from endeavour.training.device import choose_device
 
 WINDOW = 2048  # pairs that are sorted by length together
@@ -56,24 +54,19 @@ def score(config: ScoreRoot) -> None:
     loaded = load_runs(runs, choose_device(config.device))
     total, tokens, scored, too_long = 0.0, 0, 0, 0
     with ExitStack() as stack:
-        target = sys.stdout
-        if config.output is not None:
-            stack.enter_context(write_errors(Path(config.output), "output"))
-            target = stack.enter_context(Path(config.output).expanduser().open("w", encoding="utf-8"))
+        from_standard_input = config.text is None and not config.pairs
+        target = open_output(config.output, stack, config.pairs, standard_input=from_standard_input)
         progress = stack.enter_context(progress_bar(Console(stderr=True), shown=not target.isatty()))
         task = progress.add_task("scoring", total=None)
         while window := list(islice(pairs, WINDOW)):
-            for row in _scores(loaded, window):
-                if row is None:
+            with named_memory_error("scoring", "score shorter pairs"):
+                scores = score_pairs(loaded, window, longest=LONGEST)
+            for (_, translation), values in zip(window, scores, strict=True):
+                print(_line(loaded.tokenizers[1], translation, values, pieces=config.pieces), file=target)
+                if values is None:
                     too_long += 1
-                    print("nan\tnan", file=target)
-                    continue
-                value = sum(one for _, one in row)
-                total, tokens, scored = total + value, tokens + len(row), scored + 1
-                shown = [f"{value:.4f}", f"{value / len(row):.4f}"]
-                if config.pieces:
-                    shown.append(" ".join(f"{piece}={one:.4f}" for piece, one in row))
-                print("\t".join(shown), file=target)
+                else:
+                    total, tokens, scored = total + sum(values), tokens + len(values), scored + 1
             progress.advance(task, len(window))
         target.flush()
     if too_long:
@@ -83,29 +76,15 @@ def score(config: ScoreRoot) -> None:
         print(f"{scored:,} pairs, {tokens:,} tokens: perplexity {perplexity:.3f} a token", file=sys.stderr)
 
 
-def _scores(loaded: Loaded, pairs: list[Pair]) -> list[list[tuple[str, float]] | None]:
-    """Pieces and their log-probabilities; None for a pair that is too long."""
-    source_side, target_side = loaded.tokenizers
-    sources = [[*ids, EOS] for ids in _encode(source_side, [source for source, _ in pairs])]
-    targets = _encode(target_side, [target for _, target in pairs])
-    longest = min(LONGEST, loaded.model.max_target_length or LONGEST)
-    rows = [row for row in range(len(pairs)) if max(len(sources[row]), len(targets[row]) + 1) <= longest]
-    with named_memory_error("scoring", "score shorter pairs"):
-        found = score_pieces(
-            loaded.model,
-            [sources[row] for row in rows],
-            [targets[row] for row in rows],
-            device=loaded.first.output_weight.device,
-        )
-    results: list[list[tuple[str, float]] | None] = [None] * len(pairs)
-    for row, pieces in zip(rows, found, strict=True):
-        names = target_side.pieces([piece.token for piece in pieces])
-        results[row] = [(name, piece.log_probability) for name, piece in zip(names, pieces, strict=True)]
-    return results
-
-
-def _encode(tokenizer: Tokenizer, lines: list[str]) -> list[list[int]]:
-    return tokenizer.encode([normalize(line) for line in lines])
+def _line(tokenizer: Tokenizer, translation: str, values: list[float] | None, *, pieces: bool) -> str:
+    """What is written for one pair, of whose pieces these are the log-probabilities."""
+    if values is None:
+        return "nan\tnan"
+    columns = [f"{sum(values):.4f}", f"{sum(values) / len(values):.4f}"]
+    if pieces:
+        names = tokenizer.pieces([*tokenizer.encode([translation])[0], EOS])
+        columns.append(" ".join(f"{name}={value:.4f}" for name, value in zip(names, values, strict=True)))
+    return "\t".join(columns)
 
 
 def _pairs(config: ScoreRoot, *, reverse: bool) -> Iterator[Pair]:

@@ -1,7 +1,6 @@
 """`endeavour translate`: a sentence, a file or standard input through a trained run, line by line."""
 
 import gzip
-import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import TextIO
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.commands.output import open_output
 from endeavour.decoding.alignment import align_translation
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
@@ -67,9 +67,12 @@ def translate(config: TranslateRoot) -> None:
     )
     with ExitStack() as stack:
         source = _open_input(config, stack)
-        interactive = config.text is None and config.input is None and sys.stdin.isatty()
+        reads_standard_input = config.text is None and config.input is None
+        interactive = reads_standard_input and sys.stdin.isatty()
         translator = run.translator(window=1 if interactive else WINDOW)
-        target = _open_output(config, stack)  # last of all: it empties a file that is there
+        read = [] if config.input is None else [config.input]
+        # Last of all: it empties a file that is there.
+        target = open_output(config.output, stack, read, standard_input=reads_standard_input)
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
         # A bar would wipe out what is typed, and stand before each translation on the same screen.
@@ -125,34 +128,6 @@ def _undamaged(lines: Iterator[str], path: Path) -> Iterator[str]:
         yield from lines
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"input={path}: damaged gzip ({error}); download or copy it again") from error
-
-
-def _open_output(config: TranslateRoot, stack: ExitStack) -> TextIO:
-    if config.output is None:
-        if hasattr(
-            sys.stdout, "reconfigure"
-        ):  # a captured one, in a test or a notebook, has no encoding to set
-            sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-        return sys.stdout
-    output = Path(config.output).expanduser()
-    try:
-        if output.exists() and _is_input(output, config):
-            raise UserError(f"output={output} is the input itself, which would be lost: choose another file")
-        return stack.enter_context(output.open("w", encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"output={config.output} cannot be written ({error.strerror})") from error
-
-
-def _is_input(output: Path, config: TranslateRoot) -> bool:
-    """Whether the existing file is the one to be read, by name or through standard input."""
-    if config.text is not None:
-        return False
-    if config.input is not None:
-        return output.samefile(Path(config.input).expanduser())
-    try:
-        return os.path.samestat(os.fstat(sys.stdin.fileno()), output.stat())
-    except (OSError, ValueError):  # a standard input that is not a file, as in a notebook
-        return False
 
 
 def _lines(file: TextIO) -> Iterator[str]:

@@ -65,6 +65,19 @@ def log_probabilities(
 
 
 @torch.inference_mode()
+def token_log_probabilities(
+    logits: Logits, sources: Ids, targets: Ids, *, device: torch.device | None = None
+) -> list[list[float]]:
+    """The same of each token, EOS included, given those before it; see `log_probabilities` for the arguments."""
+    results: list[list[float]] = [[] for _ in sources]
+    for rows, scores, target_out in _scored(logits, sources, targets, (), device):
+        tokens = scores.gather(2, target_out[..., None]).squeeze(2).tolist()
+        for row, values in zip(rows, tokens, strict=True):
+            results[row] = values[: len(targets[row]) + 1]
+    return results
+
+
+@torch.inference_mode()
 def score_pieces(
     logits: Logits,
     sources: Ids,

@@ -3,6 +3,7 @@
 Knows models, cleaning and the folder of the scores; not which pairs are kept.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,10 +16,8 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.scored_pairs import ScoredPair, join_scored, write_scored
 from endeavour.data.tables import count_rows, read_tables
-from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import named_memory_error
-from endeavour.runs.translators import Loaded
-from endeavour.special import EOS
+from endeavour.runs.translators import Loaded, score_pairs
 
 SCORES = "scores.tsv"
 
@@ -92,20 +91,6 @@ def _of_good_length(pairs: Sequence[Pair], model: Loaded, lengths: LengthCleaner
 
 def _cross_entropies(loaded: Loaded, pairs: Sequence[Pair]) -> list[float]:
     """Of each target given its source, in nats a token, EOS included; NaN where one is too long for the model."""
-    source_side, target_side = loaded.tokenizers
-    sources = [[*ids, EOS] for ids in source_side.encode([source for source, _ in pairs])]
-    targets = target_side.encode([target for _, target in pairs])
-    lengths = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
-    longest = loaded.model.max_target_length or max(lengths, default=0)
-    rows = [row for row, length in enumerate(lengths) if length <= longest]
     with named_memory_error("scoring", "lower cleaning.max_tokens"):
-        found = log_probabilities(
-            loaded.model,
-            [sources[row] for row in rows],
-            [targets[row] for row in rows],
-            device=loaded.first.output_weight.device,
-        )
-    results = [float("nan")] * len(pairs)
-    for row, value in zip(rows, found, strict=True):
-        results[row] = -value / (len(targets[row]) + 1)
-    return results
+        scores = score_pairs(loaded, pairs)
+    return [math.nan if values is None else -sum(values) / len(values) for values in scores]

@@ -73,7 +73,6 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE,
             )
         )
-        self.signal = 0
         self._stopping = stopping
 
     @contextmanager
@@ -84,8 +83,7 @@ class Server(uvicorn.Server):
             return
         usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-        def note(number: int, _: object) -> None:
-            self.signal = number
+        def note(*_: object) -> None:
             self.stop()
             for other, handler in usual.items():
                 signal.signal(other, handler)

@@ -13,7 +13,7 @@ Knows folders; not how a run is trained or evaluated.
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -198,17 +198,16 @@ class Run:
 
 def trained_runs(root: Path) -> list[Run]:
     """All runs below `root` that have final weights, by name."""
-    folders = (path.parent.parent for path in root.glob("**/model/model.json"))
-    return [
-        Run(root, folder.relative_to(root).as_posix())
-        for folder in sorted(folders)
-        if not any(part.startswith(".") for part in folder.relative_to(root).parts)
-    ]
+    return _runs(root, sorted(path.parent.parent for path in root.glob("**/model/model.json")))
+
+
+def _finished(root: Path) -> list[Run]:
+    return [run for run in trained_runs(root) if (run.folder / "summary.json").is_file()]
 
 
 def newest_run(root: Path) -> Run:
     """The run that was finished last. Raises `UserError` where there is none."""
-    finished = [run for run in trained_runs(root) if (run.folder / "summary.json").is_file()]
+    finished = _finished(root)
     if not finished:
         raise UserError(
             f"there is no finished run in {root}: train one, or name its folder with output_folder=…"
@@ -220,7 +219,15 @@ def begun_runs(root: Path) -> list[Run]:
     """All runs below `root` of which training has begun, the newest first."""
     paths = [path for path in root.glob("**/config.yaml") if (path.parent / "run.json").is_file()]
     paths.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    return [Run(root, path.parent.relative_to(root).as_posix()) for path in paths]
+    return _runs(root, [path.parent for path in paths])
+
+
+def _runs(root: Path, folders: Iterable[Path]) -> list[Run]:
+    """Those in these folders, without what a restart threw away."""
+    names = (folder.relative_to(root) for folder in folders)
+    return [
+        Run(root, name.as_posix()) for name in names if not any(part.startswith(".") for part in name.parts)
+    ]
 
 
 def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
@@ -245,8 +252,9 @@ def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Ru
         UserError: there is no such run.
     """
     if text is None:
-        unfinished = begun_runs(root) if begun and not trained_runs(root) else []
-        return unfinished[:1] or [newest_run(root)]
+        if begun and not _finished(root) and (unfinished := begun_runs(root)):
+            return unfinished[:1]
+        return [newest_run(root)]
     runs = named_runs("run", text, root)
     if not runs:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Translators from one run or several: their models, the engine that `decoding.engine` names, its precision."""
+"""Models of one run or several in memory, and what they do: translate, by whichever engine decodes, and score."""
 
 import json
 from collections.abc import Sequence
@@ -12,11 +12,13 @@ from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.scoring import token_log_probabilities
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.runs.command_lines import export_command
 from endeavour.runs.run import Run
+from endeavour.special import EOS
 from endeavour.storage import verify
 from endeavour.training.precision import choose_decoding_precision
 
@@ -56,6 +58,41 @@ def load_runs(runs: Sequence[Run], device: torch.device) -> Loaded:
         require_same_vocabularies(first, tokenizers, run, theirs)
         models.append(other)
     return Loaded(model, Ensemble(models), tokenizers)
+
+
+def encode_pairs(loaded: Loaded, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
+    """Ids of the sources, with EOS, and of their translations, without."""
+    source_side, target_side = loaded.tokenizers
+    sources = [[*ids, EOS] for ids in source_side.encode([source for source, _ in pairs])]
+    return sources, target_side.encode([target for _, target in pairs])
+
+
+def score_pairs(
+    loaded: Loaded, pairs: Sequence[tuple[str, str]], *, longest: int | None = None
+) -> list[list[float] | None]:
+    """The log-probability (natural) of each token of each translation, EOS included, given its source.
+
+    Args:
+        pairs: sources and translations.
+        longest: the most tokens that either side may have, EOS included; the model's positions apply too.
+
+    Returns:
+        None for a pair that is too long.
+    """
+    sources, targets = encode_pairs(loaded, pairs)
+    limits = [limit for limit in (longest, loaded.model.max_target_length) if limit is not None]
+    lengths = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    rows = [row for row, length in enumerate(lengths) if all(length <= limit for limit in limits)]
+    found = token_log_probabilities(
+        loaded.model,
+        [sources[row] for row in rows],
+        [targets[row] for row in rows],
+        device=loaded.first.output_weight.device,
+    )
+    results: list[list[float] | None] = [None] * len(pairs)
+    for row, values in zip(rows, found, strict=True):
+        results[row] = values
+    return results
 
 
 def require_same_vocabularies(run: Run, tokenizers: Tokenizers, other: Run, theirs: Tokenizers) -> None:

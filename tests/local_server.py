@@ -1,5 +1,6 @@
 """A server on 127.0.0.1 as a stand-in for one of the network, in a thread, until its `with` block ends."""
 
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Self
@@ -8,7 +9,7 @@ from typing import Self
 class LocalServer:
     """Serves what the handler answers."""
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, handler: Callable[..., BaseHTTPRequestHandler]) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.block_on_close = False
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)

@@ -5,11 +5,10 @@ import socket
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import Iterator
 from functools import partial
 from hashlib import md5
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from io import BytesIO
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from endeavour.evaluation.standard_sets import (
     read_standard_set,
     standard_name,
 )
+from local_server import LocalServer
 
 SHOWN = [" ".join(line.split()) for line in SOURCES]  # as sacreBLEU makes text of them
 
@@ -39,11 +39,8 @@ def server(tmp_path: Path) -> Iterator[str]:
         entry = tarfile.TarInfo(XML)
         entry.size = len(content)
         archive.addfile(entry, BytesIO(content))
-    handler = partial(_Quiet, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as served:
-        threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{served.server_port}/test.tar.gz"
-        served.shutdown()
+    with LocalServer(partial(_Quiet, directory=str(folder))) as served:
+        yield f"{served.url}/test.tar.gz"
 
 
 class _Quiet(SimpleHTTPRequestHandler):

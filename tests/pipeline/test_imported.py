@@ -5,10 +5,9 @@ import json
 import shutil
 from collections.abc import Callable
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from itertools import islice
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from endeavour.decoding.scoring import log_probabilities
 from endeavour.runs.run import Run
 from endeavour.special import EOS
 from endeavour.textbook import textbook_splits
+from local_server import LocalServer
 
 ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True))
 BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
@@ -267,18 +267,10 @@ def test_it_is_downloaded_by_its_name(
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, directory=str(checkpoints)))
-    server.block_on_close = False
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    try:
+    with LocalServer(partial(Hub, directory=str(checkpoints))) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
         assert command("prepare", "pretrained=hf:someone/opus") == 0
         assert command("prepare", "pretrained=hf:someone/none") == 2
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
     assert "hf:someone/none is neither a folder nor" in capsys.readouterr().err
     assert Run(tmp_path / "outputs", "hf/someone/opus").is_trained
     assert command("prepare", "pretrained=hf:someone/opus") == 0  # once there, it needs no hub

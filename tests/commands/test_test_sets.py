@@ -187,3 +187,69 @@ def test_labels_that_do_not_belong_to_the_test_set(
         lines(labels, ["x"] * count)
     assert evaluate("run=a", "evaluation.splits=[test]", f"+evaluation.labels.{name}={labels}") == 2
     assert said in capsys.readouterr().err
+
+
+# Altered copies
+
+
+def test_altered_copies_are_scored_beside_the_set_and_shown_in_its_report(
+    evaluate: Callable[..., int], trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = [("The old dog.", "Der alte Hund."), ("42", "42"), ("A man sees it!", "Ein Mann sieht es!")]
+    named, labels = files(tmp_path, "plain", pairs), lines(tmp_path / "labels", ["x", "y", "x"])
+    hows = ["upper_case", "no_final_punctuation", "typos"]
+    asked = [named, f"+evaluation.labels.plain={labels}", f"evaluation.perturbed=[{','.join(hows)}]"]
+    assert evaluate("run=a", *asked) == 0
+    shown = capsys.readouterr().out
+    folder = trained / "outputs" / "a" / "evaluation"
+    texts = {how: folder / f"plain.{how}-greedy" for how in hows}
+    assert (texts["upper_case"] / "references.txt").read_text("utf-8").splitlines()[0] == "DER ALTE HUND."
+    assert (texts["no_final_punctuation"] / "sources.txt").read_text("utf-8").splitlines()[
+        2
+    ] == "A man sees it"
+    assert (texts["typos"] / "references.txt").read_bytes() == (
+        folder / "plain-greedy" / "references.txt"
+    ).read_bytes()
+    found = record(trained, "plain-greedy")
+    report, page = (
+        (folder / "plain-greedy" / f"report.{ending}").read_text("utf-8") for ending in ("md", "html")
+    )
+    for how in hows:
+        own = record(trained, f"plain.{how}-greedy")
+        assert (own["model"]["test_set"], own["perturbed"]) == (f"plain.{how}", {})
+        assert own["bleu_by_label"].keys() == {"label"}
+        bleu, chrf = (own["scores"][key]["value"] for key in ("bleu", "chrf"))
+        assert found["perturbed"][how]["altered"] == 2
+        assert found["perturbed"][how]["scores"]["bleu"] == bleu
+        difference = chrf - found["scores"]["chrf"]["value"]
+        row = f"| {bleu:.2f} | {bleu - found['scores']['bleu']['value']:+.2f} | {chrf:.2f} | {difference:+.2f} |"
+        assert f"{how} | 66.7% {row}" in report.replace("\\", "")
+        assert how in page
+        assert how in shown
+    # A damaged record is made again by the command that it names, and copies are compared as any other set.
+    run = Run(trained / "outputs", "a")
+    (damaged := texts["typos"] / "scores.json").write_text("{")
+    assert "'evaluation.perturbed=[typos]'" in (command := Evaluation(run, "plain.typos-greedy").command)
+    assert "evaluation.files.plain=" in command
+    damaged.unlink()
+    assert evaluate("run=b", *asked) == 0
+    assert evaluate("run=a", *asked) == 0
+    where = [f"output_folder={trained}/outputs", f"data_folder={trained}/data"]
+    few = ["bootstrap_samples=40", "randomization_trials=50"]
+    assert endeavour("compare", *where, "runs=a b", "split=plain.typos", *few) == 0
+    assert (trained / "outputs" / "comparisons" / "a-vs-b" / "plain.typos-greedy" / "report.md").is_file()
+
+
+def test_a_standard_sets_copy_is_not_signed_as_that_set(
+    cache: Path, evaluate: Callable[..., int], trained: Path
+) -> None:
+    assert evaluate("run=a", "evaluation.sacrebleu=[news14]", "evaluation.perturbed=[title_case]") == 0
+    assert "test:news14" in record(trained, "news14-greedy")["scores"]["bleu"]["signature"]
+    assert "test:" not in record(trained, "news14.title_case-greedy")["scores"]["bleu"]["signature"]
+
+
+def test_copies_that_cannot_be_made(evaluate: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    for how, said in (("no_umlauts", "German sources"), ("shouting", "evaluation.perturbed=shouting")):
+        assert evaluate("run=a", f"evaluation.perturbed=[{how}]") == 2
+        assert said in capsys.readouterr().err
+    assert evaluate("run=back", "evaluation.splits=[test]", "evaluation.perturbed=[no_umlauts]") == 0

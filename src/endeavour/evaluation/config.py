@@ -6,6 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from endeavour.data.perturbations import Perturbation
 from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
 from endeavour.settings import STRICT
 
@@ -18,6 +19,7 @@ class EvaluationConfig:
     files: dict[str, list[str]]
     sacrebleu: list[str]
     labels: dict[str, str]
+    perturbed: list[Perturbation]
     reuse_translations: bool
     english_column: str
     german_column: str

@@ -32,6 +32,14 @@ class Example:
     chrf: float
 
 
+@dataclass(frozen=True)
+class PerturbedScores:
+    """What became of an altered copy of the test set: in how many sources it differs, and its scores by metric."""
+
+    altered: int
+    scores: Mapping[str, float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class EvaluationResult:
     """The translations of one test set and their scores.
@@ -40,6 +48,7 @@ class EvaluationResult:
         scores: what `score_corpus` returns.
         bleu_by_label: by what the labels are (domain, document …) the scores of each.
         overlap: with the training text; None where that is not at hand.
+        perturbed: its altered copies, by how they were altered.
         decoding, model: settings to show (name, beam size, digest …).
         seed: picks the random translations.
 
@@ -54,6 +63,7 @@ class EvaluationResult:
     scores: Mapping[str, Score]
     bleu_by_label: Mapping[str, Sequence[LabelScore]] = field(default_factory=dict[str, Sequence[LabelScore]])
     overlap: Overlap | None = None
+    perturbed: Mapping[str, PerturbedScores] = field(default_factory=dict[str, PerturbedScores])
     decoding: Mapping[str, object]
     model: Mapping[str, object]
     seed: int
@@ -91,6 +101,7 @@ class EvaluationResult:
                 kind: [asdict(score) for score in scores] for kind, scores in self.bleu_by_label.items()
             },
             "overlap": None if self.overlap is None else asdict(self.overlap),
+            "perturbed": {name: asdict(copy) for name, copy in self.perturbed.items()},
             "output_rates": {name: asdict(rates) for name, rates in self.rates.items()},
             "decoding": dict(self.decoding),
             "model": dict(self.model),

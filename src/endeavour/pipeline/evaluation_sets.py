@@ -1,19 +1,23 @@
-"""Which test sets a run is evaluated on: splits of its corpus, other files, and standard ones; read and checked.
+"""Which test sets a run is evaluated on: splits of its corpus, other files, standard ones, and altered copies of these;
+read and checked.
 
 Knows lines and settings; not models, scores or reports.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.files import read_pairs, require_file, text_lines
+from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.standard_sets import check_standard_sets, folder_name, read_standard_set
+
+_SEED = 1  # of the altered copies: fixed, so that all runs are tested on the same text
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class EvaluationSet:
         tokenized_references: as papers score them, from a file.
         labels: of each sentence, by what they are: domain, document …
         standard: sacreBLEU's name of it.
+        copy_of: the test set of which this one is an altered copy.
     """
 
     name: str
@@ -32,6 +37,7 @@ class EvaluationSet:
     tokenized_references: list[str] | None = None
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     standard: str | None = None
+    copy_of: str | None = None
 
 
 def choose_evaluation_sets(
@@ -46,6 +52,8 @@ def choose_evaluation_sets(
     Raises:
         UserError: a split, a file or a standard set is not there, or references or labels do not belong to it.
     """
+    if GERMAN_ONLY in settings.perturbed and direction == "en-de":
+        raise UserError(f"evaluation.perturbed: {GERMAN_ONLY} is for German sources; leave it out")
     check_standard_sets(settings.sacrebleu, direction)
     sets: list[EvaluationSet] = []
     if data is not None:
@@ -64,7 +72,26 @@ def choose_evaluation_sets(
                 "corpus or one of evaluation.files is called"
             )
         sets.append(_standard(name, direction))
-    return _with_tokenized_references(settings, direction, _with_labels(settings, sets))
+    sets = _with_tokenized_references(settings, direction, _with_labels(settings, sets))
+    return [copy for one in sets for copy in (one, *_perturbed_copies(settings, direction, one))]
+
+
+def _perturbed_copies(
+    settings: EvaluationConfig, direction: str, one: EvaluationSet
+) -> Iterator[EvaluationSet]:
+    language = "en" if direction == "en-de" else "de"
+    for how in dict.fromkeys(settings.perturbed):
+        pairs = [
+            perturbed(pair, how, language, draw_for(pair, how, _SEED))
+            for pair in zip(one.sources, one.references, strict=True)
+        ]
+        yield EvaluationSet(
+            copy_name(one.name, how),
+            [source for source, _ in pairs],
+            [target for _, target in pairs],
+            labels=one.labels,
+            copy_of=one.name,
+        )
 
 
 def _standard(name: str, direction: str) -> EvaluationSet:

@@ -22,11 +22,12 @@ from endeavour.evaluation.comet import comet_score, read_comet
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score_corpus
 from endeavour.evaluation.overlap import Overlap, measure_overlap
-from endeavour.evaluation.result import EvaluationResult
+from endeavour.evaluation.result import EvaluationResult, PerturbedScores
 from endeavour.evaluation.subsets import bleu_by_label
 from endeavour.pipeline.evaluation_sets import EvaluationSet
 from endeavour.progress import progress_bar, say
-from endeavour.reports.evaluation_report import overlap_line, write_evaluation
+from endeavour.reports.evaluation_report import overlap_line, perturbed_tables, write_evaluation
+from endeavour.reports.tables import screen_table
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
@@ -80,15 +81,19 @@ class Evaluator:
         translator = open_translator(self.runs, loaded, self.decoding, self.quantization)
         results: dict[str, EvaluationResult] = {}
         with progress_bar(console) as progress:
-            for one in test_sets:
+            # Altered copies first: the report of the set itself shows their scores too.
+            for one in sorted(test_sets, key=lambda one: one.copy_of is None):
                 folder = evaluations[one.name].folder
                 with write_errors(folder, "output_folder"):
                     hypotheses = self._hypotheses(one, evaluations[one.name], translator, progress)
                     result = self._result(one, hypotheses, folder, progress)
+                    result = replace(result, perturbed=_perturbed(one, test_sets, results))
                     pictures = self._pictures(result, translator, loaded)
                     write_evaluation(folder, result, pictures, play=play_command(self.runs[0]))
                 results[one.name] = result
-        _show(results, evaluations, f"{self.runs[0].name}, {self._title}")
+        results = {one.name: results[one.name] for one in test_sets}
+        shown = {one.name: results[one.name] for one in test_sets if one.copy_of is None}
+        _show(shown, evaluations, f"{self.runs[0].name}, {self._title}")
         return {
             name: {key: score.value for key, score in result.scores.items()}
             for name, result in results.items()
@@ -239,10 +244,26 @@ class Evaluator:
         return description
 
 
+def _perturbed(
+    test_set: EvaluationSet, test_sets: Sequence[EvaluationSet], results: Mapping[str, EvaluationResult]
+) -> dict[str, PerturbedScores]:
+    """Perturbation → what became of the copy of `test_set` that is altered so."""
+    return {
+        copy.name.removeprefix(f"{test_set.name}."): PerturbedScores(
+            sum(one != other for one, other in zip(test_set.sources, copy.sources, strict=True)),
+            {key: score.value for key, score in results[copy.name].scores.items()},
+        )
+        for copy in test_sets
+        if copy.copy_of == test_set.name
+    }
+
+
 def _show(results: dict[str, EvaluationResult], evaluations: dict[str, Evaluation], title: str) -> None:
-    """Prints the table, how the scores were made, what was known before, and where the reports lie."""
+    """Prints the tables, how the scores were made, what was known before, and where the reports lie."""
     output = Console(soft_wrap=True)
     output.print(_table({name: result.scores for name, result in results.items()}, title))
+    for table in perturbed_tables(results.values()):
+        output.print(screen_table(table))
     for name, result in results.items():
         for key in ("bleu", "bleu_tokenized"):
             if key in result.scores:

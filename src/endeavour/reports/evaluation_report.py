@@ -5,7 +5,7 @@ Knows the words of the report; its figures come with the result, its look from t
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from endeavour.evaluation.comet import COMET_FILE
@@ -23,6 +23,11 @@ LONGEST_TABLE = 40  # labels; a test set may have hundreds of documents
 
 _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
 COMET_NOTE = f"COMET: the mean of {COMET_FILE}, in which comet-score does not say by which model."
+_PERTURBED_METRICS = ("bleu", "chrf")
+PERTURBED_NOTE = (
+    "The same sentences, altered. upper_case and no_final_punctuation alter the references as they do the sources; "
+    "each copy has a report of its own."
+)
 SCORE_NOTE = f"{_FALLING}: lower is better. Intervals: bootstrap resampling over sentences."
 
 
@@ -40,7 +45,13 @@ def write_evaluation(
     """
     values = {
         "result": result,
-        "tables": [_scores(result), _lengths(result), *_labels(result), rates_table(result.rates, {})],
+        "tables": [
+            _scores(result),
+            *perturbed_tables([result]),
+            _lengths(result),
+            *_labels(result),
+            rates_table(result.rates, {}),
+        ],
         "overlap": overlap_line(result),
         "settings": [settings_table("Decoding", result.decoding), settings_table("Model", result.model)],
         "attention": attention,
@@ -70,6 +81,24 @@ def overlap_line(result: EvaluationResult) -> str:
         f"{known:,} of them ({known / count:.1%}) occur in the training text as sources, {pairs:,} "
         f"({pairs / count:.1%}) with the same translation as here."
     )
+
+
+def perturbed_tables(results: Iterable[EvaluationResult]) -> list[Table]:
+    """For each that has altered copies of its test set their scores, and how far these are from its own."""
+    tables: list[Table] = []
+    for result in results:
+        if result.perturbed:
+            own = {key: result.scores[key].value for key in _PERTURBED_METRICS}
+            rows = [["none", "–", *(cell for value in own.values() for cell in (f"{value:.2f}", "–"))]]
+            for how, copy in result.perturbed.items():
+                row = [how, f"{copy.altered / len(result.sources):.1%}"]
+                for key, value in own.items():
+                    row += [f"{copy.scores[key]:.2f}", f"{copy.scores[key] - value:+.2f}"]
+                rows.append(row)
+            labels = [label for key in own for label in (METRICS[key].label, "difference")]
+            head = ["perturbation", "altered", *labels]
+            tables.append(Table(f"Perturbed input: {result.title}", head, rows, PERTURBED_NOTE))
+    return tables
 
 
 def _scores(result: EvaluationResult) -> Table:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from endeavour.data.corpus import VALIDATION
+from endeavour.data.perturbations import copy_of
 from endeavour.evaluation.standard_sets import standard_name
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run
@@ -46,7 +47,9 @@ def evaluate_command(
         ensemble = [unquote(name) for name in others.split("+") if name]
         words += _decoding_words(run, label, decoding)
     if test_set is not None:
-        words.append(_test_set_word(run, test_set))
+        clean, how = copy_of(test_set)
+        words.append(_test_set_word(run, clean))
+        words += [] if how is None else [f"evaluation.perturbed=[{how}]"]
     return _command("evaluate", run, words, ensemble)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from endeavour.data.corpus import VALIDATION
+from endeavour.data.perturbations import PERTURBATIONS, copy_name
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.standard_sets import folder_name
@@ -71,6 +72,7 @@ class Evaluation:
         if self.run.has_config:
             evaluation = self.run.config.evaluation
             known += [*self.run.test_splits, *evaluation.files, *map(folder_name, evaluation.sacrebleu)]
+        known += [copy_name(name, how) for name in known for how in PERTURBATIONS]
         begun = [name for name in known if self.folder_name.startswith(f"{name}-")]
         test_set = max(begun, key=len) if begun else self.folder_name.partition("-")[0]
         return evaluate_command(self.run, self.folder_name.removeprefix(f"{test_set}-"), test_set)

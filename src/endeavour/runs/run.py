@@ -23,6 +23,7 @@ import torch
 from filelock import FileLock
 
 from endeavour.data.corpus import TRAIN, VALIDATION
+from endeavour.data.perturbations import copy_of
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.evaluation.standard_sets import folder_name
@@ -110,7 +111,9 @@ class Run:
         """Those of its corpus, as far as can be told without it."""
         evaluation = self.config.evaluation
         others = (*evaluation.files, *map(folder_name, evaluation.sacrebleu))
-        scored = [name for name in self.summary.get("test", {}) if name not in others]
+        scored = [
+            name for name in self.summary.get("test", {}) if name not in others and not copy_of(name)[1]
+        ]
         return list(dict.fromkeys([TRAIN, VALIDATION, *self.config.corpus.splits, *scored]))
 
     @property

@@ -118,7 +118,7 @@ class TrainedRun:
     @cached_property
     def loaded(self) -> Loaded:
         """Its model and tokenizers, in memory."""
-        return load_runs(self.runs, self.device)
+        return load_runs(self.runs, self.device, self._asked.tag)
 
     @cached_property
     def decoding(self) -> DecodingConfig:

@@ -13,7 +13,7 @@ _SECRET_NAME = re.compile(r"(^|[._-])(api)?(key|token|secret|password|passwd)$",
 # Tokens of the hub and of W&B, and the password in a URL.
 _SHAPES = re.compile(r"\bhf_[A-Za-z0-9]{20,}|\bwandb_v\d_\w{20,}|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 # Below these keys users give the names: a split may be called token.
-NAMED_BY_USERS = ("corpus.splits.", "evaluation.files.", "evaluation.labels.")
+NAMED_BY_USERS = ("corpus.splits.", "corpus.parts.", "evaluation.files.", "evaluation.labels.")
 _SHORTEST = 16  # a variable's value below this length might be an ordinary word
 
 

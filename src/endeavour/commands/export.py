@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 from rich.console import Console
 
 from endeavour.data.prepared import PreparedData
+from endeavour.data.tokenizer import tag_of
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.errors import UserError
@@ -23,6 +24,7 @@ from endeavour.optional import require
 from endeavour.pipeline.data import data_of
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run, select_runs
+from endeavour.runs.translators import source_tag
 from endeavour.settings import STRICT
 from endeavour.storage import atomic_folder, write_errors
 
@@ -119,13 +121,15 @@ def _written(
 def _trained(run: Run, config: ExportRoot) -> Trained:
     model, tokenizers = run.load_model(torch.device("cpu"))
     data = data_of(run, Path(config.data_folder), config.corpus_path)
+    part = source_tag(run, config.decoding.tag)
+    tag = "" if part is None else f"{tag_of(part)} "  # whoever calls an exported model writes it
     return Trained(
         run=run.name,
         model=model,
         tokenizers=tokenizers,
         decoding=replace(config.decoding, precision="fp32"),  # the weights are exported as they are
         card=_card(run, config, data),
-        sources=data.lines(data.validation_split, "source"),
+        sources=[tag + line for line in data.lines(data.validation_split, "source")],
         references=data.lines(data.validation_split, "target"),
     )
 

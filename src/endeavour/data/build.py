@@ -10,14 +10,22 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, Step, TextCleaner, restore_steps
+from endeavour.data.cleaning import (
+    CleaningConfig,
+    HeldOut,
+    LengthCleaner,
+    Step,
+    TextCleaner,
+    restore_steps,
+    summed,
+)
 from endeavour.data.corpus import TRAIN, Progress
 from endeavour.data.crawled import Languages
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
@@ -25,7 +33,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
 from endeavour.data.tables import batches, count_rows, new_table, read_tables, save_tables, write
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Tokenizers, load_tokenizers
+from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
 
 SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption loses
@@ -36,7 +44,10 @@ def build(
     folder: Path,
     scratch: Path,
     splits: dict[str, Iterable[Pair]],
+    parts: dict[str, Iterable[Pair]],
     *,
+    tags: bool,
+    tag: str | None,
     languages: Languages,
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig | Tokenizers,
@@ -48,12 +59,15 @@ def build(
         scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
             splits and settings left there is used.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
+        parts: those of each part of the training split, which `splits` then lacks. Parts are cleaned and stored one
+            after the other, and duplicates are looked for within each of them.
+        tags, tag: whether the sources of a part begin with its tag; and of which part validation and test have it.
         languages: of source and target.
         tokenizer: how to train tokenizers, or tokenizers that exist.
 
     Returns:
-        The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, and the
-        counts of each of the `splits`.
+        The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, the
+        same and the tokens of each of the `parts` if there are any, and the counts of each of the `splits`.
     """
     journal = Journal(scratch)
     held_out = HeldOut()
@@ -62,35 +76,92 @@ def build(
         for name, pairs in splits.items()
         if name != TRAIN
     }
-    cleaner, lengths = TextCleaner(cleaning, held_out, languages), LengthCleaner(cleaning)
-    clean = clean_pairs(splits[TRAIN], cleaner, journal, progress)
-    rows = sum(count_rows(table) for table in clean)
-    _require_pairs(rows, cleaner.read, cleaner.steps)
+    training = [
+        _Part(
+            name,
+            Journal(scratch / name),
+            TextCleaner(cleaning, held_out, languages),
+            LengthCleaner(cleaning),
+        )
+        for name in parts or [""]
+    ]
+    for part in training:
+        part.clean_all(parts[part.name] if parts else splits[TRAIN], progress)
+    clean = [table for part in training for table in part.clean]
     if isinstance(tokenizer, TokenizerConfig):
         progress("train the tokenizer", 0, None)
-        tokenizer = _train_tokenizers(clean, rows, tokenizer, journal)
+        tokenizer = _train_tokenizers(clean, tokenizer, journal)
     for side, trained in zip(SIDES, tokenizer, strict=True):
         trained.save(folder / f"{side}.model")
 
-    shards = _encode_train(clean, rows, tokenizer, lengths, journal, progress)
+    for part in training:
+        part.encode_all(with_tag(tokenizer, part.name if tags else None), progress)
+    shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
         join_rows([Path(f"{shard}.{side}") for shard in shards], folder / f"{TRAIN}.{side}")
-    steps = [*cleaner.steps, *lengths.steps]
     counts = {TRAIN: _count(folder, TRAIN)}
-    _require_pairs(counts[TRAIN]["pairs"], cleaner.read, steps)
     save_tables([Path(f"{shard}.arrow") for shard in shards], folder / "text" / TRAIN)
     for name, table in tables.items():
         total = count_rows(table)
-        for done in _encode(table, folder / name, tokenizer):
+        for done in _encode(table, folder / name, with_tag(tokenizer, tag)):
             progress(f"encode {name}", done, total)
         counts[name] = _count(folder, name)
         save_tables([table], folder / "text" / name)
-    return {
-        "read": cleaner.read,
+    report: dict[str, Any] = {
+        "read": sum(part.cleaner.read for part in training),
         "kept": counts[TRAIN]["pairs"],
-        "steps": [asdict(step) for step in steps],
+        "steps": [asdict(step) for step in summed([part.steps for part in training])],
         "splits": counts,
     }
+    return report | {"parts": {part.name: part.report() for part in training}} if parts else report
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One part of the training split, or all of it, which then has no name, with the tables and shards made of it."""
+
+    name: str
+    journal: Journal
+    cleaner: TextCleaner
+    lengths: LengthCleaner
+    clean: list[Path] = field(default_factory=list[Path])
+    encoded: list[Path] = field(default_factory=list[Path])
+
+    @property
+    def steps(self) -> list[Step]:
+        return [*self.cleaner.steps, *self.lengths.steps]
+
+    def clean_all(self, pairs: Iterable[Pair], progress: Progress) -> None:
+        self.journal.folder.mkdir(exist_ok=True)
+        self.clean.extend(clean_pairs(pairs, self.cleaner, self.journal, progress))
+        self._require_pairs(sum(count_rows(table) for table in self.clean))
+
+    def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
+        self.encoded.extend(_encode_train(self.clean, tokenizers, self.lengths, self.journal, progress))
+        self._require_pairs(self.report()["pairs"])
+
+    def report(self) -> dict[str, Any]:
+        """What became of it, and its tokens."""
+        shards = [ParallelDataset.open(shard.parent, shard.name) for shard in self.encoded]
+        return {
+            "read": self.cleaner.read,
+            "pairs": sum(len(shard) for shard in shards),
+            "source_tokens": sum(int(shard.source.lengths.sum()) for shard in shards),
+            "target_tokens": sum(int(shard.target.lengths.sum()) for shard in shards),
+            "steps": [asdict(step) for step in self.steps],
+        }
+
+    def _require_pairs(self, kept: int) -> None:
+        split, key = (self.name, "parts") if self.name else (TRAIN, "splits")
+        if self.cleaner.read == 0:
+            raise UserError(f"the {key[:-1]} {split} is empty; check corpus.{key}.{split}")
+        if kept == 0:
+            dropped = ", ".join(f"{step.name} {step.dropped}" for step in self.steps if step.dropped)
+            of = f" of corpus.parts.{self.name}" if self.name else ""
+            raise UserError(
+                f"cleaning dropped all {self.cleaner.read} training pairs{of} ({dropped}); check the settings under "
+                "cleaning"
+            )
 
 
 def _read_held_out(
@@ -154,21 +225,9 @@ def clean_pairs(
     return tables
 
 
-def _require_pairs(kept: int, read: int, steps: list[Step]) -> None:
-    if read == 0:
-        raise UserError(f"the split {TRAIN} is empty; check corpus.splits.{TRAIN}")
-    if kept == 0:
-        dropped = ", ".join(f"{step.name} {step.dropped}" for step in steps if step.dropped)
-        raise UserError(
-            f"cleaning dropped all {read} training pairs ({dropped}); check the settings under cleaning"
-        )
-
-
-def _train_tokenizers(
-    tables: Sequence[Path], rows: int, config: TokenizerConfig, journal: Journal
-) -> Tokenizers:
+def _train_tokenizers(tables: Sequence[Path], config: TokenizerConfig, journal: Journal) -> Tokenizers:
     """The source's and the target's tokenizer, the same one twice if joint."""
-    stride = -(-rows // config.max_sentences)
+    stride = -(-sum(count_rows(table) for table in tables) // config.max_sentences)
 
     def train(*sides: int) -> Tokenizer:
         every = (pair for table in tables for batch in read_tables(table) for pair in batch)
@@ -185,7 +244,6 @@ def _train_tokenizers(
 
 def _encode_train(
     tables: Sequence[Path],
-    rows: int,
     tokenizers: Tokenizers,
     lengths: LengthCleaner,
     journal: Journal,
@@ -193,7 +251,7 @@ def _encode_train(
 ) -> list[Path]:
     """Encodes shard by shard what `lengths` keeps; returns the prefixes of the shards' files."""
     prefixes: list[Path] = []
-    met = 0
+    met, rows = 0, sum(count_rows(table) for table in tables)
     for number, table in enumerate(tables):
         part = f"encoded-{number:05d}"
         prefixes.append(journal.folder / part)

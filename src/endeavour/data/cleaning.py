@@ -76,6 +76,19 @@ def restore_steps(steps: Sequence[Step], saved: Sequence[Mapping[str, Any]]) -> 
         vars(step).update(values)
 
 
+def summed(parts: Sequence[Sequence[Step]]) -> list[Step]:
+    """The same steps of several parts, step by step together, with the first examples."""
+    return [
+        Step(
+            steps[0].name,
+            changed=sum(step.changed for step in steps),
+            dropped=sum(step.dropped for step in steps),
+            examples=[example for step in steps for example in step.examples][:_EXAMPLES],
+        )
+        for steps in zip(*parts, strict=True)
+    ]
+
+
 class HeldOut:
     """The sentences of validation and test, each language on its own, in normal form."""
 

@@ -26,6 +26,7 @@ def as_markdown(report: dict[str, Any], title: str) -> str:
             f"| {name} | {split['pairs']:,} | {split['source_tokens']:,} | {split['target_tokens']:,} |"
             for name, split in report["splits"].items()
         ),
+        *_parts(report.get("parts", {})),
         *_examples(report["steps"]),
     ]
     return "\n".join(lines) + "\n"
@@ -51,6 +52,24 @@ def filter_as_markdown(report: dict[str, Any], selection: Selection, title: str)
         *_examples(steps),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _parts(parts: dict[str, dict[str, Any]]) -> list[str]:
+    """A table of the parts of the training split, and what each step did to each of them."""
+    if not parts:
+        return []
+    lines = [
+        "",
+        "| part of train | read | pairs | source tokens | target tokens |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {name} | {part['read']:,} | {part['pairs']:,} | {part['source_tokens']:,} | {part['target_tokens']:,} |"
+            for name, part in parts.items()
+        ),
+    ]
+    for name, part in parts.items():
+        lines += ["", f"## Part {name}", "", *_table(part["steps"])]
+    return lines
 
 
 def _table(steps: Steps) -> list[str]:

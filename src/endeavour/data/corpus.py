@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass
 from endeavour.data import hub
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair, read_pairs
+from endeavour.data.tokenizer import tag_of
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
 
@@ -27,6 +28,9 @@ TRAIN = "train"
 VALIDATION = "validation"
 _TEXTBOOK = "endeavour.textbook"
 _COMMIT = r"[0-9a-f]{40}"
+_NAME = r"[A-Za-z0-9_-]+"  # of a split
+_PART = r"[A-Za-z][A-Za-z0-9_-]*"
+_TAKEN = ("pad", "unk", "s")  # in angle brackets they are special pieces of every vocabulary
 
 
 def _corpus_name(name: str) -> str:
@@ -45,6 +49,11 @@ class CorpusConfig:
     repository: str | None  # hub: the dataset repository, owner/name
     revision: str | None  # hub: the full commit hash
     splits: dict[str, list[str]]  # hub and files: split → its files; an empty list is a split not given
+    parts: dict[
+        str, list[str]
+    ]  # files: in place of splits.train, part → its files; here in the order of their names
+    tags: bool  # files in parts: whether each training source begins with the tag of its part
+    tag: str | None  # the part whose tag all other sources begin with
     # hub: a file in `splits` → the files that hold the same under `path`, where it is not there by its own name
     path_files: dict[str, list[str]] | None
     english_column: str | None  # TSV, JSON lines, Parquet: name of the column, "translation.en" if nested
@@ -62,23 +71,33 @@ class CorpusConfig:
         """`splits` without the empty ones."""
         return {split: names for split, names in self.splits.items() if names}
 
+    @property
+    def symbols(self) -> list[str]:
+        """The tags that the sources hold, each of which the vocabulary is to hold as one piece."""
+        return [tag_of(part) for part in self.parts] if self.tags else []
+
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
         """Each kind of corpus has what it needs, and nothing is set that it does not read."""
         textbook = self.kind == "textbook"
         readers = "a corpus of files: choose corpus=files or another" if textbook else "corpus=textbook"
-        for key in ("path", "repository", "splits") if textbook else ("train_pairs", "seed"):
+        for key in ("path", "repository", "splits", "parts") if textbook else ("train_pairs", "seed"):
             if getattr(self, key):
                 raise ValueError(f"corpus.{key}={getattr(self, key)} is for {readers}")
         if textbook:
             if self.train_pairs is None or self.seed is None:
                 raise ValueError("corpus.train_pairs and corpus.seed must be set")
-            return self
-        for split in (TRAIN, VALIDATION):
+        else:
+            self._check_splits()
+        self._check_parts()
+        return self
+
+    def _check_splits(self) -> None:
+        for split in (VALIDATION,) if self.parts else (TRAIN, VALIDATION):
             if not self.splits.get(split):
                 raise ValueError(f"no files for split {split}; set corpus.splits.{split}=[my.en,my.de]")
         for split in self.splits:
-            if not re.fullmatch(r"[A-Za-z0-9_-]+", split):
+            if not re.fullmatch(_NAME, split):
                 raise ValueError(
                     f"corpus.splits.{split}: a split's name consists of letters, digits, '_' and '-'"
                 )
@@ -87,7 +106,33 @@ class CorpusConfig:
                 f"corpus.revision={self.revision}: a corpus of the hub needs corpus.repository=owner/name and a "
                 "full commit hash of 40 digits (what a branch stands for changes)"
             )
-        return self
+
+    def _check_parts(self) -> None:
+        if self.parts and self.kind != "files":
+            raise ValueError("corpus.parts is for corpus=files")
+        if self.parts and self.splits.get(TRAIN):
+            raise ValueError(
+                "corpus.parts are the training split: give the files of corpus.splits.train as one of them"
+            )
+        for part, names in self.parts.items():
+            if not re.fullmatch(_PART, part) or part in _TAKEN:
+                raise ValueError(
+                    f"corpus.parts.{part}: a part's name begins with a letter, consists of letters, digits, '_' and "
+                    f"'-', and is none of {', '.join(_TAKEN)}"
+                )
+            if not names:
+                raise ValueError(f"corpus.parts.{part} has no files")
+        if self.tags and not self.parts:
+            raise ValueError("corpus.tags=true needs corpus.parts")
+        if self.tag is not None:
+            self.require_tag("corpus.tag", self.tag)
+        self.parts = dict(sorted(self.parts.items()))
+
+    def require_tag(self, key: str, part: str) -> None:
+        """Raises `ValueError` unless the sources of `part`, the value of `key`, begin with a tag."""
+        if not self.tags or part not in self.parts:
+            known = ", ".join(self.parts) if self.tags else "none, as corpus.tags=false"
+            raise ValueError(f"{key}={part} has no tag; these have: {known}")
 
 
 def load_splits(
@@ -96,7 +141,7 @@ def load_splits(
     extra_pairs: Sequence[ExtraPairs] = (),
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Iterable[Pair]]:
-    """The (English, German) pairs of every split, streamed where they come from files.
+    """The (English, German) pairs of every split, streamed where they come from files; training may be in parts.
 
     Args:
         extra_pairs: files of more training pairs, read after the corpus's own.
@@ -109,14 +154,20 @@ def load_splits(
     if config.kind == "textbook":
         splits = import_module(_TEXTBOOK).textbook_splits(seed=config.seed, train_pairs=config.train_pairs)
     else:
-        columns = {
-            "english_column": config.english_column or "",
-            "german_column": config.german_column or "",
-        }
-        files = _hub_files(config, progress) if config.on_hub else local_files(config)
-        splits = {split: read_pairs(paths, **columns) for split, paths in files.items()}
+        files = _hub_files(config, progress) if config.on_hub else _local_files(config, config.given_splits)
+        splits = _read(config, files)
     pairs = [read_pairs(files, english_column="", german_column="") for files in extra_pairs]
     return splits | {TRAIN: chain(splits[TRAIN], *pairs)} if pairs else splits
+
+
+def load_parts(config: CorpusConfig) -> dict[str, Iterable[Pair]]:
+    """The same of each part of the training split, in which case `load_splits` has none of it."""
+    return _read(config, _local_files(config, config.parts))
+
+
+def _read(config: CorpusConfig, files: dict[str, list[Path]]) -> dict[str, Iterable[Pair]]:
+    columns = {"english_column": config.english_column or "", "german_column": config.german_column or ""}
+    return {name: read_pairs(paths, **columns) for name, paths in files.items()}
 
 
 def _hub_files(config: CorpusConfig, progress: Progress) -> dict[str, list[Path]]:
@@ -127,20 +178,20 @@ def _hub_files(config: CorpusConfig, progress: Progress) -> dict[str, list[Path]
     return {split: [fetch(name) for name in names] for split, names in config.given_splits.items()}
 
 
-def local_files(config: CorpusConfig) -> dict[str, list[Path]]:
-    """Split → its files on this machine, for a corpus that is read from there."""
+def _local_files(config: CorpusConfig, named: dict[str, list[str]]) -> dict[str, list[Path]]:
+    """Split or part → its files on this machine, for a corpus that is read from there."""
     folder = Path(config.path or ".").expanduser()
     instead = config.path_files or {}
     try:
         if not folder.is_dir():
             raise UserError(f"corpus.path={config.path}: no such folder")
         return {
-            split: [
+            key: [
                 folder / Path(file).expanduser()
                 for name in names
                 for file in (instead[name] if name in instead and not (folder / name).is_file() else [name])
             ]
-            for split, names in config.given_splits.items()
+            for key, names in named.items()
         }
     except OSError as error:
         raise UserError(f"corpus.path={config.path}: cannot be read ({error.strerror})") from error
@@ -168,11 +219,18 @@ def fingerprint(
         inputs |= {"splits": config.given_splits, **columns}
     else:
         # Names without folders: the same files elsewhere are the same corpus. Suffixes decide how they are read.
-        splits = {
-            split: [[path.name, hashes.of(path)] for path in paths]
-            for split, paths in local_files(config).items()
-        }
-        inputs = {"splits": splits, **columns}
+        inputs = {"splits": _hashed(config, config.given_splits, hashes), **columns}
+        if config.parts:
+            inputs["parts"] = _hashed(config, config.parts, hashes)
     if extra_pairs:
         inputs["extra_pairs"] = [[hashes.of(path) for path in files] for files in extra_pairs]
     return inputs
+
+
+def _hashed(
+    config: CorpusConfig, named: dict[str, list[str]], hashes: FileHashes
+) -> dict[str, list[list[str]]]:
+    return {
+        key: [[path.name, hashes.of(path)] for path in paths]
+        for key, paths in _local_files(config, named).items()
+    }

@@ -5,7 +5,7 @@ One side of a split is two files: `<prefix>.ids.npy`, its rows one after the oth
 Knows no text, batches or models.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -57,16 +57,23 @@ class RaggedArray:
 
 
 class ParallelDataset:
-    """The two sides of one split, row by row each other's translation."""
+    """The two sides of one split, row by row each other's translation.
 
-    def __init__(self, source: RaggedArray, target: RaggedArray) -> None:
+    Args:
+        parts: of each part of the split its number of rows, in their order; empty where it has none.
+    """
+
+    def __init__(
+        self, source: RaggedArray, target: RaggedArray, parts: Mapping[str, int] | None = None
+    ) -> None:
         assert len(source) == len(target)
         self.source = source
         self.target = target
+        self.parts = parts or {}
 
     @classmethod
-    def open(cls, folder: Path, split: str) -> "ParallelDataset":
-        return cls(RaggedArray(folder / f"{split}.source"), RaggedArray(folder / f"{split}.target"))
+    def open(cls, folder: Path, split: str, parts: Mapping[str, int] | None = None) -> "ParallelDataset":
+        return cls(RaggedArray(folder / f"{split}.source"), RaggedArray(folder / f"{split}.target"), parts)
 
     def __len__(self) -> int:
         return len(self.source)

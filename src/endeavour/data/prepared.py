@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from endeavour.data.tokenizer import Tokenizers, load_tokenizers
+from endeavour.data.tokenizer import Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
 from endeavour.storage import DIGESTS, read_lines, verify
 
@@ -52,15 +52,21 @@ class PreparedData:
 
     @property
     def content_digest(self) -> str:
-        """SHA-256, in hexadecimal, of all that training and evaluation read: ids, references, tokenizers."""
+        """SHA-256, in hexadecimal, of all that training and evaluation read: ids, references, tokenizers, parts."""
         endings = (".npy", ".txt", ".model")
         read = {name: digest for name, digest in self.digests.items() if name.endswith(endings)}
+        read |= {f"part {name}": str(counts["pairs"]) for name, counts in self.parts.items()}
         return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
     @property
     def splits(self) -> dict[str, dict[str, int]]:
         """Split → `pairs`, `source_tokens` and `target_tokens` (EOS included)."""
         return self.manifest["splits"]
+
+    @property
+    def parts(self) -> dict[str, dict[str, int]]:
+        """Part of the training split → the same counts, in the order of its rows; empty where it has no parts."""
+        return self.manifest.get("parts", {})
 
     @property
     def validation_split(self) -> str:
@@ -77,7 +83,8 @@ class PreparedData:
         return folder if folder.is_dir() else None
 
     def load_tokenizers(self) -> Tokenizers:
-        return load_tokenizers(self.folder)
+        """Those of validation and test, whose sources may have a tag."""
+        return with_tag(load_tokenizers(self.folder), self.manifest.get("tag"))
 
     def lines(self, split: str, side: str) -> list[str]:
         """The untouched lines of a validation or test split; side is "source" or "target"."""

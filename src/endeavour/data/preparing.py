@@ -25,6 +25,7 @@ from endeavour.data.corpus import (
     ExtraPairs,
     Progress,
     fingerprint,
+    load_parts,
     load_splits,
 )
 from endeavour.data.crawled import Languages
@@ -68,7 +69,7 @@ def prepare_data(
         root.mkdir(parents=True, exist_ok=True)
     hashes = FileHashes(root / ".hashes.json")
     inputs = fingerprint(corpus, hashes, extra_pairs)
-    recipe = {
+    recipe: dict[str, Any] = {
         "format": _FORMAT,
         "direction": direction,
         "corpus": {"name": corpus.name, "kind": corpus.kind, "inputs": inputs},
@@ -77,6 +78,8 @@ def prepare_data(
         if tokenizers is None
         else {"digests": [one.digest for one in tokenizers]},
     }
+    if corpus.tags:
+        recipe["tag"] = corpus.tag
     hashes.save()
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
@@ -96,6 +99,9 @@ def prepare_data(
                         partial,
                         scratch,
                         _directed(splits, direction),
+                        _directed(load_parts(corpus), direction),
+                        tags=corpus.tags,
+                        tag=corpus.tag,
                         languages=_LANGUAGES[direction],
                         cleaning=cleaning,
                         tokenizer=tokenizers or tokenizer,
@@ -167,4 +173,9 @@ def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str,
         "validation_split": VALIDATION,
         "test_splits": [name for name in report["splits"] if name not in (TRAIN, VALIDATION)],
     }
+    if "parts" in report:
+        counted = ("pairs", "source_tokens", "target_tokens")
+        result["parts"] = {
+            name: {key: part[key] for key in counted} for name, part in report["parts"].items()
+        }
     write_json(folder / MANIFEST, recipe | result)

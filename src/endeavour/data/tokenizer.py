@@ -6,6 +6,7 @@ first brought to the normal form of `normalization`, and SentencePiece alters no
 2018 (unigram).
 """
 
+import copy
 import hashlib
 import io
 import re
@@ -40,9 +41,14 @@ class TokenizerConfig:
 
 
 class Tokenizer:
-    """Text ↔ ids. Pure: the same model file gives the same ids everywhere."""
+    """Text ↔ ids. Pure: the same model file gives the same ids everywhere.
+
+    Attributes:
+        tag: the ids that stand before those of each text, see `tagged`.
+    """
 
     def __init__(self, model: bytes) -> None:
+        self.tag: list[int] = []
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         one = self._processor
@@ -86,6 +92,13 @@ class Tokenizer:
             raise _explained(error, config) from error
         return cls(model.getvalue())
 
+    def tagged(self, tag: str) -> "Tokenizer":
+        """The same vocabulary, with `tag` and a space in front of every text that is not empty; "" for no tag."""
+        other = copy.copy(self)
+        other.tag = []
+        other.tag = other.encode([tag])[0]
+        return other
+
     @property
     def vocabulary_size(self) -> int:
         """Number of ids."""
@@ -103,9 +116,11 @@ class Tokenizer:
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of each sentence, without BOS and EOS; uses all cores. Never contains UNK."""
-        return self._processor.encode(
+        rows: list[list[int]] = self._processor.encode(
             [normalize(sentence) for sentence in sentences], out_type=int, num_threads=-1
         )
+        # No piece goes beyond a space, so these are the ids of the tag, a space and the text.
+        return [[*self.tag, *row] if row else row for row in rows] if self.tag else rows
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, in normal form and so always one line; special ids are left out."""
@@ -134,6 +149,16 @@ class Tokenizer:
 
 
 Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
+
+
+def tag_of(part: str) -> str:
+    """What the sources of a part of the corpus begin with."""
+    return f"<{part}>"
+
+
+def with_tag(tokenizers: Tokenizers, part: str | None) -> Tokenizers:
+    """Those of sources with the tag of `part`, or without one."""
+    return tokenizers[0].tagged("" if part is None else tag_of(part)), tokenizers[1]
 
 
 def load_tokenizers(folder: Path) -> Tokenizers:

@@ -109,13 +109,14 @@ def align_words(
 def align_translation(
     model: Transformer, tokenizers: Tokenizers, parts: Sequence[Part]
 ) -> list[tuple[int, int]]:
-    """The words of a line and of its translation that belong together, see `align_words`."""
+    """The words of a line and of its translation that belong together, see `align_words`; a tag is no word of it."""
+    tag = len(tokenizers[0].tag)
     pairs: list[tuple[int, int]] = []
     begun = [0, 0]  # words of the parts before
     for part in parts:
-        sides = zip(tokenizers, (part.source[:-1], part.target), strict=True)
+        sides = zip(tokenizers, (part.source[tag:-1], part.target), strict=True)
         source_words, target_words = (words_of_pieces(tokenizer, ids) for tokenizer, ids in sides)
-        cross = attention(model, part.source, part.target).cross
+        cross = attention(model, part.source, part.target).cross[..., tag:]
         found = align_words(cross, source_words, target_words)
         pairs += [(begun[0] + source, begun[1] + target) for source, target in found]
         begun[0] += max(source_words, default=-1) + 1

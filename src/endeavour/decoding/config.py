@@ -31,6 +31,7 @@ class DecodingConfig:
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     utility: Literal["bleu", "chrf"] | None
     split_sentences: bool
+    tag: str | None
     tokens_per_batch: PositiveInt
 
     @model_validator(mode="after")

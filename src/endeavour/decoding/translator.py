@@ -124,8 +124,8 @@ class Translator:
         for row in sentences:
             spaces: list[str] = []
             for _, space in row:
-                parts = self._parts(next(encoded))
-                sources += [[*part, EOS] for part in parts]
+                parts = self._parts(next(encoded)[len(self._source.tag) :])
+                sources += [[*self._source.tag, *part, EOS] for part in parts]
                 spaces += [*[" "] * (len(parts) - 1), space][: len(parts)]
                 self.in_parts += len(parts) > 1
             spaces_of.append(spaces)
@@ -138,11 +138,11 @@ class Translator:
         return [(line, "")] if self._language is None else split_sentences(line, self._language)
 
     def _parts(self, ids: list[int]) -> list[list[int]]:
-        """`ids` in parts of at most `longest` - 1, cut after a sentence, or else between words, where possible.
+        """`ids` in parts, cut after a sentence, or else between words, where possible.
 
-        No ids are no part.
+        With a tag they have at most `longest` - 1. No ids are no part.
         """
-        limit = self.longest - 1
+        limit = self.longest - 1 - len(self._source.tag)
         parts: list[list[int]] = []
         start = 0
         while len(ids) - start > limit:

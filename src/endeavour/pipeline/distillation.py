@@ -222,7 +222,7 @@ def _translate(
 ) -> None:
     """Fills a folder beside `folder`, or continues to, and renames it once it is complete."""
     device = choose_device(config.device)
-    loaded = load_runs(runs, device)
+    loaded = load_runs(runs, device, runs[0].config.decoding.tag)
     decoding = resolve_decoding(runs[0].config.decoding, loaded.first, device)
     if not decoding.sampling:  # whose draws depend on the batches
         # Where memory runs out, this run's own command can lower it.

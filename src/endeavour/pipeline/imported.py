@@ -88,7 +88,14 @@ def _import(run: Run, config: RunConfig, name: str) -> None:
         joint=False,
     )
     own = replace(
-        config, name=run.name, pretrained=None, teachers=None, model=model_config, tokenizer=tokenizer
+        config,
+        name=run.name,
+        pretrained=None,
+        teachers=None,
+        corpus=replace(config.corpus, tags=False, tag=None),
+        model=model_config,
+        decoding=replace(config.decoding, tag=None),
+        tokenizer=tokenizer,
     )
     with atomic_folder(run.folder) as partial:
         save_config(own, partial / "config.yaml")

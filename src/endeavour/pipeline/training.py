@@ -1,7 +1,6 @@
 """The plan of a training, in reading order: teachers first, then the data, then the run, then its scores."""
 
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from endeavour.pipeline.fine_tuning import (
     with_pretrained_tokenizer,
 )
 from endeavour.pipeline.preflight import fresh_model, open_checkpoints, preflight
+from endeavour.pipeline.seen import what_is_seen
 from endeavour.pipeline.validation import Validator
 from endeavour.progress import reported_progress, say
 from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
@@ -188,7 +188,8 @@ class _Training:
             notes.append(f"begins with the weights of {pretrained}")
         self._check_start(state)
         validator = Validator(self.data, self.data.load_tokenizers(), config, precision.dtype)
-        train_data = ParallelDataset.open(self.data.folder, TRAIN)
+        parts = {name: counts["pairs"] for name, counts in self.data.parts.items()}
+        train_data = ParallelDataset.open(self.data.folder, TRAIN, parts)
         log = MetricLog(run.folder / "log.jsonl" if ranks.main else Path(os.devnull))
         log.cut_after(state.update or -1)  # at its beginning a run has noted nothing
         # Opened last: what fails before `try` would leave it open, to be taken by the next run of this process.
@@ -292,15 +293,8 @@ class _Training:
             f"precision: {precision.reason}",
         ]
         if settings.max_updates is not None:
-            counts = self.data.splits[TRAIN]
-            batches = math.ceil(
-                max(counts["source_tokens"], counts["target_tokens"]) / settings.tokens_per_batch
-            )
-            # An update has no batches of two epochs.
-            epochs = settings.max_updates / math.ceil(batches / settings.accumulate)
             lines.append(
-                f"ends after {settings.max_updates:,} updates at the latest: "
-                f"about {epochs:,.1f} epochs of {counts['pairs']:,} pairs"
+                f"ends after {settings.max_updates:,} updates at the latest: {what_is_seen(settings, self.data)}"
             )
             if settings.max_updates <= settings.warmup_updates:
                 lines.append(

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import torch
 
+from endeavour.data.tokenizer import with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.runs.names import run_name
 from endeavour.runs.run import Run
-from endeavour.runs.translators import Loaded, open_translator, resolve_decoding
+from endeavour.runs.translators import Loaded, open_translator, resolve_decoding, source_tag
 from endeavour.storage import DIGESTS
 from endeavour.training.checkpoint import checkpoints_in, load_model
 
@@ -114,11 +115,12 @@ class Systems:
     def _load(self, name: str, run: Run, folder: Path, stamp: Stamp) -> System:
         model, tokenizers = load_model(folder, self._device)
         run = Run(run.root, run.name)  # whose config is read anew
+        decoding = self.decoding_of(run)
         return System(
             name=name,
             run=run,
-            loaded=Loaded(model, model, tokenizers),
-            decoding=self.decoding_of(run),
+            loaded=Loaded(model, model, with_tag(tokenizers, source_tag(run, decoding.tag))),
+            decoding=decoding,
             stamp=stamp,
             quantization=self._quantization,
         )

@@ -80,10 +80,11 @@ class RunConfig:
             ("engine", validation.engine == "pytorch"),
             ("utility", validation.utility is None),
             ("sampling", not validation.sampling),
+            ("tag", validation.tag is None),
         ):
             if not searches:
                 raise ValueError(
-                    f"validation_decoding.{key}: a model in training decodes by our beam search alone"
+                    f"validation_decoding.{key}: a model in training decodes by our beam search alone, with corpus.tag"
                 )
         if self.decoding.engine != "pytorch":
             raise ValueError(
@@ -93,12 +94,28 @@ class RunConfig:
             raise ValueError(
                 "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
             )
+        self._check_parts()
         self.name = run_name("name", self.name, self.output_folder)
         if self.pretrained is not None:
             self.pretrained = run_name("pretrained", self.pretrained, self.output_folder)
         if self.teachers is not None:
             self.teachers = normal_teachers(self.teachers, self.output_folder)
         return self
+
+    def _check_parts(self) -> None:
+        parts = self.corpus.parts
+        if parts and self.teachers is not None:
+            raise ValueError(
+                "teachers and corpus.parts do not go together: a teacher's translations belong to no part"
+            )
+        if self.decoding.tag is not None:
+            self.corpus.require_tag("decoding.tag", self.decoding.tag)
+        for stage in self.training.mixture or []:
+            if unknown := stage.weights.keys() - parts.keys():
+                raise ValueError(
+                    f"training.mixture: {', '.join(sorted(unknown))} is not one of corpus.parts "
+                    f"({', '.join(parts) or 'there are none'})"
+                )
 
 
 def save_config(config: RunConfig, path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import Tokenizers, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.engine import Engine
@@ -38,14 +38,19 @@ class Loaded:
     tokenizers: Tokenizers
 
 
-def load_runs(runs: Sequence[Run], device: torch.device) -> Loaded:
+def load_runs(runs: Sequence[Run], device: torch.device, tag: str | None = None) -> Loaded:
     """Loads trained runs.
 
+    Args:
+        tag: the part of the first run's corpus whose tag the sources are to begin with; None is `corpus.tag`.
+
     Raises:
-        UserError: a run is damaged, translates in another direction than the first, or has other vocabularies.
+        UserError: a run is damaged, translates in another direction than the first, or has other vocabularies; no
+            part of that name has a tag.
     """
     first, *others = runs
     model, tokenizers = first.load_model(device)
+    tokenizers = with_tag(tokenizers, source_tag(first, tag))
     if not others:
         return Loaded(model, model, tokenizers)
     models = [model]
@@ -58,6 +63,22 @@ def load_runs(runs: Sequence[Run], device: torch.device) -> Loaded:
         require_same_vocabularies(first, tokenizers, run, theirs)
         models.append(other)
     return Loaded(model, Ensemble(models), tokenizers)
+
+
+def source_tag(run: Run, asked: str | None) -> str | None:
+    """The part whose tag the sources of a run begin with: `asked`, which is `decoding.tag`, or `corpus.tag`.
+
+    Raises:
+        UserError: no part of that name has a tag.
+    """
+    corpus = run.config.corpus
+    if asked is None:
+        return corpus.tag
+    try:
+        corpus.require_tag("decoding.tag", asked)
+    except ValueError as error:
+        raise UserError(f"{run}: {error}") from error
+    return asked
 
 
 def encode_pairs(loaded: Loaded, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:

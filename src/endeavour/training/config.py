@@ -1,11 +1,13 @@
 """The settings of a training. Knows neither data nor models."""
 
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
 from endeavour.settings import STRICT
+from endeavour.training.mixture import Stage
 
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 
@@ -14,6 +16,7 @@ Fraction = Annotated[float, Field(ge=0, lt=1)]
 class TrainingConfig:
     """Values and their meaning: conf/training/default.yaml."""
 
+    mixture: list[Stage] | None
     tokens_per_batch: PositiveInt
     accumulate: PositiveInt
     precision: Literal["auto", "fp32", "bf16"]
@@ -52,4 +55,14 @@ class TrainingConfig:
             )
         if self.schedule == "cosine" and self.max_updates is None:
             raise ValueError("training.schedule=cosine needs training.max_updates")
+        self._check_stages()
         return self
+
+    def _check_stages(self) -> None:
+        if self.mixture is None:
+            return
+        if not self.mixture or self.mixture[-1].until is not None:
+            raise ValueError("training.mixture: the last stage, and it alone, has until: null")
+        ends = [stage.until or 0 for stage in self.mixture[:-1]]
+        if any(end <= start for start, end in pairwise([0, *ends])):
+            raise ValueError(f"training.mixture: until must ascend from stage to stage, and is {ends}")

@@ -37,6 +37,7 @@ class TrainState:
 
     Attributes:
         epoch: the current epoch, from 0; `position` of its batches are done.
+        stage_epoch: the epoch with which the current stage of `training.mixture` began.
         target_tokens: predicted so far, padding not counted.
         seconds: training time so far, over all starts of the run.
         best: (metric, update) of the best validations, best first, at most `keep_best`.
@@ -52,6 +53,7 @@ class TrainState:
     update: int = 0
     epoch: int = 0
     position: int = 0
+    stage_epoch: int = 0
     target_tokens: int = 0
     seconds: float = 0.0
     best: list[tuple[float, int]] = field(default_factory=lambda: [])
@@ -66,7 +68,7 @@ class TrainState:
     def advance(self, update: Update) -> None:
         """Records that `update` was made."""
         self.update += 1
-        self.epoch, self.position = update.epoch, update.position
+        self.epoch, self.position, self.stage_epoch = update.epoch, update.position, update.stage_epoch
         self.target_tokens += update.target_tokens
 
     def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> None:

@@ -5,7 +5,7 @@ Knows the data's lengths and a place in an epoch; not models, losses or devices.
 
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
 from endeavour.special import PAD
+from endeavour.training.mixture import Mixture, Stage
 
 # Updates that are prepared before they are needed.
 PREFETCHED = 4
@@ -32,12 +33,14 @@ class Update:
         batches: this process's share of them, on the host; one unless gradients are accumulated.
         target_tokens: to predict, over all processes, padding not counted.
         epoch, position: the next update begins with batch `position` of `epoch`.
+        stage_epoch: the epoch with which the next update's stage began.
     """
 
     batches: list[Batch]
     target_tokens: int
     epoch: int
     position: int
+    stage_epoch: int
 
 
 def updates(
@@ -48,11 +51,18 @@ def updates(
     seed: int,
     epoch: int,
     position: int,
+    stages: Sequence[Stage] | None = None,
+    update: int = 0,
+    stage_epoch: int = 0,
     rank: int = 0,
     count: int = 1,
     pinned: bool = False,
 ) -> Iterator[Update]:
     """An endless stream of updates, from batch `position` of `epoch` on.
+
+    Without `stages` an epoch holds every pair once; with them what `Mixture` draws of the parts of `data`, and the last
+    update of a stage cuts its epoch. `update` of them were made before, and `stage_epoch` is the first epoch of their
+    stage.
 
     Every `count`-th row of each batch, from `rank` on, is this process's share, so that the batches, and with
     them the gradients, do not depend on the number of processes. `pinned` batches are in page-locked memory, from
@@ -61,23 +71,36 @@ def updates(
     Raises:
         UserError: a single pair is longer than `tokens_per_batch`.
     """
+    mixture = None if stages is None else Mixture(stages, data.parts, seed)
     while True:
-        order = epoch_batches(
-            data.source.lengths,
-            data.target.lengths,
-            tokens_per_batch=tokens_per_batch,
-            seed=seed,
-            epoch=epoch,
-        )
+        rows = None if mixture is None else mixture.rows(mixture.stage_after(update), epoch - stage_epoch)
+        order = _order(data, rows, tokens_per_batch, seed, epoch)
+        if mixture is not None and (left := mixture.left_after(update)) is not None:
+            order = order[: position + left * accumulate]
         for start in range(position, len(order), accumulate):
+            update += 1
             # The last update of an epoch leads to the next one's start, and so does its checkpoint.
             last = start + accumulate >= len(order)
+            if mixture is not None and mixture.left_after(update - 1) == 1:
+                stage_epoch = epoch + 1
             after = (epoch + 1, 0) if last else (epoch, start + accumulate)
             window = order[start : start + accumulate]
             tokens = sum(int(data.target.lengths[rows].sum()) for rows in window)
             batches = [_share(data, rows, rank, count) for rows in window]
-            yield Update([batch.pin_memory() for batch in batches] if pinned else batches, tokens, *after)
+            if pinned:
+                batches = [batch.pin_memory() for batch in batches]
+            yield Update(batches, tokens, *after, stage_epoch)
         epoch, position = epoch + 1, 0
+
+
+def _order(
+    data: ParallelDataset, rows: NDArray[np.int64] | None, tokens_per_batch: int, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """The batches of an epoch of these rows, or of all."""
+    source, target = data.source.lengths, data.target.lengths
+    drawn = (source, target) if rows is None else (source[rows], target[rows])
+    batches = epoch_batches(*drawn, tokens_per_batch=tokens_per_batch, seed=seed, epoch=epoch)
+    return batches if rows is None else [rows[batch] for batch in batches]
 
 
 def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: int) -> Batch:

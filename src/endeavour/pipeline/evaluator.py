@@ -68,7 +68,7 @@ class Evaluator:
             )
             say(console, f"{none}, so there are no test scores")
             return {}
-        loaded = load_runs(self.runs, self.device)
+        loaded = load_runs(self.runs, self.device, self.decoding.tag)
         ready = replace(self, decoding=resolve_decoding(self.decoding, loaded.first, self.device))
         return ready._evaluate(test_sets, loaded, console)
 

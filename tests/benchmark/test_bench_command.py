@@ -38,6 +38,12 @@ KEYS = {
         "product_flop_per_second",
         "share_of_product",
         "peak_memory",
+        "first_update_seconds",
+        "graphs",
+        "graph_breaks",
+        "recompilations",
+        "waits_per_update",
+        "waits",
     },
     "decoding": {
         "size",
@@ -254,7 +260,7 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
         ("label_smoothing=1", "label_smoothing"),
         ("clip_norm=0", "clip_norm"),
         ("warmup_updates=30", "bench.warmup_updates=30"),
-        ("decoding_batch=1", "decoding_batch"),
+        ("decoding_batches=[1]", "decoding_batches"),
         ("parts=[]", "bench.parts"),
     ],
 )

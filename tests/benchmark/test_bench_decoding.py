@@ -55,17 +55,19 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
         data=prepared,
         sentences=5,
         latency_sentences=2,
-        batch=3,
+        batches=[3, 5],
         tokens=6,
         beam_sizes=[1, 2],
         device=torch.device("cpu"),
         seed=1,
     )
-    names = decoding_contenders(["torch", *references], ["fp32", "bf16"])
+    names = decoding_contenders(["torch", *references], ["fp32", "bf16"], torch.device("cpu"))
     assert len(names) == 2 + 2 * len(references)
     steps: list[None] = []
     rows = measure_decoding(task, names, repeats=2, done=lambda: steps.append(None))
-    assert len(rows) == len(names) * 2 * 2
+    own = sum(name.startswith("ctranslate2") for name in names)  # which make batches of their own
+    assert len(rows) == (len(names) * 3 - own) * 2
+    assert {row["batch"] for row in rows if row["toolkit"] == "endeavour"} == {1, 3, 5}
     assert len(steps) == 2 * len(rows)
     for row in rows:
         assert (row["latency_milliseconds"] is not None) == (row["batch"] == 1)

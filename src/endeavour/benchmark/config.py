@@ -51,7 +51,7 @@ class BenchConfig:
     beam_sizes: Annotated[list[PositiveInt], Some]
     decoding_sentences: PositiveInt
     decoding_tokens: Annotated[int, Field(ge=2)]
-    decoding_batch: Annotated[int, Field(ge=2)]
+    decoding_batches: Annotated[list[Annotated[int, Field(ge=2)]], Some]
     latency_sentences: PositiveInt
     growth_tokens: PositiveInt
     growth_batches: Annotated[list[PositiveInt], Some]

@@ -39,7 +39,7 @@ class DecodingTask:
         decoding: settings of engines that batch by themselves; beam, lengths and ranking are replaced.
         vocabularies: ids of source and target.
         data: a prepared folder, whose training split gives the sources.
-        sentences, latency_sentences: decoded `batch` at a time, and one at a time.
+        sentences, latency_sentences: decoded in each of `batches`, and one at a time.
         tokens: of each translation, EOS included.
     """
 
@@ -49,7 +49,7 @@ class DecodingTask:
     data: Path
     sentences: int
     latency_sentences: int
-    batch: int
+    batches: list[int]
     tokens: int
     beam_sizes: list[int]
     device: torch.device
@@ -173,11 +173,14 @@ def never_ending(model: Transformer) -> Transformer:
     return model
 
 
-def decoding_contenders(references: Sequence[str], precisions: Sequence[str]) -> list[str]:
+def decoding_contenders(
+    references: Sequence[str], precisions: Sequence[str], device: torch.device
+) -> list[str]:
     """`endeavour fp32`, …: ours and the references that search, each in what it can; torch has no search."""
+    kinds = ("int8", "float32") if device.type == "cpu" else ("int8_float16", "float16")
     names = [f"{OURS} {precision}" for precision in precisions]
     names += [f"huggingface {precision}" for precision in precisions] if "huggingface" in references else []
-    names += [f"ctranslate2 {kind}" for kind in ("int8", "float32")] if "ctranslate2" in references else []
+    names += [f"ctranslate2 {kind}" for kind in kinds] if "ctranslate2" in references else []
     return names
 
 

@@ -21,19 +21,14 @@ from endeavour.data.dataset import ParallelDataset
 def measure_decoding(
     task: DecodingTask, names: Sequence[str], *, repeats: int, done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """One row for each of `decoding_contenders`, beam and batch (the task's, and one sentence): `repeats` turns of all.
-
-    `done` is called after each turn of each row.
-    """
+    """One row for each of `decoding_cases`: `repeats` turns of all. `done` is called after each turn of each row."""
     sources = _sources(task)
     with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as folder:
         decoders = make_decoders(task, names, Path(folder))
-        cases = [
-            (name, beam, batch) for beam in task.beam_sizes for batch in (task.batch, 1) for name in decoders
-        ]
+        cases = decoding_cases(names, task.beam_sizes, task.batches)
         seconds: dict[tuple[str, int, int], list[list[float]]] = {case: [] for case in cases}
-        for name, beam, _ in cases:
-            decoders[name].decode(sources[: task.batch], beam)  # unmeasured: first calls take longer
+        for name, beam, batch in cases:
+            decoders[name].decode(sources[:batch], beam)  # unmeasured: first calls take longer
         for _ in range(repeats):
             for name, beam, batch in cases:
                 parts = _parts(task, sources, batch, own=decoders[name].batches)
@@ -44,6 +39,22 @@ def measure_decoding(
     return [
         _row(task, name, beam, batch, turns, own=decoders[name].batches)
         for (name, beam, batch), turns in seconds.items()
+    ]
+
+
+def decoding_cases(
+    names: Sequence[str], beam_sizes: Sequence[int], batches: Sequence[int]
+) -> list[tuple[str, int, int]]:
+    """Contender, beam and batch of each row: every one of `batches`, and one sentence.
+
+    CTranslate2, which makes its own batches, has one row for all of `batches`, under the first of them.
+    """
+    return [
+        (name, beam, batch)
+        for beam in beam_sizes
+        for batch in (*batches, 1)
+        for name in names
+        if batch in (batches[0], 1) or not name.startswith("ctranslate2")
     ]
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from endeavour.benchmark.config import OURS, BenchConfig
 from endeavour.benchmark.contenders import TrainingTask, sized, training_contenders
 from endeavour.benchmark.decoders import DecodingTask, decoding_contenders
-from endeavour.benchmark.decoding import measure_decoding
+from endeavour.benchmark.decoding import decoding_cases, measure_decoding
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.steps import Rows, Steps
 from endeavour.benchmark.trace import write_profile
@@ -84,9 +84,9 @@ class Subject:
     def decoding_rows(self, steps: Steps) -> Rows:
         """Rows of `measure_decoding`, for all sizes."""
         settings = self.settings
-        contenders = decoding_contenders(self.references, settings.precisions)
-        cases = len(settings.sizes) * len(contenders) * len(settings.beam_sizes) * 2
-        done = steps(cases * settings.repeats)
+        contenders = decoding_contenders(self.references, settings.precisions, self.device)
+        cases = decoding_cases(contenders, settings.beam_sizes, settings.decoding_batches)
+        done = steps(len(settings.sizes) * len(cases) * settings.repeats)
         rows: Rows = []
         for size in settings.sizes:
             task = DecodingTask(
@@ -96,7 +96,7 @@ class Subject:
                 data=self.data,
                 sentences=settings.decoding_sentences,
                 latency_sentences=settings.latency_sentences,
-                batch=settings.decoding_batch,
+                batches=settings.decoding_batches,
                 tokens=settings.decoding_tokens,
                 beam_sizes=settings.beam_sizes,
                 device=self.device,
@@ -136,7 +136,7 @@ class Subject:
             chosen = {"training": self._training_precision(size)}
             shape = self._shape(size)
             for beam in settings.beam_sizes:
-                for batch in (settings.decoding_batch, 1):
+                for batch in (*settings.decoding_batches, 1):
                     chosen[f"decoding, beam {beam}, batch {batch}"] = choose_decoding_precision(
                         "auto", self.device, **shape, rows=batch * beam
                     )

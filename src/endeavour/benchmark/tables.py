@@ -38,6 +38,15 @@ def _number(
     return Column(heading, cell, cell if screen else None, right=True)
 
 
+def _count(heading: str, key: str) -> Column:
+    """How many entries there are; not on the screen."""
+
+    def cell(row: Row) -> str:
+        return str(len(row[key]))
+
+    return Column(heading, cell, None, right=True)
+
+
 def _rate(heading: str, key: str) -> Column:
     """The median, and in a file the lowest and the highest of the turns in brackets."""
 
@@ -80,6 +89,11 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
             _number("of matrix product", "share_of_product", ".0%"),
             _number("peak GB", "peak_memory", ".2f", scale=GIGA),
+            _number("first update, s", "first_update_seconds", ".1f", screen=False),
+            _number("graphs", "graphs", "d", screen=False),
+            _number("graph breaks", "graph_breaks", "d", screen=False),
+            _count("compiled again", "recompilations"),
+            _number("waits an update", "waits_per_update", ".1f", screen=False),
         ],
     ),
     "decoding": (
@@ -167,7 +181,9 @@ includes collating the batches, clipping and the optimizer; all contenders get t
 process.
 FLOP of the model: 2 per multiply-add of its matrix products, the backward pass as twice the forward pass, padding not
 counted; the matrix product they are compared with is this machine's fastest among the model's shapes, in the same run.
-Peak memory is that of a process of its own (on a GPU: of its tensors). Decoding: untrained weights that never choose
+Peak memory is that of a process of its own (on a GPU: of its tensors), in which the first update, with all that it
+compiles, is timed too; graphs are those of torch.compile, and waits the times that the host waited for the GPU in one
+update (–: no CUDA device). Decoding: untrained weights that never choose
 EOS, so that every translation has the same length, in the precision of the row.
 The playground is a process of its own with a trained run, asked over HTTP by clients on the same cores; each asks again
 as soon as it is answered. Sentences are those of the run's first evaluation that have about 16 pieces.

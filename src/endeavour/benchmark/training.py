@@ -5,6 +5,7 @@ all others are read in between. Knows no screen, and no files except for the pre
 """
 
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import cycle, islice
@@ -17,7 +18,8 @@ import torch
 from endeavour.benchmark.config import OURS
 from endeavour.benchmark.contenders import Contender, Ours, Rows, TrainingTask, make_contender
 from endeavour.benchmark.flops import update_flop
-from endeavour.benchmark.measure import peak_device_memory, product_rate, spread, timed
+from endeavour.benchmark.host_costs import compiled_so_far, noted_waits
+from endeavour.benchmark.measure import peak_device_memory, product_rate, spread, synchronize, timed
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
@@ -56,10 +58,14 @@ def measure_training(
 ) -> list[dict[str, Any]]:
     """One row for each of `training_contenders`: `repeats` turns of all of them, each over all of the task's batches.
 
-    Every turn also times the machine's own matrix product in the model's shapes. Peak memory is that of a
-    process of its own which trains on the same batches once. `done` is called after each turn of each,
-    and after each of those processes.
+    Every turn also times the machine's own matrix product in the model's shapes. Before all turns each contender trains
+    on the same batches once in a process of its own, of which the first update, peak memory and host costs are.
+    `done` is called after each turn of each, and after each of those processes.
     """
+    alone: dict[str, dict[str, Any]] = {}
+    for name in names:
+        alone[name] = _alone(name, task)
+        done()
     dataset = ParallelDataset.open(task.data, "train")
     contenders = {name: make_contender(name, task) for name in names}
     for contender in contenders.values():
@@ -79,13 +85,10 @@ def measure_training(
             seconds[name].append(timed(turn, task.device))
             assert tokens == [counts["target_tokens"]], f"{name} counted other tokens"
             done()
-    rows: list[dict[str, Any]] = []
-    for name, contender in contenders.items():
-        peak = in_fresh_process(_train_once, name, task)
-        product = max(products[precision_in(name)])
-        rows.append(_row(name, contender, task, counts, seconds[name], product, peak))
-        done()
-    return rows
+    return [
+        _row(name, contender, task, counts, seconds[name], max(products[precision_in(name)])) | alone[name]
+        for name, contender in contenders.items()
+    ]
 
 
 def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
@@ -147,13 +150,35 @@ def _best_product(task: TrainingTask, tokens: int, precision: torch.dtype) -> fl
     )
 
 
-def _train_once(name: str, task: TrainingTask) -> int | None:
-    """Runs in a process of its own: trains on every batch, and returns the peak of the device's memory."""
+def _alone(name: str, task: TrainingTask) -> dict[str, Any]:
+    """What is measured in a process of the contender's own, as part of its row."""
+    costs, process_peak = in_fresh_process(_train_once, name, task)
+    device_peak = costs.pop("device_memory")
+    return costs | {"peak_memory": process_peak if device_peak is None else device_peak}
+
+
+def _train_once(name: str, task: TrainingTask) -> dict[str, Any]:
+    """Runs in a process of its own: trains on every batch, and notes what that cost beside the arithmetic."""
     choose_device(str(task.device))  # with the kernels that are timed
     if name.startswith(OURS) and task.device.type == "cpu":
         keep_memory()  # as the train stage does
-    run_updates(make_contender(name, task), ParallelDataset.open(task.data, "train"), task.rows)
-    return peak_device_memory(task.device)
+    dataset = ParallelDataset.open(task.data, "train")
+    started = time.perf_counter()
+    contender = make_contender(name, task)
+    run_updates(contender, dataset, task.rows[:1])
+    synchronize(task.device)
+    first = time.perf_counter() - started
+    with noted_waits(task.device) as waits:
+        run_updates(contender, dataset, task.rows[1:])
+    return {
+        "first_update_seconds": first,
+        **compiled_so_far(),
+        "waits_per_update": waits.total() / max(1, len(task.rows) - 1)
+        if task.device.type == "cuda"
+        else None,
+        "waits": dict(waits),
+        "device_memory": peak_device_memory(task.device),
+    }
 
 
 def _row(
@@ -163,12 +188,10 @@ def _row(
     counts: dict[str, int],
     seconds: list[float],
     product: float,
-    peak: tuple[int | None, int | None],
 ) -> dict[str, Any]:
     tokens = counts["source_tokens"] + counts["target_tokens"]
     flop = flop_of(task, ParallelDataset.open(task.data, "train"))
     rate = spread(flop, seconds)["median"]
-    device_peak, process_peak = peak
     return {
         "size": task.model.name,
         "toolkit": name.split()[0],
@@ -188,5 +211,4 @@ def _row(
         "flop_per_second": rate,
         "product_flop_per_second": product,
         "share_of_product": rate / product,
-        "peak_memory": process_peak if device_peak is None else device_peak,
     }

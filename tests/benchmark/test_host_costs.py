@@ -1,0 +1,83 @@
+"""Waiting for a GPU and compiling are counted, with what caused them."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from endeavour.benchmark import training
+from endeavour.benchmark.contenders import TrainingTask
+from endeavour.benchmark.host_costs import WAITED, compiled_so_far, noted_waits
+
+
+def test_each_wait_is_counted_by_the_line_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    shown = warnings.showwarning
+    with noted_waits(torch.device("cuda", 0)) as waits:
+        for _ in range(3):
+            warnings.warn(WAITED, stacklevel=1)  # as torch does, from the line that reads a value
+        warnings.warn(f"{WAITED} (somewhere)", stacklevel=1)
+        warnings.warn("something else", stacklevel=1)
+    assert sorted(waits.values()) == [1, 3]
+    assert all(place.startswith("benchmark/test_host_costs.py:") for place in waits)
+    assert modes == ["warn", 0]
+    assert warnings.showwarning is shown
+
+
+def test_the_mode_is_put_back_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    with pytest.raises(KeyError), noted_waits(torch.device("cuda")):
+        raise KeyError
+    assert modes == ["warn", 2]
+
+
+def test_a_cpu_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cuda, "set_sync_debug_mode")
+    with noted_waits(torch.device("cpu")) as waits:
+        torch.ones(2).sum().item()
+    assert not waits
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.compile warns of its own insides
+def test_graphs_and_why_they_were_compiled_again_are_counted() -> None:
+    before = compiled_so_far()
+
+    def double(values: torch.Tensor) -> torch.Tensor:
+        return 2 * values
+
+    compiled = torch.compile(double, backend="eager", dynamic=True)
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        compiled(torch.ones(3, dtype=dtype))
+    after = compiled_so_far()
+    assert after["graphs"] - before["graphs"] == 2
+    assert after["graph_breaks"] == before["graph_breaks"]
+    assert len(after["recompilations"]) - len(before["recompilations"]) == 1
+    assert "dtype" in after["recompilations"][-1]
+
+
+def test_a_row_has_the_costs_of_a_process_of_its_own(
+    make_task: Callable[..., TrainingTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the task's batches are trained on there, the first of them before waits are counted."""
+    trained: list[int] = []
+    run = training.run_updates
+
+    def noting(contender: Any, dataset: Any, rows: Any) -> int:
+        trained.append(len(rows))
+        return run(contender, dataset, rows)
+
+    monkeypatch.setattr(training, "run_updates", noting)
+    monkeypatch.setattr(training, "in_fresh_process", lambda function, *arguments: (function(*arguments), 7))
+    monkeypatch.setattr(training, "keep_memory", lambda: None)
+    task = make_task(updates=4)
+    (row,) = training.measure_training(task, ["endeavour fp32"], repeats=1, done=lambda: None)
+    assert trained == [1, 3, task.warmup, 4]
+    assert row["first_update_seconds"] > 0
+    assert row["peak_memory"] == 7
+    assert (row["waits_per_update"], row["waits"]) == (None, {})

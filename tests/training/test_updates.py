@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import islice
 
 import pytest
@@ -32,6 +33,15 @@ def test_an_epoch_holds_every_token_once(data: ParallelDataset, accumulate: int)
                 assert update.position == 0
                 break
         assert tokens == data.target.lengths.sum()
+
+
+def test_the_batches_of_seed_and_epoch_are_those_they_always_were(data: ParallelDataset) -> None:
+    digest = sha256()
+    for update in islice(stream(data, 2), 20):
+        for batch in update.batches:
+            content = (*(side.tolist() for side in (batch.source, batch.target_in, batch.target_out)),)
+            digest.update(str((*content, update.epoch, update.position)).encode())
+    assert digest.hexdigest().startswith("417156bdf8cf2394bbe5ee7457301a29")
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

@@ -17,6 +17,7 @@ def prepare(config: RunConfig) -> None:
         config.tokenizer,
         config.direction,
         folder=Path(config.data_folder),
+        augmentation=config.augmentation,
         tokenizers=pretrained_tokenizers(config),
     )
     if config.teachers is not None:

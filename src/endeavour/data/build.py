@@ -6,6 +6,7 @@ is processed in shards, which a journal lists once they are done, so that an int
 stopped. Knows no config except those of cleaning and tokenizer, and not whether the folder is new.
 """
 
+import math
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from endeavour.data.augmentation import AugmentationConfig, Augmenter, Ids
 from endeavour.data.cleaning import (
     CleaningConfig,
     HeldOut,
@@ -50,6 +52,7 @@ def build(
     tag: str | None,
     languages: Languages,
     cleaning: CleaningConfig,
+    augmentation: AugmentationConfig | None,
     tokenizer: TokenizerConfig | Tokenizers,
     progress: Progress,
 ) -> dict[str, Any]:
@@ -63,6 +66,7 @@ def build(
             after the other, and duplicates are looked for within each of them.
         tags, tag: whether the sources of a part begin with its tag; and of which part validation and test have it.
         languages: of source and target.
+        augmentation: which copies of training pairs are added, as ids: the text tables have none.
         tokenizer: how to train tokenizers, or tokenizers that exist.
 
     Returns:
@@ -82,6 +86,7 @@ def build(
             Journal(scratch / name),
             TextCleaner(cleaning, held_out, languages),
             LengthCleaner(cleaning),
+            Augmenter(augmentation, cleaning, languages[0], held_out.overlaps),
         )
         for name in parts or [""]
     ]
@@ -90,7 +95,7 @@ def build(
     clean = [table for part in training for table in part.clean]
     if isinstance(tokenizer, TokenizerConfig):
         progress("train the tokenizer", 0, None)
-        tokenizer = _train_tokenizers(clean, tokenizer, journal)
+        tokenizer = _train_tokenizers(clean, training[0].augmenter, tokenizer, journal)
     for side, trained in zip(SIDES, tokenizer, strict=True):
         trained.save(folder / f"{side}.model")
 
@@ -107,13 +112,18 @@ def build(
             progress(f"encode {name}", done, total)
         counts[name] = _count(folder, name)
         save_tables([table], folder / "text" / name)
+    copies = summed([part.augmenter.steps for part in training])
     report: dict[str, Any] = {
         "read": sum(part.cleaner.read for part in training),
-        "kept": counts[TRAIN]["pairs"],
+        "kept": counts[TRAIN]["pairs"] - sum(step.changed for step in copies),
         "steps": [asdict(step) for step in summed([part.steps for part in training])],
         "splits": counts,
     }
-    return report | {"parts": {part.name: part.report() for part in training}} if parts else report
+    if parts:
+        report["parts"] = {part.name: part.report() for part in training}
+    if copies:
+        report["copies"] = [asdict(step) for step in copies]
+    return report
 
 
 @dataclass(frozen=True)
@@ -124,6 +134,7 @@ class _Part:
     journal: Journal
     cleaner: TextCleaner
     lengths: LengthCleaner
+    augmenter: Augmenter
     clean: list[Path] = field(default_factory=list[Path])
     encoded: list[Path] = field(default_factory=list[Path])
 
@@ -137,7 +148,9 @@ class _Part:
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
-        self.encoded.extend(_encode_train(self.clean, tokenizers, self.lengths, self.journal, progress))
+        self.encoded.extend(
+            _encode_train(self.clean, tokenizers, self.lengths, self.augmenter, self.journal, progress)
+        )
         self._require_pairs(self.report()["pairs"])
 
     def report(self) -> dict[str, Any]:
@@ -225,13 +238,17 @@ def clean_pairs(
     return tables
 
 
-def _train_tokenizers(tables: Sequence[Path], config: TokenizerConfig, journal: Journal) -> Tokenizers:
+def _train_tokenizers(
+    tables: Sequence[Path], augmenter: Augmenter, config: TokenizerConfig, journal: Journal
+) -> Tokenizers:
     """The source's and the target's tokenizer, the same one twice if joint."""
-    stride = -(-sum(count_rows(table) for table in tables) // config.max_sentences)
+    rows = sum(count_rows(table) for table in tables)
+    stride = math.ceil(rows * augmenter.rows_per_pair / config.max_sentences)
 
     def train(*sides: int) -> Tokenizer:
         every = (pair for table in tables for batch in read_tables(table) for pair in batch)
-        sample = islice(every, 0, None, stride)
+        drawn = islice(every, 0, None, stride)
+        sample = (one for pair in drawn for one in augmenter.with_copies(pair))
         return Tokenizer.train((pair[side] for pair in sample for side in sides), config)
 
     if journal.read(SIDES[-1]) is None:
@@ -246,6 +263,7 @@ def _encode_train(
     tables: Sequence[Path],
     tokenizers: Tokenizers,
     lengths: LengthCleaner,
+    augmenter: Augmenter,
     journal: Journal,
     progress: Progress,
 ) -> list[Path]:
@@ -257,20 +275,28 @@ def _encode_train(
         prefixes.append(journal.folder / part)
         done = journal.read(part)
         if done is None:
-            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths):
+            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths, augmenter):
                 progress(f"encode {TRAIN}", met + done_pairs, rows)
-            journal.write(part, {"steps": [asdict(step) for step in lengths.steps]})
+            noted = {"steps": lengths.steps, "copies": augmenter.steps}
+            journal.write(part, {name: [asdict(step) for step in steps] for name, steps in noted.items()})
         else:
             restore_steps(lengths.steps, done["steps"])
+            restore_steps(augmenter.steps, done["copies"])
         met += count_rows(table)
         progress(f"encode {TRAIN}", met, rows)
     return prefixes
 
 
 def _encode(
-    table: Path, prefix: Path, tokenizers: Tokenizers, lengths: LengthCleaner | None = None
+    table: Path,
+    prefix: Path,
+    tokenizers: Tokenizers,
+    lengths: LengthCleaner | None = None,
+    augmenter: Augmenter | None = None,
 ) -> Iterator[int]:
     """Saves the ids of a table; with `lengths`, those of the pairs it keeps, and their text too.
+
+    With `augmenter` the ids of copies follow those of their pair.
 
     Yields the number of pairs met so far.
     """
@@ -281,14 +307,20 @@ def _encode(
         for pairs in read_tables(table):
             sources = tokenizers[0].encode([source for source, _ in pairs])
             targets = tokenizers[1].encode([target for _, target in pairs])
-            kept: list[Pair] = []
-            for pair, source, target in zip(pairs, sources, targets, strict=True):
-                if lengths is None or lengths.keep(pair, len(source), len(target)):
-                    kept.append(pair)
+            kept: list[tuple[Pair, Ids]] = [
+                (pair, (source, target))
+                for pair, source, target in zip(pairs, sources, targets, strict=True)
+                if lengths is None or lengths.keep(pair, len(source), len(target))
+            ]
+            genuine = [pair for pair, _ in kept]
+            none: list[list[Ids]] = [[] for _ in genuine]
+            copies = none if augmenter is None else augmenter.encoded_copies(genuine, tokenizers)
+            for (_, own), added in zip(kept, copies, strict=True):
+                for source, target in (own, *added):
                     ids[0].append(array("I", source))
                     ids[1].append(array("I", target))
             if text is not None:
-                write(text, kept)
+                write(text, genuine)
             met += len(pairs)
             yield met
     for side, rows, tokenizer in zip(SIDES, ids, tokenizers, strict=True):

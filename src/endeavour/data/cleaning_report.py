@@ -27,7 +27,8 @@ def as_markdown(report: dict[str, Any], title: str) -> str:
             for name, split in report["splits"].items()
         ),
         *_parts(report.get("parts", {})),
-        *_examples(report["steps"]),
+        *_copies(report.get("copies", [])),
+        *_examples([*report["steps"], *report.get("copies", [])]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -70,6 +71,18 @@ def _parts(parts: dict[str, dict[str, Any]]) -> list[str]:
     for name, part in parts.items():
         lines += ["", f"## Part {name}", "", *_table(part["steps"])]
     return lines
+
+
+def _copies(steps: Steps) -> list[str]:
+    """Of the altered copies how many were added."""
+    if not steps:
+        return []
+    rows = (f"| {step['name']} | {step['changed']:,} | {step['dropped']:,} |" for step in steps)
+    head = [
+        "| copies of training pairs | added | too long, or in validation or test |",
+        "| --- | ---: | ---: |",
+    ]
+    return ["", "Pairs of train, in the table above, include altered copies:", "", *head, *rows]
 
 
 def _table(steps: Steps) -> list[str]:

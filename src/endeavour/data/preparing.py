@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from filelock import FileLock
 
+from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.corpus import (
@@ -48,6 +49,7 @@ def prepare_data(
     cleaning: CleaningConfig,
     tokenizer: TokenizerConfig,
     direction: Direction,
+    augmentation: AugmentationConfig | None = None,
     tokenizers: Tokenizers | None = None,
     extra_pairs: Sequence[ExtraPairs] = (),
     folder: Path,
@@ -56,6 +58,7 @@ def prepare_data(
     """The prepared data of these settings, built unless they are there.
 
     Args:
+        augmentation: of which training pairs altered copies are added; None for no pair.
         tokenizers: for source and target, instead of those that `tokenizer` would train.
         extra_pairs: files of more training pairs, read after the corpus's own.
         folder: the data root; the result is in its `prepared/<corpus>-<digest>/`.
@@ -80,6 +83,8 @@ def prepare_data(
     }
     if corpus.tags:
         recipe["tag"] = corpus.tag
+    if augmentation is not None and augmentation.rates:
+        recipe["augmentation"] = {"seed": augmentation.seed, "rates": augmentation.rates}
     hashes.save()
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
@@ -104,6 +109,7 @@ def prepare_data(
                         tag=corpus.tag,
                         languages=_LANGUAGES[direction],
                         cleaning=cleaning,
+                        augmentation=augmentation,
                         tokenizer=tokenizers or tokenizer,
                         progress=progress,
                     )

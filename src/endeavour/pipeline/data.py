@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig, ExtraPairs
 from endeavour.data.prepared import PreparedData, find_prepared
@@ -25,6 +26,7 @@ def prepare(
     direction: Direction,
     *,
     folder: Path,
+    augmentation: AugmentationConfig | None = None,
     tokenizers: Tokenizers | None = None,
     extra_pairs: Sequence[ExtraPairs] = (),
     console: Console | None = None,
@@ -41,6 +43,7 @@ def prepare(
             cleaning=cleaning,
             tokenizer=tokenizer,
             direction=direction,
+            augmentation=augmentation,
             tokenizers=tokenizers,
             extra_pairs=extra_pairs,
             folder=folder,
@@ -75,6 +78,7 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
         config.tokenizer,
         config.direction,
         folder=folder,
+        augmentation=config.augmentation,
         tokenizers=run.load_tokenizers(),
         extra_pairs=teacher_pairs(run) if config.teachers else (),
         console=console,

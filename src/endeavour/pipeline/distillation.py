@@ -221,6 +221,9 @@ def _translate(
     show: Callable[[int, int], None],
 ) -> None:
     """Fills a folder beside `folder`, or continues to, and renames it once it is complete."""
+    # Imported here: `datasets` takes seconds to import.
+    from endeavour.data.tables import count_rows
+
     device = choose_device(config.device)
     loaded = load_runs(runs, device, runs[0].config.decoding.tag)
     decoding = resolve_decoding(runs[0].config.decoding, loaded.first, device)
@@ -236,7 +239,7 @@ def _translate(
     )
     with source_file.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{source}\n" for source in _sources(data))
-    total, count = data.splits[TRAIN]["pairs"], _cut_to_windows(target_file)
+    total, count = count_rows(data.folder / "text" / TRAIN), _cut_to_windows(target_file)
     show(count, total)
     with target_file.open("a", encoding="utf-8", newline="\n") as file:
         for text in translator.translate(islice(_sources(data), count, None)):

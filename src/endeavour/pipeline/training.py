@@ -135,6 +135,7 @@ def _data(
         config.tokenizer,
         config.direction,
         folder=Path(config.data_folder),
+        augmentation=config.augmentation,
         console=console,
     )
     if begun and teachers is not None:

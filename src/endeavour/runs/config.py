@@ -11,6 +11,7 @@ import yaml
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
@@ -64,6 +65,7 @@ class RunConfig:
     output_folder: str
     corpus: CorpusConfig
     cleaning: CleaningConfig
+    augmentation: AugmentationConfig
     tokenizer: TokenizerConfig
     model: ModelConfig
     training: TrainingConfig
@@ -95,6 +97,7 @@ class RunConfig:
                 "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
             )
         self._check_parts()
+        self.augmentation.require_source("en" if self.direction == "en-de" else "de")
         self.name = run_name("name", self.name, self.output_folder)
         if self.pretrained is not None:
             self.pretrained = run_name("pretrained", self.pretrained, self.output_folder)

@@ -1,0 +1,117 @@
+"""Altered copies of training pairs, added behind each pair that is drawn for one; counted, with examples.
+
+Knows shares, limits and ids; how a copy is altered is told by `perturbations`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from endeavour.data.cleaning import CleaningConfig, LengthCleaner, Step
+from endeavour.data.files import Pair
+from endeavour.data.normalization import normalize
+from endeavour.data.perturbations import (
+    GERMAN_ONLY,
+    Language,
+    Perturbation,
+    draw_for,
+    perturbed,
+)
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.settings import STRICT
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+Ids = tuple[list[int], list[int]]  # of source and target
+
+
+@dataclass(kw_only=True, config=STRICT)
+class AugmentationConfig:
+    """Of which share of the training pairs a copy is added, by perturbation; conf/augmentation/none.yaml."""
+
+    seed: Annotated[int, Field(ge=0)]
+    upper_case: Rate
+    title_case: Rate
+    typos: Rate
+    no_final_punctuation: Rate
+    no_umlauts: Rate
+
+    @property
+    def rates(self) -> dict[Perturbation, float]:
+        """Those above zero."""
+        rates: dict[Perturbation, float] = {
+            "upper_case": self.upper_case,
+            "title_case": self.title_case,
+            "typos": self.typos,
+            "no_final_punctuation": self.no_final_punctuation,
+            "no_umlauts": self.no_umlauts,
+        }
+        return {name: rate for name, rate in rates.items() if rate > 0}
+
+    def require_source(self, language: Language) -> None:
+        """Raises `ValueError` for a perturbation that alters no source of this language."""
+        if language != "de" and GERMAN_ONLY in self.rates:
+            raise ValueError(
+                f"augmentation.{GERMAN_ONLY} is for German sources: leave it out, or set direction=de-en"
+            )
+
+
+class Augmenter:
+    """Makes the copies of one training split, or of a part of it.
+
+    Attributes:
+        steps: for each perturbation in use how many copies were added (`changed`), and how many were not (`dropped`)
+            because they are too long, or a sentence of validation or test; with examples. They are its whole state.
+    """
+
+    def __init__(
+        self,
+        config: AugmentationConfig | None,
+        cleaning: CleaningConfig,
+        source_language: Language,
+        held_out: Callable[[Pair], bool],
+    ) -> None:
+        self._rates, self._seed = ({}, 0) if config is None else (config.rates, config.seed)
+        self._language: Language = source_language
+        self._lengths = LengthCleaner(cleaning)
+        self._held_out: Callable[[Pair], bool] = held_out if cleaning.drop_overlap else lambda _: False
+        self.steps = [Step(name) for name in self._rates]
+
+    @property
+    def rows_per_pair(self) -> float:
+        """A pair and its copies, on average and at most."""
+        return 1 + sum(self._rates.values())
+
+    def with_copies(self, pair: Pair) -> Iterator[Pair]:
+        """A pair in normal form and its copies, whether they are added or not."""
+        yield pair
+        for _, copy in self._copies(pair):
+            yield copy
+
+    def encoded_copies(self, pairs: Sequence[Pair], tokenizers: Tokenizers) -> list[list[Ids]]:
+        """For each pair in normal form the ids of the copies to be added behind it; they are counted."""
+        added: list[list[Ids]] = [[] for _ in pairs]
+        if not self._rates:
+            return added
+        made = [(row, step, copy) for row, pair in enumerate(pairs) for step, copy in self._copies(pair)]
+        sources = tokenizers[0].encode([source for _, _, (source, _) in made])
+        targets = tokenizers[1].encode([target for _, _, (_, target) in made])
+        for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
+            if self._held_out(copy) or not self._lengths.keep(copy, len(source), len(target)):
+                step.dropped += 1
+            else:
+                step.changed += 1
+                step.note(source=pairs[row][0], altered=copy[0], target=copy[1])
+                added[row].append((source, target))
+        return added
+
+    def _copies(self, pair: Pair) -> Iterator[tuple[Step, Pair]]:
+        """None for a pair that was drawn and has nothing to alter."""
+        for step, (name, rate) in zip(self.steps, self._rates.items(), strict=True):
+            draw = draw_for(pair, name, self._seed)
+            if draw.random() < rate:
+                source, target = perturbed(pair, name, self._language, draw)
+                copy = normalize(source), normalize(target)
+                if copy != pair:
+                    yield step, copy

@@ -1,0 +1,187 @@
+"""Altered copies of training pairs: how many there are, where they stand, and what they leave as it was."""
+
+import json
+from dataclasses import replace
+from math import sqrt
+
+import pytest
+from test_preparing import (
+    CLEANING,
+    DIRTY,
+    TEST,
+    TOKENIZER,
+    TRAIN,
+    contents,
+    rows,
+    settings_in,
+    stop_at,
+    write,
+)
+
+from commands import endeavour
+from endeavour.data import build, tables
+from endeavour.data.augmentation import AugmentationConfig
+from endeavour.data.normalization import normalize
+from endeavour.data.perturbations import PERTURBATIONS
+from endeavour.data.prepared import PreparedData
+from endeavour.data.preparing import prepare_data
+from endeavour.data.tables import read_tables
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.pipeline import distillation
+
+
+def rates(**chosen: float) -> AugmentationConfig:
+    return AugmentationConfig(**({"seed": 1} | dict.fromkeys(PERTURBATIONS, 0.0) | chosen))
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return settings_in(tmp_path)
+
+
+def pairs_of(data: PreparedData) -> list[tuple[str, str]]:
+    """The rows that are trained on, as text."""
+    sides = zip(("source", "target"), data.load_tokenizers(), strict=True)
+    source, target = (tokenizer.decode(rows(data, "train", side)) for side, tokenizer in sides)
+    return list(zip(source, target, strict=True))
+
+
+def text_of(data: PreparedData) -> list[tuple[str, str]]:
+    return [pair for pairs in read_tables(data.folder / "text" / "train") for pair in pairs]
+
+
+def copies(data: PreparedData) -> dict[str, tuple[int, int]]:
+    """As the report has them: added, and not added."""
+    report = json.loads((data.folder / "report.json").read_text("utf-8"))
+    return {step["name"]: (step["changed"], step["dropped"]) for step in report["copies"]}
+
+
+def test_rates_of_zero_are_no_augmentation(settings):
+    plain = prepare_data(**settings)
+    assert prepare_data(**settings, augmentation=rates(seed=2)).folder == plain.folder
+    assert "copies" not in json.loads((plain.folder / "report.json").read_text("utf-8"))
+
+
+def test_copies_follow_their_pair_and_are_no_part_of_the_text(settings):
+    data = prepare_data(**settings, augmentation=rates(upper_case=1.0, no_final_punctuation=1.0))
+    genuine = [(normalize(source), normalize(target)) for source, target in TRAIN]
+    assert text_of(data) == genuine
+    expected = [
+        copy
+        for source, target in genuine
+        for copy in (
+            (source, target),
+            (source.upper(), target.upper()),
+            (source.rstrip("."), target.rstrip(".")),
+        )
+    ]
+    assert pairs_of(data) == expected
+    assert data.splits["train"]["pairs"] == 3 * len(TRAIN)
+    assert copies(data) == {"upper_case": (len(TRAIN), 0), "no_final_punctuation": (len(TRAIN), 0)}
+    report = json.loads((data.folder / "report.json").read_text("utf-8"))
+    assert (report["read"], report["kept"]) == (len(TRAIN), len(TRAIN))
+    shown = (data.folder / "report.md").read_text("utf-8")
+    assert f"| upper_case | {len(TRAIN)} | 0 |" in shown
+    assert f"`{genuine[0][0]}` → `{genuine[0][0].upper()}` → `{genuine[0][1].upper()}`" in shown
+
+
+def test_a_rate_is_a_share_and_the_seed_draws_it(settings):
+    first = prepare_data(**settings, augmentation=rates(title_case=0.3, typos=0.3))
+    for added, dropped in copies(first).values():
+        assert dropped == 0
+        assert abs(added - 0.3 * len(TRAIN)) < 3 * sqrt(0.21 * len(TRAIN))
+    assert data_rows(first) == len(TRAIN) + sum(added for added, _ in copies(first).values())
+    other = prepare_data(**settings, augmentation=rates(title_case=0.3, typos=0.3, seed=2))
+    assert pairs_of(other) != pairs_of(first)
+    assert text_of(other) == text_of(first)
+    # A perturbation draws for itself: what another one does is no matter.
+    alone = prepare_data(**settings, augmentation=rates(typos=0.3))
+    assert set(pairs_of(alone)) < set(pairs_of(first))
+
+
+def data_rows(data: PreparedData) -> int:
+    return data.splits["train"]["pairs"]
+
+
+def test_copies_that_are_too_long_or_a_test_sentence_are_not_added(settings, tmp_path):
+    pairs = [
+        *TRAIN,
+        ("A test", "Noch einer."),
+        ("so many tiny words", "so viele kleine Worte"),
+        ("1 2.", "1 2"),
+    ]
+    held_out = ("A TEST", "ganz anders")
+    settings["corpus"] = write(tmp_path / "raw", train=pairs, test=[*TEST, held_out])
+    # In capitals, which the vocabulary does not know so well, the words are more tokens.
+    longest = max(
+        max(map(len, rows(prepare_data(**settings), "train", side))) for side in ("source", "target")
+    )
+    settings["cleaning"] = replace(CLEANING, max_tokens=longest - 1)
+    vocabulary = prepare_data(**settings).load_tokenizers()
+    data = prepare_data(**settings, tokenizers=vocabulary, augmentation=rates(upper_case=1.0))
+    assert len(text_of(data)) == len(pairs)
+    (added, dropped) = copies(data)["upper_case"]
+    assert added + dropped == len(pairs) - 1  # of digits alone there is none
+    assert dropped > 1
+    assert all(source != "A TEST" for source, _ in pairs_of(data))
+    assert max(map(len, rows(data, "train", "source"))) <= longest
+    kept = prepare_data(
+        **settings | {"cleaning": replace(settings["cleaning"], drop_overlap=False)},
+        tokenizers=vocabulary,
+        augmentation=rates(upper_case=1.0),
+    )
+    assert ("A TEST", "NOCH EINER.") in pairs_of(kept)
+
+
+def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_asked(settings, monkeypatch):
+    seen = []
+    train = Tokenizer.train
+    monkeypatch.setattr(
+        Tokenizer, "train", lambda texts, config: train((seen.append(text) or text for text in texts), config)
+    )
+    few = replace(TOKENIZER, max_sentences=60, vocabulary_size=320)
+    prepare_data(**(settings | {"tokenizer": few}), augmentation=rates(upper_case=1.0))
+    stride = -(-2 * len(TRAIN) // 60)
+    drawn = [tuple(map(normalize, pair)) for pair in TRAIN[::stride]]
+    assert seen == [
+        text
+        for pair in drawn
+        for source, target in (pair, tuple(map(str.upper, pair)))
+        for text in (source, target)
+    ]
+    assert len(seen) <= 2 * 60
+
+
+ALL = rates(upper_case=0.4, title_case=0.4, typos=0.7, no_final_punctuation=0.4)
+
+
+@pytest.mark.parametrize(("module", "name", "size"), [(tables, "BATCH", 7), (build, "SHARD_PAIRS", 40)])
+def test_the_parts_in_which_it_is_built_change_no_copy(settings, tmp_path, monkeypatch, module, name, size):
+    settings |= {"corpus": write(tmp_path / "raw", train=DIRTY), "augmentation": ALL}
+    at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
+    monkeypatch.setattr(module, name, size)
+    assert contents(prepare_data(**settings)) == contents(at_once)
+
+
+@pytest.mark.parametrize("event", [8, 12, 15])
+def test_a_stopped_build_adds_the_same_copies_and_counts_them_once(settings, tmp_path, monkeypatch, event):
+    settings |= {"corpus": write(tmp_path / "raw", train=DIRTY), "augmentation": ALL}
+    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
+    stop_at(event, settings, monkeypatch)
+    assert contents(prepare_data(**settings)) == contents(whole)
+
+
+def test_a_teacher_translates_the_genuine_sources_alone(settings):
+    plain, data = prepare_data(**settings), prepare_data(**settings, augmentation=ALL)
+    assert list(distillation._sources(data)) == [source for source, _ in text_of(plain)]
+
+
+def test_umlauts_are_for_german_sources(parallel_files, folders, tmp_path, capsys):
+    chosen = [*parallel_files, *folders, "augmentation=robust", "augmentation.no_umlauts=0.5"]
+    assert endeavour("prepare", *chosen) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "augmentation.no_umlauts" in said
+    assert endeavour("prepare", *chosen, "direction=de-en") == 0
+    (report,) = tmp_path.glob("data/prepared/[!.]*/report.md")
+    assert "| no_umlauts |" in report.read_text("utf-8")

@@ -21,12 +21,17 @@ def endeavour(*arguments: str) -> int:
     return 0
 
 
-def write_splits(folder: Path, splits: Mapping[str, Iterable[tuple[str, str]]]) -> list[str]:
-    """Writes each split's (English, German) pairs, a file a side; the overrides that name the files."""
+Pairs = Mapping[str, Iterable[tuple[str, str]]]
+
+
+def write_splits(folder: Path, splits: Pairs, parts: Pairs | None = None) -> list[str]:
+    """Writes the (English, German) pairs of each split, and part, a file a side; the overrides that name the files."""
+    keys = {f"corpus.splits.{split}": pairs for split, pairs in splits.items()}
+    keys |= {f"+corpus.parts.{part}": pairs for part, pairs in (parts or {}).items()}
     overrides = ["corpus=files"]
-    for split, pairs in splits.items():
-        files = [folder / f"{split}.{language}" for language in ("en", "de")]
+    for key, pairs in keys.items():
+        files = [folder / f"{key.rpartition('.')[2]}.{language}" for language in ("en", "de")]
         for file, lines in zip(files, zip(*pairs, strict=True), strict=True):
             file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        overrides.append(f"corpus.splits.{split}=[{files[0]},{files[1]}]")
+        overrides.append(f"{key}=[{files[0]},{files[1]}]")
     return overrides

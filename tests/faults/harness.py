@@ -1,4 +1,4 @@
-"""One small training run, and processes that carry it on until they end or are killed.
+"""One small training run, drawn from two parts in stages, and processes that carry it on until they end or are killed.
 
 Every process is forked from this one, which has imported everything and started no thread, so that a life
 begins within a tenth of a second. It then runs the command line like any other.
@@ -27,7 +27,8 @@ from endeavour.training.log import MetricLog
 from faults.killing import killed_at
 
 WORDS = {"a": "ein", "the": "der", "dog": "Hund", "man": "Mann", "sees": "sieht", "old": "alt", "and": "und"}
-SIZES = {"train": 400, "validation": 20, "test": 8}
+PARTS = {"general": 300, "own": 100}
+SIZES = PARTS | {"validation": 20, "test": 8}
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Harness:
         self.draw = random.Random(4)
         self.data = folder / "data"
         self.outputs = folder / "outputs"
+        updates = 60 if quick else 800
         self._settings = [
             *_corpus(folder, self.draw),
             *["tokenizer=bpe2k", "tokenizer.vocabulary_size=290", "model.width=16", "model.feed_forward=32"],
@@ -67,7 +69,9 @@ class Harness:
                 "decoding.max_length_offset=3",
                 "evaluation.bootstrap_samples=40",
             ],
-            f"training.max_updates={60 if quick else 800}",
+            f"training.max_updates={updates}",
+            f"training.mixture=[{{until:{updates // 3 + 2},weights:{{general:1}}}},"
+            f"{{until:{updates // 2},weights:{{own:1}}}},{{until:null,weights:{{general:1,own:2}}}}]",
         ]
         self.lives = 0
         code = self.live("whole")
@@ -172,4 +176,6 @@ def _corpus(folder: Path, draw: random.Random) -> list[str]:
         words = draw.choices(list(WORDS), k=draw.randint(3, 8))
         lines[" ".join(words)] = " ".join(WORDS[word] for word in words)
     rows = iter(lines.items())
-    return write_splits(folder, {split: [next(rows) for _ in range(size)] for split, size in SIZES.items()})
+    pairs = {name: [next(rows) for _ in range(size)] for name, size in SIZES.items()}
+    splits = {name: own for name, own in pairs.items() if name not in PARTS}
+    return write_splits(folder, splits, {name: pairs[name] for name in PARTS})

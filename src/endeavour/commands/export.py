@@ -129,7 +129,9 @@ def _trained(run: Run, config: ExportRoot) -> Trained:
         tokenizers=tokenizers,
         decoding=replace(config.decoding, precision="fp32"),  # the weights are exported as they are
         card=_card(run, config, data),
-        sources=[tag + line for line in data.lines(data.validation_split, "source")],
+        sources=[
+            tag + line if line.strip() else line for line in data.lines(data.validation_split, "source")
+        ],
         references=data.lines(data.validation_split, "target"),
     )
 

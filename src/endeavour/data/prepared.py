@@ -5,7 +5,8 @@
     source.model, target.model         SentencePiece; equal where the vocabulary is joint
     <split>.{source,target}.ids.npy, <split>.{source,target}.offsets.npy      see `dataset`
     <split>.{source,target}.txt        validation and test only: the untouched lines
-    text/<split>/                      normal form, as an Arrow table with the columns source and target
+    text/<split>/                      normal form, as an Arrow table with the columns source and target; the ids of
+                                       train also have altered copies of pairs, each behind its pair
     report.json, report.md             what cleaning changed and dropped
 
 Knows no config and no corpus, only what the manifest says.

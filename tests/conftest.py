@@ -10,11 +10,15 @@ os.environ.setdefault("MPLBACKEND", "agg")
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from commands import write_splits
+
+if TYPE_CHECKING:
+    import torch
 
 # The same examples in every run, however slow the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None)
@@ -34,6 +38,39 @@ WORDS = {
     "today": "heute",
     "often": "oft",
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device", default="cpu", help="what tests with the fixture `device` compute on: cpu, cuda"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that run on `--device`."""
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})  # which have names of their own
+        if "device" in getattr(item, "fixturenames", ()) and "device" not in parameters:
+            item.add_marker("device")
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> "torch.device":
+    """Where a test computes that holds on every kind of device."""
+    from endeavour.training.device import choose_device
+
+    return choose_device(request.config.getoption("device"))
+
+
+@pytest.fixture
+def on_device(device: "torch.device") -> "Iterator[torch.device]":
+    """`device`, on which every tensor of the test is made that says no other; not for what reads batches."""
+    import torch
+
+    before = torch.get_default_device()
+    torch.set_default_device(device)
+    yield device
+    torch.set_default_device(before)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,11 +8,14 @@ from endeavour.special import PAD
 from endeavour.training import loss as loss_module
 from endeavour.training.loss import projected_loss
 
+pytestmark = pytest.mark.usefixtures("on_device")
+
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("padding", ["none", "left out", "computed with"])
 def test_equals_cross_entropy(smoothing: float, padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss_module, "CPU_ROWS", 5)  # several chunks, the last of them short
+    for rows in ("CPU_ROWS", "GPU_ROWS"):
+        monkeypatch.setattr(loss_module, rows, 5)  # several chunks, the last of them short
     torch.manual_seed(0)
     states = torch.randn(3, 6, 8, requires_grad=True)
     weight = torch.randn(11, 8, requires_grad=True)

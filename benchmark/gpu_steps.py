@@ -1,0 +1,162 @@
+"""What `gpu.py` runs: a command of `endeavour`, of pip or of pytest each, and what is kept of its files.
+
+Knows `endeavour`'s commands and files, none of its modules. A rehearsal runs the same commands on the CPU at toy size.
+"""
+
+import json
+import xml.etree.ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# In the layout of Multi30k; what a rehearsal trains on.
+TOY = {"train": 300, "val": 20, "test_2016_flickr": 20}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a step finds what it needs.
+
+    Attributes:
+        out: the folder of results; each step has a folder of its own in it.
+        text: Multi30k's files, train.en and so on, or None.
+    """
+
+    out: Path
+    wheels: Path | None
+    text: Path | None
+    rehearse: bool
+
+    @property
+    def device(self) -> str:
+        return "cpu" if self.rehearse else "cuda"
+
+    def folders(self, step: str) -> list[str]:
+        """Overrides of every command of `endeavour`."""
+        return [
+            f"device={self.device}",
+            f"data_folder={self.out / 'data'}",
+            f"output_folder={self.out / step}",
+        ]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command.
+
+    Attributes:
+        seconds: after which it is stopped.
+        command: its words, after `python`; None where something is missing for it, which `needs` names.
+        results: what of its files goes into gpu.json.
+    """
+
+    seconds: int
+    command: Callable[[Place, str], list[str] | None]
+    results: Callable[[Path], dict[str, Any]]
+    needs: str = ""
+
+
+def _install(place: Place, step: str) -> list[str] | None:
+    if place.wheels is None:
+        return None
+    wheels = [str(path) for path in sorted(place.wheels.glob("*.whl"))]
+    options = ["--no-index", "--no-deps", "--no-compile", "--upgrade", "--quiet"]
+    return ["-m", "pip", "install", *options, "--target", str(place.out / step), *wheels]
+
+
+def _tests(place: Place, step: str) -> list[str]:
+    """A newer or older torch warns of other things, which is no failure here."""
+    which = ["tests/training/test_loss.py"] if place.rehearse else ["tests"]
+    options = ["-m", "device", f"--device={place.device}", "-W", "default", "-p", "no:cacheprovider"]
+    return ["-m", "pytest", *which, *options, f"--junitxml={place.out / step / 'tests.xml'}"]
+
+
+def _bench(*overrides: str) -> Callable[[Place, str], list[str]]:
+    def command(place: Place, step: str) -> list[str]:
+        words = ["-m", "endeavour", "bench", f"name={step}", *place.folders(step), "model=base", "bench=gpu"]
+        if not place.rehearse:
+            return [*words, *overrides]
+        parts = [word for word in overrides if not word.startswith("bench.sizes")]
+        return [
+            *words,
+            "bench=smoke",
+            "bench.precisions=[bf16]",
+            "bench.repeats=1",
+            *_toy_corpus(place),
+            *parts,
+        ]
+
+    return command
+
+
+def _multi30k(place: Place, step: str) -> list[str] | None:
+    if place.text is None and not place.rehearse:
+        return None
+    words = ["-m", "endeavour", "train", "experiment=multi30k", f"name={step}", "tracking=none"]
+    words += place.folders(step)
+    if not place.rehearse:
+        return [*words, f"corpus.path={place.text}"]
+    tiny = ["model.width=16", "model.num_heads=2", "model.feed_forward=32", "evaluation.bootstrap_samples=40"]
+    return [*words, *_toy_corpus(place), *tiny, "training.max_updates=4", "training.validate_every=2"]
+
+
+def _toy_corpus(place: Place) -> list[str]:
+    return ["corpus=multi30k", f"corpus.path={place.out / 'toy'}", "tokenizer.vocabulary_size=290"]
+
+
+def _bench_results(folder: Path) -> dict[str, Any]:
+    return json.loads(next(folder.glob("bench/*/bench.json")).read_text("utf-8"))
+
+
+def _test_results(folder: Path) -> dict[str, Any]:
+    suite = xml.etree.ElementTree.parse(folder / "tests.xml").getroot()[0]
+    failed = [case for case in suite.iter("testcase") if {"failure", "error"} & {child.tag for child in case}]
+    counts = {key: int(suite.attrib[key]) for key in ("tests", "failures", "errors", "skipped")}
+    return counts | {"failed": [f"{case.get('classname')}::{case.get('name')}" for case in failed]}
+
+
+def _run_results(folder: Path) -> dict[str, Any]:
+    run = folder / folder.name
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text("utf-8").splitlines()]
+    last = {line["kind"]: line for line in lines if line["kind"] in ("train", "validation")}
+    summary = run / "summary.json"
+    return last | ({"summary": json.loads(summary.read_text("utf-8"))} if summary.is_file() else {})
+
+
+def _nothing(_: Path) -> dict[str, Any]:
+    return {}
+
+
+# The most telling ones first: what comes last is lost where time runs out.
+STEPS = {
+    "install": Step(90, _install, _nothing, "--wheels: what the Python that runs this has is used"),
+    "tests": Step(240, _tests, _test_results),
+    "base-eager": Step(
+        200,
+        _bench("bench.compile=never", "bench.references=[torch,huggingface]", "bench.profile=true"),
+        _bench_results,
+    ),
+    "base-compiled": Step(300, _bench("bench.compile=always"), _bench_results),
+    "multi30k": Step(480, _multi30k, _run_results, "--text"),
+    "decoding": Step(300, _bench("bench.parts=[decoding]", "bench.references=[huggingface]"), _bench_results),
+    "big-eager": Step(200, _bench("bench.sizes=[big]", "bench.compile=never"), _bench_results),
+    "big-compiled": Step(300, _bench("bench.sizes=[big]", "bench.compile=always"), _bench_results),
+    "growth": Step(200, _bench("bench.parts=[growth]", "bench.compile=never"), _bench_results),
+    "ctranslate2": Step(
+        200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results
+    ),
+}
+
+
+def write_toy_text(folder: Path) -> None:
+    """Pairs of four words, in the files that `corpus=multi30k` reads from a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = {"the": "der", "dog": "Hund", "man": "Mann", "sees": "sieht", "old": "alte", "green": "grüne"}
+    for split, count in TOY.items():
+        english = [
+            " ".join(list(words)[number // 6**place % 6] for place in range(4)) for number in range(count)
+        ]
+        german = [" ".join(words[word] for word in line.split()) for line in english]
+        for language, lines in (("en", english), ("de", german)):
+            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")

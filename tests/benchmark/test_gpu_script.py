@@ -1,0 +1,157 @@
+"""`benchmark/gpu.py`: each step is a command that exists, and what was measured outlives failures and cuts."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from bench_config import load_bench
+
+from configs import run_config
+
+FOLDER = Path(__file__).parents[2] / "benchmark"
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The program as a module."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import gpu
+
+    yield gpu
+    for name in ("gpu", "gpu_steps"):
+        sys.modules.pop(name, None)
+
+
+def run(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["gpu.py", *words])
+    return gpu.main()
+
+
+def with_steps(
+    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: dict[str, str], seconds: float
+) -> None:
+    """Makes steps of one line of Python each, in whose folder `results.json` is what they left."""
+
+    def step(code: str) -> Any:
+        def results(folder: Path) -> dict[str, Any]:
+            return json.loads((folder / "results.json").read_text("utf-8"))
+
+        return type(gpu.STEPS["tests"])(seconds, lambda place, name: ["-c", code], results)
+
+    monkeypatch.setattr(gpu, "STEPS", {name: step(code) for name, code in codes.items()})
+    monkeypatch.setattr(gpu, "GRACE", 0.3)
+
+
+@pytest.mark.parametrize("rehearse", [False, True])
+def test_every_step_is_a_command_that_its_config_accepts(
+    rehearse: bool, gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = gpu.Place(tmp_path, None, tmp_path, rehearse)
+    composed = 0
+    for name, step in gpu.STEPS.items():
+        words = step.command(place, name)
+        if name == "install":
+            assert words is None
+            continue
+        assert f"{tmp_path / name}" in " ".join(words)
+        if words[1] != "endeavour":
+            continue
+        assert f"device={'cpu' if rehearse else 'cuda'}" in words
+        config = load_bench(words[3:]) if words[2] == "bench" else run_config(words[3:])
+        assert config.name == name
+        composed += 1
+    assert composed == 8
+
+
+def test_a_step_that_fails_or_hangs_is_recorded_and_the_next_one_begins(
+    gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ignoring = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    leaving = f"open({str(tmp_path / 'good' / 'results.json')!r}, 'w').write('{{\"figure\": 7}}')"
+    codes = {"bad": "print('the reason'); 1 / 0", "hangs": ignoring, "good": leaving}
+    with_steps(gpu, monkeypatch, codes, seconds=1.5)
+    assert run(gpu, monkeypatch, "--out", str(tmp_path)) == 1
+    entries = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
+    assert {name: entry["status"] for name, entry in entries.items()} == {
+        "bad": "failed",
+        "hangs": "too slow",
+        "good": "done",
+    }
+    assert entries["bad"]["log"][0] == "the reason"
+    assert entries["bad"]["results"] == entries["hangs"]["results"] == {}
+    assert entries["good"]["results"] == {"figure": 7}
+    table = (tmp_path / "gpu.md").read_text("utf-8")
+    assert "| hangs | too slow |" in table
+    assert "ZeroDivisionError" in table
+
+
+def test_steps_run_one_by_one_add_to_what_is_there_and_none_begins_late(
+    gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_steps(gpu, monkeypatch, {"first": "1 / 0", "second": "pass"}, seconds=20)
+    assert run(gpu, monkeypatch, "--out", str(tmp_path), "first") == 1
+    assert run(gpu, monkeypatch, "--out", str(tmp_path), "second", "--minutes", "0") == 0
+    entries = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
+    assert [entry["status"] for entry in entries.values()] == ["failed", "left out"]
+    with pytest.raises(SystemExit):
+        run(gpu, monkeypatch, "--out", str(tmp_path), "third")
+
+
+def test_wheels_are_installed_for_the_steps_that_follow(
+    gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wheels").mkdir()
+    with zipfile.ZipFile(tmp_path / "wheels" / "carried-1.0-py3-none-any.whl", "w") as wheel:
+        info = "carried-1.0.dist-info"
+        wheel.writestr("carried.py", "")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: carried\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    out = tmp_path / "out"
+    step = gpu.STEPS["install"]
+    with_steps(gpu, monkeypatch, {"uses": "import carried, endeavour"}, seconds=60)
+    gpu.STEPS["install"] = step
+    words = ["--out", str(out), "--wheels", str(tmp_path / "wheels")]
+    assert run(gpu, monkeypatch, *words, "install", "uses") == 0
+
+
+def test_the_collected_packages_are_those_needed_but_torch(
+    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import wheels
+    from packaging.markers import default_environment
+
+    everything = wheels.needed(["datasets", "hydra-core", "torch"], {"torch"}, default_environment())
+    assert {"hydra-core", "omegaconf", "numpy", "antlr4-python3-runtime", "pandas"} <= set(everything)
+    assert {"torch", "networkx"} & set(everything) == set()
+    fewer = wheels.needed(["hydra-core"], {"omegaconf"}, default_environment())
+    assert "omegaconf" not in fewer
+    assert wheels.needed(["hydra-core"], {"hydra-core"}, default_environment()) == {}
+    sys.modules.pop("wheels")
+
+
+@pytest.mark.slow  # a dozen processes that import torch: half a minute where nothing else runs
+def test_a_rehearsal_goes_through_all_steps(tmp_path: Path) -> None:
+    command = [sys.executable, str(FOLDER / "gpu.py"), "--out", str(tmp_path), "--rehearse"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    entries = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
+    failed = {name: entry for name, entry in entries.items() if entry["status"] == "failed"}
+    assert failed == {}, ended.stdout
+    for name in ("base-eager", "base-compiled", "big-eager", "big-compiled"):
+        row = entries[name]["results"]["training"][0]
+        assert row["first_update_seconds"] > 0
+        assert row["share_of_product"] > 0
+    assert {row["batch"] for row in entries["decoding"]["results"]["decoding"]} == {1, 4}
+    assert entries["growth"]["results"]["growth"]
+    assert entries["multi30k"]["results"]["summary"]["status"] == "finished"
+    assert entries["tests"]["results"]["failures"] == 0
+    assert entries["tests"]["results"]["tests"] > 0
+    text = (tmp_path / "gpu.md").read_text("utf-8")
+    assert "first update, s" in text
+    assert text.count("How it was counted") == 1

@@ -1,6 +1,7 @@
 """Stopping a run by a signal: it is noted, and handled between two updates. Knows nothing of training."""
 
 import signal
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Self
 
@@ -27,14 +28,18 @@ class Interrupted(BaseException):
 
 
 class StopSignal:
-    """Notes SIGINT, SIGTERM or SIGUSR1 (sent by schedulers); a second signal has its usual effect."""
+    """Notes SIGINT, SIGTERM or SIGUSR1 (sent by schedulers); a second signal has its usual effect.
+
+    In another thread than the main one, where Python lets nobody handle signals, it notes none.
+    """
 
     def __init__(self) -> None:
         self.number = 0
         self._usual: dict[int, object] = {}
 
     def __enter__(self) -> Self:
-        for number in (getattr(signal, name) for name in NAMES if hasattr(signal, name)):
+        names = NAMES if current_thread() is main_thread() else ()
+        for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
             self._usual[number] = signal.signal(number, self._note)
         return self
 

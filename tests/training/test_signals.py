@@ -1,0 +1,26 @@
+"""A stop by a signal, and where no signal can be noted."""
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+from endeavour.training.signals import StopSignal
+
+
+def test_a_stop_is_noted_and_handlers_are_given_back() -> None:
+    usual = signal.getsignal(signal.SIGTERM)
+    with StopSignal() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) == usual, "a second signal has its usual effect"
+    assert stop.number == signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == usual
+
+
+def test_in_a_thread_nothing_is_noted_and_no_handler_is_touched() -> None:
+    usual = signal.getsignal(signal.SIGTERM)
+
+    def inside() -> tuple[object, int]:
+        with StopSignal() as stop:
+            return signal.getsignal(signal.SIGTERM), stop.number
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(inside).result() == (usual, 0)

@@ -98,6 +98,14 @@ def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
             run.score(sources, targets)  # type: ignore[arg-type]
 
 
+def test_a_word_in_place_of_a_list_is_not_taken_letter_by_letter(run: endeavour.TrainedRun) -> None:
+    with pytest.raises(endeavour.UserError, match="list of overrides"):
+        endeavour.train("model=small")
+    for key, value in (("sacrebleu", "wmt14"), ("splits", "test")):
+        with pytest.raises(endeavour.UserError, match=rf"evaluation\.{key}={value}"):
+            run.evaluate(**{key: value})  # type: ignore[arg-type]
+
+
 def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:
     root = run.folder.parent
     config = run_config([f"output_folder={root}", "name=other", "model.width=8", "model.num_heads=2"])

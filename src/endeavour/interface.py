@@ -197,7 +197,7 @@ class TrainedRun:
             Test set → metric → value.
         """
         values = asdict(self.config.evaluation) | {"labels": {}, "reuse_translations": False} | settings
-        values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": list(sacrebleu)}
+        values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": sacrebleu}
         asked = validated(EvaluationConfig, values, "evaluation")
         return self.evaluate_as(asked, data_folder=Path(data_folder), corpus_path=corpus_path)
 
@@ -256,6 +256,8 @@ def train(overrides: Sequence[str] = ()) -> TrainedRun:
     Raises:
         UserError: as the command.
     """
+    if isinstance(overrides, str):  # which is a sequence of characters
+        raise UserError(f"train takes a list of overrides: train([{overrides!r}])")
     config = load_config("train", RunConfig, overrides)
     train_run(config, ["endeavour", "train", *overrides])
     return load(config.name, output_folder=config.output_folder, device=config.device)

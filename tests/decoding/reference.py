@@ -40,7 +40,7 @@ def random_sources(vocabulary: int, lengths: list[int]) -> Tensor:
     generator = torch.Generator().manual_seed(7)
     rows = torch.full((len(lengths), max(lengths) + 1), PAD)
     for row, length in zip(rows, lengths, strict=True):
-        row[:length] = torch.randint(EOS + 1, vocabulary, (length,), generator=generator)
+        row[:length] = torch.randint(EOS + 1, vocabulary, (length,), generator=generator, device="cpu")
         row[length] = EOS
     return rows
 

@@ -20,6 +20,8 @@ from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.special import BOS, EOS, PAD
 
+pytestmark = pytest.mark.usefixtures("on_device")
+
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("seed", range(3))
@@ -77,7 +79,7 @@ def test_batch_size_and_order_change_nothing(beam: int) -> None:
     lengths = [4, 9, 0, 2, 7, 7, 1, 12, 3, 5]
     source = random_sources(40, lengths)
     together = search(model, source, beam_size=beam, num_hypotheses=beam)
-    order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(len(lengths), generator=torch.Generator().manual_seed(0), device="cpu")
     shuffled = search(model, source[order], beam_size=beam, num_hypotheses=beam)
     for place, row in enumerate(order.tolist()):
         assert_same(shuffled[place], together[row])

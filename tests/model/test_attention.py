@@ -62,6 +62,7 @@ def test_without_gradients_plain_and_fused_agree_and_only_few_sentences_are_fuse
     assert torch.equal(_attend(inputs, kind), plain)
 
 
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("kind", MASKS)
 def test_recorded_weights_are_those_of_the_fused_path(kind: str) -> None:
     record: list[Tensor] = []
@@ -78,6 +79,37 @@ def test_recorded_weights_are_those_of_the_fused_path(kind: str) -> None:
         assert not weights.triu(1).any()
 
 
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize(
+    "length", [7, 8, 33, 130]
+)  # kernels have conditions on how keys and masks are aligned
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_heads_of_real_width_agree_with_plain_products(
+    kind: str, length: int, precision: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "PLAIN_SCORES", 0)
+    ids = torch.full((4, length), 5)
+    ids[0, length // 2 :] = PAD
+    ids[3, 1:] = PAD
+    mask = padding_mask(ids, precision) if kind == "padding" else None
+    outcomes: list[list[Tensor]] = []
+    for record in (None, []):  # who records computes plainly
+        torch.manual_seed(0)
+        inputs = [torch.randn(4, 2, length, 64).to(precision).requires_grad_() for _ in range(3)]
+        options = {"mask": mask, "causal": kind == "causal", "dropout": Dropout(0.0)}
+        attended = attend(*inputs, **options, record=record)
+        (attended.float() * torch.arange(64)).sum().backward()
+        outcomes.append([attended.detach(), *(tensor.grad for tensor in inputs if tensor.grad is not None)])
+    assert len(outcomes[0]) == len(outcomes[1]) == 4
+    for fused, plain in zip(*outcomes, strict=True):
+        scale = float(plain.float().abs().max())
+        torch.testing.assert_close(
+            fused.float(), plain.float(), rtol=0, atol=scale * (1e-4 if precision == torch.float32 else 0.02)
+        )
+
+
+@pytest.mark.usefixtures("on_device")
 def test_dropout_acts_on_the_weights_of_both_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key, _ = _inputs()
     value = torch.eye(LENGTH).expand(BATCH, HEADS, LENGTH, LENGTH)  # makes the output the weights themselves
@@ -90,6 +122,7 @@ def test_dropout_acts_on_the_weights_of_both_paths(monkeypatch: pytest.MonkeyPat
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones(BATCH, HEADS, LENGTH))
 
 
+@pytest.mark.usefixtures("on_device")
 def test_a_row_of_padding_alone_gives_numbers() -> None:
     mask = padding_mask(torch.full((BATCH, LENGTH), PAD), torch.float32)
     query, key, value = _inputs()

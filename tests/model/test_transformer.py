@@ -37,11 +37,12 @@ def _model(**changes: object) -> Transformer:
 
 
 def _pair(batch: int = 3, source: int = 6, target: int = 5) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    sources = torch.randint(EOS + 1, VOCABULARY, (batch, source), generator=generator)
-    targets = torch.randint(EOS + 1, VOCABULARY, (batch, target), generator=generator)
+    draws = {"generator": torch.Generator().manual_seed(1), "device": "cpu"}
+    sources = torch.randint(EOS + 1, VOCABULARY, (batch, source), **draws)
+    targets = torch.randint(EOS + 1, VOCABULARY, (batch, target), **draws)
     sources[:, -1], targets[:, 0] = EOS, BOS
-    return sources, targets
+    device = torch.get_default_device()
+    return sources.to(device), targets.to(device)
 
 
 def _copy_attention(ours: SelfAttention | CrossAttention, theirs: nn.MultiheadAttention) -> None:
@@ -97,6 +98,7 @@ def _torch_transformer(model: Transformer) -> nn.Transformer:
     return reference
 
 
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("training", [False, True])
 def test_equals_torch_transformer_with_the_same_weights(norm: str, training: bool) -> None:
@@ -119,6 +121,7 @@ def test_equals_torch_transformer_with_the_same_weights(norm: str, training: boo
     torch.testing.assert_close(model(source, target_in), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize(("norm", "positions"), VARIANTS)
 def test_padding_changes_nothing(norm: str, positions: str) -> None:
     model = _model(norm=norm, positions=positions)
@@ -143,6 +146,7 @@ def test_no_position_sees_the_future(norm: str, positions: str) -> None:
         assert not torch.isclose(after[:, position:], before[:, position:]).all(dim=-1).any()
 
 
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize(("norm", "positions"), VARIANTS)
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "swiglu"])
 @torch.no_grad()
@@ -156,6 +160,7 @@ def test_step_by_step_equals_all_at_once(norm: str, positions: str, activation: 
     torch.testing.assert_close(torch.cat(steps, dim=1), model.decode(target_in, memory), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 @torch.no_grad()
 def test_reordered_beams_and_removed_sentences_equal_all_at_once(positions: str) -> None:
@@ -181,6 +186,7 @@ def test_reordered_beams_and_removed_sentences_equal_all_at_once(positions: str)
         past = torch.cat([past, torch.randint(EOS + 1, VOCABULARY, (*past.shape[:2], 1))], dim=2)
 
 
+@pytest.mark.usefixtures("on_device")
 def test_attention_maps_show_every_layer_and_leave_the_model_as_it_was() -> None:
     model = _model()
     source, target_in = _pair()

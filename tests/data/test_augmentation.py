@@ -27,7 +27,6 @@ from endeavour.data.prepared import PreparedData
 from endeavour.data.preparing import prepare_data
 from endeavour.data.tables import read_tables
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.pipeline import distillation
 
 
 def rates(**chosen: float) -> AugmentationConfig:
@@ -169,11 +168,6 @@ def test_a_stopped_build_adds_the_same_copies_and_counts_them_once(settings, tmp
     whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
     stop_at(event, settings, monkeypatch)
     assert contents(prepare_data(**settings)) == contents(whole)
-
-
-def test_a_teacher_translates_the_genuine_sources_alone(settings):
-    plain, data = prepare_data(**settings), prepare_data(**settings, augmentation=ALL)
-    assert list(distillation._sources(data)) == [source for source, _ in text_of(plain)]
 
 
 def test_umlauts_are_for_german_sources(parallel_files, folders, tmp_path, capsys):

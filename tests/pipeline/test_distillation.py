@@ -135,6 +135,13 @@ def test_runs_that_are_joined_translate_as_an_ensemble_that_decodes_like_the_fir
     assert text(data_of([*settings, "teachers=one+two"])) == [pair for pair in expected if all(pair)]
 
 
+def test_altered_copies_are_not_translated_and_are_made_of_translations_too(settings: list[str]) -> None:
+    settings = [*settings, "teachers=one"]
+    plain, altered = data_of(settings), data_of([*settings, "augmentation.upper_case=1"])
+    assert text(altered) == text(plain)
+    assert altered.splits["train"]["pairs"] == 2 * plain.splits["train"]["pairs"] == 2 * len(text(plain))
+
+
 def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_path: Path) -> None:
     settings = [*parallel_files, *TINY, *places(tmp_path / "copy"), "direction=de-en"]
     assert endeavour("train", *settings, "name=teacher") == 0

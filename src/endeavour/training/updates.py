@@ -81,7 +81,7 @@ def updates(
             update += 1
             # The last update of an epoch leads to the next one's start, and so does its checkpoint.
             last = start + accumulate >= len(order)
-            if mixture is not None and mixture.left_after(update - 1) == 1:
+            if mixture is not None and mixture.left_after(update - 1) == 1:  # the next begins another stage
                 stage_epoch = epoch + 1
             after = (epoch + 1, 0) if last else (epoch, start + accumulate)
             window = order[start : start + accumulate]

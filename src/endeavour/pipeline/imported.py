@@ -17,7 +17,7 @@ from filelock import FileLock
 from safetensors.torch import load_file
 from torch import Tensor
 
-from endeavour.data.marian_vocabulary import read_marian_vocabulary
+from endeavour.data.marian_vocabulary import MarianVocabulary, read_marian_vocabulary
 from endeavour.errors import UserError
 from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
@@ -65,26 +65,21 @@ def imported_run(config: RunConfig, name: str) -> Run:
 
 def _import(run: Run, config: RunConfig, name: str) -> None:
     folder = _checkpoint(name)
-    theirs = _read_json(folder / "config.json")
     _check_direction(folder, config, name)
-    model_config = marian_config(theirs, name=Path(run.name).name)
-    vocabulary = read_marian_vocabulary(folder, pad=theirs["pad_token_id"], eos=theirs["eos_token_id"])
-    weights = _read_weights(folder)
     try:
-        start = theirs["decoder_start_token_id"]
-        state = marian_state(weights, model_config, vocabulary.rows, start=start)
-    except (KeyError, StopIteration) as error:
+        model, vocabulary = _read(folder, name=Path(run.name).name)
+    except UserError:
+        raise
+    except (LookupError, RuntimeError, StopIteration, ValueError) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(
-            f"{name}: the weights of a Marian model are not all there ({error} is missing)"
+            f"{name}: its files are not all there, or do not belong together ({said:.300})"
         ) from error
-    size = len(vocabulary.rows)
-    model = Transformer(model_config, source_vocabulary=size, target_vocabulary=size)
-    model.load_state_dict(state)
     tokenizer = replace(
         config.tokenizer,
-        name=model_config.name,
+        name=model.config.name,
         algorithm=vocabulary.algorithm,
-        vocabulary_size=size,
+        vocabulary_size=len(vocabulary.rows),
         joint=False,
     )
     own = replace(
@@ -93,7 +88,7 @@ def _import(run: Run, config: RunConfig, name: str) -> None:
         pretrained=None,
         teachers=None,
         corpus=replace(config.corpus, tags=False, tag=None),
-        model=model_config,
+        model=model.config,
         decoding=replace(config.decoding, tag=None),
         tokenizer=tokenizer,
     )
@@ -104,6 +99,19 @@ def _import(run: Run, config: RunConfig, name: str) -> None:
         summary: dict[str, Any] = {"name": run.name, "status": IMPORTED, "data_digest": None, "test": {}}
         write_json(partial / "summary.json", summary | {"checkpoint": name})
     print(f"note: {name} is now the run {run}", file=sys.stderr)
+
+
+def _read(folder: Path, *, name: str) -> tuple[Transformer, MarianVocabulary]:
+    """What is missing or does not fit raises whatever the first place that meets it does."""
+    theirs = _read_json(folder / "config.json")
+    config = marian_config(theirs, name=name)
+    vocabulary = read_marian_vocabulary(folder, pad=theirs["pad_token_id"], eos=theirs["eos_token_id"])
+    start = theirs["decoder_start_token_id"]
+    state = marian_state(_read_weights(folder), config, vocabulary.rows, start=start)
+    size = len(vocabulary.rows)
+    model = Transformer(config, source_vocabulary=size, target_vocabulary=size)
+    model.load_state_dict(state)
+    return model, vocabulary
 
 
 def _check_direction(folder: Path, config: RunConfig, name: str) -> None:

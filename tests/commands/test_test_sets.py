@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.plain_text import PlainTextDataset
-from tiny_runs import make_runs
+from tiny_runs import FAST, make_runs
 
 from commands import endeavour
 from endeavour.evaluation import standard_sets
@@ -238,6 +238,22 @@ def test_altered_copies_are_scored_beside_the_set_and_shown_in_its_report(
     few = ["bootstrap_samples=40", "randomization_trials=50"]
     assert endeavour("compare", *where, "runs=a b", "split=plain.typos", *few) == 0
     assert (trained / "outputs" / "comparisons" / "a-vs-b" / "plain.typos-greedy" / "report.md").is_file()
+
+
+def test_a_run_is_scored_on_copies_after_its_training_and_again_as_trained(
+    parallel_files: list[str], folders: list[str], tmp_path: Path
+) -> None:
+    short = ["training.max_updates=1", "training.validate_every=1", "evaluation.num_pictures=0", *FAST]
+    asked = ["augmentation=robust", "tokenizer.vocabulary_size=340", "evaluation.perturbed=[upper_case]"]
+    assert endeavour("train", *parallel_files, *folders, *short, *asked, "name=new") == 0
+    run = Run(tmp_path / "outputs", "new")
+    assert list(run.summary["test"]) == ["test", "test.upper_case"]
+    assert run.test_splits == ["test"]
+    scores = run.folder / "evaluation" / "test.upper_case-greedy" / "scores.json"
+    before = scores.read_bytes()
+    scores.unlink()
+    assert endeavour("evaluate", *folders[:2], "run=new", "device=cpu") == 0
+    assert scores.read_bytes() == before
 
 
 def test_a_standard_sets_copy_is_not_signed_as_that_set(

@@ -89,11 +89,9 @@ class Augmenter:
         for _, copy in self._copies(pair):
             yield copy
 
-    def encoded_copies(self, pairs: Sequence[Pair], tokenizers: Tokenizers) -> list[list[Ids]]:
-        """For each pair in normal form the ids of the copies to be added behind it; they are counted."""
-        added: list[list[Ids]] = [[] for _ in pairs]
-        if not self._rates:
-            return added
+    def encoded_copies(self, pairs: Sequence[Pair], tokenizers: Tokenizers) -> dict[int, list[Ids]]:
+        """Place of a pair in normal form → the ids of the copies to be added behind it; they are counted."""
+        added: dict[int, list[Ids]] = {}
         made = [(row, step, copy) for row, pair in enumerate(pairs) for step, copy in self._copies(pair)]
         sources = tokenizers[0].encode([source for _, _, (source, _) in made])
         targets = tokenizers[1].encode([target for _, _, (_, target) in made])
@@ -103,7 +101,7 @@ class Augmenter:
             else:
                 step.changed += 1
                 step.note(source=pairs[row][0], altered=copy[0], target=copy[1])
-                added[row].append((source, target))
+                added.setdefault(row, []).append((source, target))
         return added
 
     def _copies(self, pair: Pair) -> Iterator[tuple[Step, Pair]]:

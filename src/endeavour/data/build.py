@@ -313,10 +313,11 @@ def _encode(
                 if lengths is None or lengths.keep(pair, len(source), len(target))
             ]
             genuine = [pair for pair, _ in kept]
-            none: list[list[Ids]] = [[] for _ in genuine]
-            copies = none if augmenter is None else augmenter.encoded_copies(genuine, tokenizers)
-            for (_, own), added in zip(kept, copies, strict=True):
-                for source, target in (own, *added):
+            copies: dict[int, list[Ids]] = {}
+            if augmenter is not None:
+                copies = augmenter.encoded_copies(genuine, tokenizers)
+            for number, (_, own) in enumerate(kept):
+                for source, target in (own, *copies.get(number, [])):
                     ids[0].append(array("I", source))
                     ids[1].append(array("I", target))
             if text is not None:

@@ -94,15 +94,15 @@ def test_words_are_counted_without_the_tag(outputs: Path, monkeypatch: pytest.Mo
     run = endeavour.load("one", output_folder=outputs, device="cpu")
     tag = len(run.loaded.tokenizers[0].tag)
 
-    def looks_at_the_tag_and_then_at_the_first_word(
+    def looks_at_the_tag_and_then_at_the_last_word(
         model: object, source: list[int], target: list[int]
     ) -> alignment.Attention:
         cross = torch.zeros(2, 1, len(target) + 1, len(source))
-        cross[..., :tag], cross[..., tag] = 0.6 / tag, 0.4
+        cross[..., :tag], cross[..., -2] = 0.6 / tag, 0.4
         return alignment.Attention(cross, cross, cross)
 
-    monkeypatch.setattr(alignment, "attention", looks_at_the_tag_and_then_at_the_first_word)
-    assert run.align(SOURCE, TARGET) == [(0, word) for word in range(5)]
+    monkeypatch.setattr(alignment, "attention", looks_at_the_tag_and_then_at_the_last_word)
+    assert run.align(SOURCE, TARGET) == [(4, word) for word in range(5)]
 
 
 def test_each_part_of_a_long_line_has_the_tag(outputs: Path) -> None:

@@ -4,9 +4,18 @@ import os
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 
 from endeavour.errors import UserError
-from endeavour.storage import atomic_folder, publish, read_lines, verify, write_errors, write_json
+from endeavour.storage import (
+    atomic_folder,
+    file_lock,
+    publish,
+    read_lines,
+    verify,
+    write_errors,
+    write_json,
+)
 
 
 def save(folder: Path, content: bytes = b"content") -> None:
@@ -101,3 +110,17 @@ def test_an_error_of_the_disk_names_folder_and_key(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"file/folder.*output_folder"):  # noqa: SIM117
         with write_errors(tmp_path / "file" / "folder", "output_folder"):
             (tmp_path / "file" / "folder").mkdir(parents=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that lets nobody make files")
+def test_a_lock_that_cannot_be_made_is_not_waited_for() -> None:
+    with pytest.raises(FileNotFoundError):
+        file_lock(Path("/proc/.f.lock"), timeout=1).acquire()
+
+
+def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
+    held, waiting = file_lock(tmp_path / "lock"), file_lock(tmp_path / "lock", timeout=0.2)
+    with held, pytest.raises(Timeout):
+        waiting.acquire()
+    with waiting:
+        assert waiting.is_locked

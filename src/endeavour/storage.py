@@ -12,6 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock
+
 from endeavour.errors import UserError
 
 DIGESTS = "digests.json"  # in a folder that was published: the SHA-256 of every other file
@@ -77,6 +79,20 @@ def write_errors(folder: Path, key: str) -> Generator[None]:
     except OSError as error:
         reason = error.strerror or error
         raise UserError(f"{folder}: cannot be written ({reason}); choose another {key}=…") from error
+
+
+def file_lock(path: Path, timeout: float = -1) -> FileLock:
+    """A lock by the file at `path`, to be acquired; another process that holds it is waited for, by default for ever.
+
+    Args:
+        timeout: seconds.
+
+    Raises:
+        OSError: there is no such file, and none can be made.
+    """
+    if not path.exists():
+        path.touch()  # where a file cannot be made, FileLock may take that for the doing of others, and wait for them
+    return FileLock(path, timeout=timeout)
 
 
 @contextmanager

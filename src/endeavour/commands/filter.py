@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from filelock import FileLock
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from rich.console import Console
@@ -22,7 +21,15 @@ from endeavour.progress import reported_progress, say
 from endeavour.runs.run import Run, named_runs, require_trained
 from endeavour.runs.translators import load_runs
 from endeavour.settings import STRICT
-from endeavour.storage import atomic_folder, file_digest, verify, write_atomically, write_errors, write_json
+from endeavour.storage import (
+    atomic_folder,
+    file_digest,
+    file_lock,
+    verify,
+    write_atomically,
+    write_errors,
+    write_json,
+)
 from endeavour.training.device import choose_device
 
 KEPT = "kept.tsv"
@@ -60,7 +67,7 @@ def filter(config: FilterRoot) -> Path:
     console = Console(stderr=True)
     with write_errors(output, "output"):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(output.with_name(f".{output.name}.lock")):
+        with file_lock(output.with_name(f".{output.name}.lock")):
             if not _has_scores(output, recipe):
                 _score(config, runs, output, recipe, console)
             report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]

@@ -14,8 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock
-
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
@@ -36,7 +34,14 @@ from endeavour.data.journal import Journal
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
 from endeavour.errors import UserError
-from endeavour.storage import atomic_folder, file_digest, write_atomically, write_errors, write_json
+from endeavour.storage import (
+    atomic_folder,
+    file_digest,
+    file_lock,
+    write_atomically,
+    write_errors,
+    write_json,
+)
 
 Direction = Literal["en-de", "de-en"]
 _LANGUAGES: dict[Direction, Languages] = {"en-de": ("en", "de"), "de-en": ("de", "en")}
@@ -90,7 +95,7 @@ def prepare_data(
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
         with write_errors(folder, "data_folder"):
-            lock = FileLock(root / f".{final.name}.lock").acquire()
+            lock = file_lock(root / f".{final.name}.lock").acquire()
         with lock:
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)

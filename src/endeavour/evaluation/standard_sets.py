@@ -3,19 +3,18 @@
 Knows names, directions and lines; not what is translated. The lines are those that `sacrebleu -t NAME` scores against.
 """
 
-import os
 import socket
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
 from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_files, get_langpairs_for_testset, get_reference_files
 
 from endeavour.data.files import text_lines
 from endeavour.errors import UserError
+from endeavour.storage import file_lock
 
 TIMEOUT = 10.0  # seconds that a server may be silent: where there is no network, it is to be said soon
 LABELS = ("domain", "genre", "origlang", "docid")  # of sacreBLEU's fields, those that group sentences
@@ -119,11 +118,8 @@ def _one_at_a_time(cache: Path) -> Generator[None]:
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        writable = os.access(cache, os.W_OK)
+        lock = file_lock(cache / ".endeavour.lock").acquire()
     except OSError:
-        writable = False
-    if not writable:
-        yield
-        return
-    with FileLock(cache / ".endeavour.lock"):
+        lock = nullcontext()
+    with lock:
         yield

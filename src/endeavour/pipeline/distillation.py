@@ -22,7 +22,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import torch
-from filelock import FileLock
 
 from endeavour.data.corpus import TRAIN, ExtraPairs, Progress
 from endeavour.data.prepared import PreparedData
@@ -39,7 +38,7 @@ from endeavour.runs.translators import (
     require_same_vocabularies,
     resolve_decoding,
 )
-from endeavour.storage import atomic_folder, publish, verify, write_errors
+from endeavour.storage import atomic_folder, file_lock, publish, verify, write_errors
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import launched
 
@@ -190,7 +189,7 @@ def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, pr
     show = partial(progress, f"translate {TRAIN} by {' + '.join(run.name for run in runs)}")
     with write_errors(Path(config.data_folder), "data_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_name(f".{folder.name}.lock")):
+        with file_lock(folder.with_name(f".{folder.name}.lock")):
             if not folder.is_dir():
                 _translate(folder, data, runs, config, show)
     if torch.cuda.is_initialized():

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -23,7 +22,7 @@ from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
-from endeavour.storage import atomic_folder, write_errors, write_json
+from endeavour.storage import atomic_folder, file_lock, write_errors, write_json
 from endeavour.training.checkpoint import write_model
 
 PREFIX = "hf:"
@@ -57,7 +56,7 @@ def imported_run(config: RunConfig, name: str) -> Run:
         return run
     with write_errors(run.folder, "output_folder"):
         run.folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(run.folder.with_name(f".{run.folder.name}.import.lock")):
+        with file_lock(run.folder.with_name(f".{run.folder.name}.import.lock")):
             if not run.is_trained:
                 _import(run, config, name)
     return run

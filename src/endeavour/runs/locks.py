@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from endeavour.errors import UserError
-from endeavour.storage import write_errors
+from endeavour.storage import file_lock, write_errors
 
 # Seconds that a lock is waited for: whoever asks whether a run is locked holds the lock for an instant.
 GLANCE = 0.5
@@ -16,9 +16,9 @@ GLANCE = 0.5
 
 def lock_folder(folder: Path, doing: str) -> FileLock:
     """The lock of a folder, which lies beside it. Raises `UserError` while another process holds it."""
-    held = FileLock(_lock_path(folder), timeout=GLANCE)
     with write_errors(folder, "output_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
+        held = file_lock(_lock_path(folder), timeout=GLANCE)
         try:
             held.acquire()
         except Timeout as error:

@@ -13,11 +13,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from filelock import FileLock
-
 from endeavour.errors import UserError
 from endeavour.nested import flatten
 from endeavour.optional import require
+from endeavour.storage import file_lock
 from endeavour.training.tracking import (
     GuardedTracker,
     NoTracker,
@@ -135,7 +134,7 @@ class MlflowTracker:
             uri = artifacts = None
         for name in ("mlflow", "alembic"):  # a line for each of the tables that it makes
             logging.getLogger(name).setLevel(logging.WARNING)
-        with FileLock(root / ".mlflow.lock"):  # trials that run at once would all make them
+        with file_lock(root / ".mlflow.lock"):  # trials that run at once would all make them
             self._client: Any = mlflow.MlflowClient(tracking_uri=uri)
             known = self._client.get_experiment_by_name(tracking.project)
             experiment = (

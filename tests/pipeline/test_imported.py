@@ -215,6 +215,11 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
         ("vocab.json", lambda text: text.replace('"<unk>"', '"<other>"'), "vocab.json"),
         ("config.json", lambda text: text.replace('"d_model"', '"d_other"'), "d_model"),
         ("config.json", lambda text: text.replace('_ffn_dim": 48', '_ffn_dim": 40'), "size mismatch"),
+        (
+            "config.json",
+            lambda text: text.replace('"encoder_layers": 2', '"encoder_layers": 1'),
+            "model.encoder.layers.1.",
+        ),
         ("vocab.json", lambda text: json.dumps(json.loads(text) | {"new": text.count('": ')}), "belong"),
         ("source.spm", lambda text: "", "source.spm"),
         (

@@ -36,6 +36,8 @@ EMBEDDINGS = (
     "model.decoder.embed_tokens.weight",
     "lm_head.weight",
 )
+BIAS = "final_logits_bias"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 # Key → the only value that our model can have.
 REQUIRED: dict[str, Any] = {
     "model_type": "marian",
@@ -100,8 +102,9 @@ def marian_state(
 
     Raises:
         KeyError, StopIteration: a tensor is missing.
-        UserError: the positions are not sinusoids, or the bias cannot be folded in.
+        UserError: the positions are not sinusoids, the bias cannot be folded in, or `config` has no place for a tensor.
     """
+    theirs = dict(theirs)  # each layer takes its tensors out of it
     width = config.width
     order = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)]).argsort()
     _check_positions(theirs, order)
@@ -116,9 +119,13 @@ def marian_state(
         for number in range(layers):
             layer = _layer(theirs, f"model.{side}.layers.{number}", order, cross=side == "decoder")
             state |= {f"{side}.{number}.{name}": tensor for name, tensor in layer.items()}
+    if unread := sorted(theirs.keys() - {*EMBEDDINGS, *POSITIONS, BIAS}):
+        raise UserError(
+            f"config.json describes a model without {unread[0]}, one of {len(unread)} such tensors of the checkpoint"
+        )
     # A row of the output that the checkpoint has not is zeros with a bias of its own.
     there = torch.tensor([row is not None for row in rows])
-    bias = theirs["final_logits_bias"].float().flatten()[[row or 0 for row in rows]]
+    bias = theirs[BIAS].float().flatten()[[row or 0 for row in rows]]
     output = embedding[[row or 0 for row in rows]].where(there[:, None], 0.0)
     last = f"decoder.{config.decoder_layers - 1}.feed_forward_residual.norm"
     state["output.weight"], state[f"{last}.bias"] = _fold_bias(
@@ -130,12 +137,10 @@ def marian_state(
 def _check_positions(theirs: Mapping[str, Tensor], order: Tensor) -> None:
     """Raises `UserError` where a file that holds the positions holds others than sinusoids."""
     ours = SinusoidalPositions(len(order))
-    for side in ("encoder", "decoder"):
-        table = theirs.get(f"model.{side}.embed_positions.weight")
+    for name in POSITIONS:
+        table = theirs.get(name)
         if table is not None and not torch.allclose(table[:, order], ours(0, len(table)), atol=1e-4):
-            raise UserError(
-                f"model.{side}.embed_positions.weight holds other positions than Marian's sinusoids"
-            )
+            raise UserError(f"{name} holds other positions than Marian's sinusoids")
 
 
 def _fold_bias(matrix: Tensor, bias: Tensor, gain: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,18 +167,21 @@ def _fold_bias(matrix: Tensor, bias: Tensor, gain: Tensor, shift: Tensor) -> tup
     return (matrix + torch.outer(share, 1 / gain)).float(), (shift + moved).float()
 
 
-def _layer(theirs: Mapping[str, Tensor], name: str, order: Tensor, *, cross: bool) -> Tensors:
-    """Maps read the stream, whose components are put into `order`, by columns and write to it by rows."""
+def _layer(theirs: Tensors, name: str, order: Tensor, *, cross: bool) -> Tensors:
+    """Takes a layer out of `theirs`.
+
+    Maps read the stream, whose components are put into `order`, by columns and write to it by rows.
+    """
 
     def maps(*parts: str) -> Tensors:
         """Several that read the stream, as one."""
         return {
-            "weight": torch.cat([theirs[f"{name}.{part}.weight"][:, order] for part in parts]),
-            "bias": torch.cat([theirs[f"{name}.{part}.bias"] for part in parts]),
+            "weight": torch.cat([theirs.pop(f"{name}.{part}.weight")[:, order] for part in parts]),
+            "bias": torch.cat([theirs.pop(f"{name}.{part}.bias") for part in parts]),
         }
 
     def writing(part: str) -> Tensors:
-        return {kind: theirs[f"{name}.{part}.{kind}"][order] for kind in ("weight", "bias")}
+        return {kind: theirs.pop(f"{name}.{part}.{kind}")[order] for kind in ("weight", "bias")}
 
     parts = {
         "self_attention.input": maps("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),

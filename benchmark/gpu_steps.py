@@ -68,10 +68,12 @@ def _install(place: Place, step: str) -> list[str] | None:
 
 
 def _tests(place: Place, step: str) -> list[str]:
-    """A newer or older torch warns of other things, which is no failure here."""
-    which = ["tests/training/test_loss.py"] if place.rehearse else ["tests"]
+    """A newer or older torch warns of other things, and a file may need what is not there: no failures here."""
+    folders = ["tests/model", "tests/decoding", "tests/training"]
+    which = ["tests/training/test_loss.py"] if place.rehearse else folders
     options = ["-m", "device", f"--device={place.device}", "-W", "default", "-p", "no:cacheprovider"]
-    return ["-m", "pytest", *which, *options, f"--junitxml={place.out / step / 'tests.xml'}"]
+    options += ["--continue-on-collection-errors", f"--junitxml={place.out / step / 'tests.xml'}"]
+    return ["-m", "pytest", *which, *options]
 
 
 def _bench(*overrides: str) -> Callable[[Place, str], list[str]]:

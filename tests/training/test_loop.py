@@ -5,6 +5,7 @@ import math
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
@@ -229,6 +230,30 @@ def test_compiled_layers_give_the_same_gradients_for_all_shapes(
             torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
         )
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch.compile warns of its own insides
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_off_the_cpu_the_layers_are_one_graph_for_batches_of_all_shapes(
+    positions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without breaks, which `fullgraph` refuses; `meta` has no values, so nothing in it can depend on any."""
+    graphs: list[object] = []
+
+    def counting(graph: torch.fx.GraphModule, _: object) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", partial(compile_, backend=counting, fullgraph=True))
+    torch._dynamo.reset()
+    with torch.device("meta"):
+        model = make_model(f"model.positions={positions}").train()
+    loss_model = LossModel(model, label_smoothing=0.1, compiled=True)
+    for pairs, source, target in ((4, 7, 9), (8, 16, 5), (3, 40, 40), (5, 9, 9), (64, 300, 2)):
+        ids = [torch.ones(pairs, length, dtype=torch.int64, device="meta") for length in (source, target)]
+        loss_model._states(*ids)
+    assert len(graphs) == 1
 
 
 @pytest.mark.parametrize(

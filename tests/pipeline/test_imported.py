@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sentencepiece
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from commands import endeavour
@@ -213,6 +213,8 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
         ("config.json", lambda text: text.replace('"swish"', '"gelu_new"'), "activation_function=gelu_new"),
         ("vocab.json", lambda text: text.replace('"\\u2581the"', '">>deu<<"'), "several languages"),
         ("vocab.json", lambda text: text.replace('"<unk>"', '"<other>"'), "vocab.json"),
+        ("config.json", lambda text: "[]", "config.json: not a JSON object"),
+        ("tokenizer_config.json", lambda text: f"[{text}]", "tokenizer_config.json: not a JSON object"),
         ("config.json", lambda text: text.replace('"d_model"', '"d_other"'), "d_model"),
         ("config.json", lambda text: text.replace('_ffn_dim": 48', '_ffn_dim": 40'), "size mismatch"),
         (
@@ -252,6 +254,29 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
     assert not list((tmp_path / "outputs").rglob("config.yaml"))
 
 
+def test_other_files_than_those_that_were_imported_are_refused(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(checkpoints / "opus", tmp_path / "opus")
+    assert command("prepare", f"pretrained=hf:{folder}") == 0
+    run = imported(tmp_path / "outputs", folder)
+    before = run.weights_digest
+    weights = load_file(folder / "model.safetensors")
+    weights["final_logits_bias"] += 1
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    for key in ("pretrained", "teachers"):
+        assert command("train", f"{key}=hf:{folder}") == 2
+        complaint = capsys.readouterr().err
+        assert "model.safetensors changed" in complaint
+        assert f"delete {run.folder}" in complaint
+    assert run.weights_digest == before
+    shutil.rmtree(run.folder)
+    assert command("prepare", f"pretrained=hf:{folder}") == 0
+    assert run.weights_digest != before
+    shutil.rmtree(folder)
+    assert command("prepare", f"pretrained=hf:{folder}") == 0  # the run is all that is left, and enough
+
+
 def test_it_is_downloaded_by_its_name(
     checkpoints: Path,
     command: Callable[..., int],
@@ -282,3 +307,7 @@ def test_it_is_downloaded_by_its_name(
     assert "hf:someone/none is neither a folder nor" in capsys.readouterr().err
     assert Run(tmp_path / "outputs", "hf/someone/opus").is_trained
     assert command("prepare", "pretrained=hf:someone/opus") == 0  # once there, it needs no hub
+    (cached,) = (tmp_path / "cache").rglob("snapshots/*/vocab.json")
+    cached.write_text(cached.read_text("utf-8") + " ", "utf-8")
+    assert command("prepare", "pretrained=hf:someone/opus") == 2
+    assert "vocab.json changed" in capsys.readouterr().err

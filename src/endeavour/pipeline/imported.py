@@ -10,7 +10,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load_file
@@ -22,13 +22,14 @@ from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
-from endeavour.storage import atomic_folder, file_lock, write_errors, write_json
+from endeavour.storage import atomic_folder, file_digest, file_lock, write_errors, write_json
 from endeavour.training.checkpoint import write_model
 
 PREFIX = "hf:"
 IMPORTED = "imported"  # the status of such a run
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 LANGUAGES = {"en": "en", "eng": "en", "de": "de", "deu": "de", "ger": "de"}
 
 
@@ -49,10 +50,11 @@ def imported_run(config: RunConfig, name: str) -> Run:
     """The run of hf:NAME, written unless it is there; it has the sections of `config` that no checkpoint has.
 
     Raises:
-        UserError: there is no such checkpoint, or our model cannot compute what it does.
+        UserError: there is no such checkpoint, or our model cannot compute what it does, or it has changed since.
     """
     run = run_named(Path(config.output_folder), name)
     if run.is_trained:
+        _require_unchanged(run, name)
         return run
     with write_errors(run.folder, "output_folder"):
         run.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +62,40 @@ def imported_run(config: RunConfig, name: str) -> Run:
             if not run.is_trained:
                 _import(run, config, name)
     return run
+
+
+def _require_unchanged(run: Run, name: str) -> None:
+    """As far as the checkpoint is here: in a folder, or in the hub's cache."""
+    folder = _local(name.removeprefix(PREFIX))
+    known = run.summary.get("files", {})
+    changed = (
+        [file for file, digest in _digests(folder).items() if known.get(file) != digest] if folder else []
+    )
+    if changed:
+        raise UserError(
+            f"{folder}: {' and '.join(changed)} changed since {name} was imported\n"
+            f"delete {run.folder} to import it anew, or name that run, {run.name}"
+        )
+
+
+def _local(address: str) -> Path | None:
+    folder = Path(address)
+    if folder.is_dir():
+        return folder
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        cached = try_to_load_from_cache(address, "config.json")
+    except ValueError:  # of a folder that is gone: no repository has such a name
+        return None
+    return Path(cached).parent if isinstance(cached, str) else None
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """File → SHA-256, of those that are read."""
+    weights = SAFE if (folder / SAFE).is_file() else PICKLED
+    files = [file for file in (*FILES, weights, TOKENIZER_CONFIG) if (folder / file).is_file()]
+    return {file: file_digest(folder / file) for file in files}
 
 
 def _import(run: Run, config: RunConfig, name: str) -> None:
@@ -96,7 +132,7 @@ def _import(run: Run, config: RunConfig, name: str) -> None:
         with atomic_folder(partial / "model") as model_folder:
             write_model(model_folder, model, vocabulary.tokenizers)
         summary: dict[str, Any] = {"name": run.name, "status": IMPORTED, "data_digest": None, "test": {}}
-        write_json(partial / "summary.json", summary | {"checkpoint": name})
+        write_json(partial / "summary.json", summary | {"checkpoint": name, "files": _digests(folder)})
     print(f"note: {name} is now the run {run}", file=sys.stderr)
 
 
@@ -115,7 +151,7 @@ def _read(folder: Path, *, name: str) -> tuple[Transformer, MarianVocabulary]:
 
 def _check_direction(folder: Path, config: RunConfig, name: str) -> None:
     """By what the tokenizer's config says, where it says anything."""
-    path = folder / "tokenizer_config.json"
+    path = folder / TOKENIZER_CONFIG
     said = _read_json(path) if path.is_file() else {}
     source, target = (LANGUAGES.get(str(said.get(f"{side}_lang"))) for side in ("source", "target"))
     if source and target and f"{source}-{target}" != config.direction:
@@ -141,7 +177,7 @@ def _downloaded(repository: str) -> Path:
     try:
         for file in FILES:
             fetch(file)
-        for file, alternative in ((SAFE, PICKLED), ("tokenizer_config.json", "config.json")):
+        for file, alternative in ((SAFE, PICKLED), (TOKENIZER_CONFIG, "config.json")):
             try:
                 fetch(file)
             except EntryNotFoundError:
@@ -166,8 +202,11 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path}: not readable ({error}); a Marian checkpoint has {', '.join(FILES)}"
         ) from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: not a JSON object")
+    return cast("dict[str, Any]", content)

@@ -1,5 +1,6 @@
 """Arrays on disk and batches made of them, against the plainest way to do the same."""
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -224,3 +225,16 @@ def test_alone_a_process_has_every_row_in_memory_as_asked(
         assert sum(batch.target_tokens for batch in update.batches) == update.target_tokens == 24
         assert (len(update.batches), len(pinned)) == (2, 2 * asked)
         assert all(batch is known for batch, known in zip(update.batches, pinned, strict=False))
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(4, 300), max_size=9), min_size=1, max_size=8),
+    chosen=st.lists(st.integers(0, 7), min_size=1, max_size=12),
+)
+def test_rows_read_at_once_are_those_read_one_by_one(rows: list[list[int]], chosen: list[int]) -> None:
+    chosen = [number % len(rows) for number in chosen]
+    with tempfile.TemporaryDirectory() as folder:
+        save_rows(Path(folder) / "x", rows, vocabulary_size=301)
+        array = RaggedArray(Path(folder) / "x")
+        expected = [number for row in chosen for number in (*rows[row], EOS)]
+        assert array.joined(np.array(chosen)).tolist() == expected

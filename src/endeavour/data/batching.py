@@ -107,18 +107,26 @@ def _cut(order: NDArray[np.int64], longest: NDArray[np.int32], budget: int) -> l
 
 def collate(dataset: ParallelDataset, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
     """Reads `rows` and pads them into one batch."""
-    target = pad([dataset.target[row] for row in rows])
+    numbers = np.asarray(rows)
+    source, target = (
+        _padded(side.lengths[numbers], side.joined(numbers)) for side in (dataset.source, dataset.target)
+    )
     target_in = target.roll(1, dims=1)
     target_in[target_in == EOS] = PAD  # the last token of every row is predicted and never read
     target_in[:, 0] = BOS
-    return Batch(pad([dataset.source[row] for row in rows]), target_in, target)
+    return Batch(source, target_in, target)
 
 
 def pad(rows: Sequence[Sequence[int]] | Sequence[NDArray[np.uint16] | NDArray[np.uint32]]) -> Tensor:
     """Rows of ids to one (rows, longest) int64 tensor, filled with PAD on the right."""
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
-    padded = np.full((len(rows), int(lengths.max())), PAD, np.int64)
-    padded[np.arange(padded.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
+    return _padded(lengths, np.concatenate([np.asarray(row) for row in rows]))
+
+
+def _padded(lengths: NDArray[np.integer], ids: NDArray[np.integer]) -> Tensor:
+    """The ids of rows of these lengths, one row after the other, to one (rows, longest) int64 tensor."""
+    padded = np.full((len(lengths), int(lengths.max())), PAD, np.int64)
+    padded[np.arange(padded.shape[1]) < lengths[:, None]] = ids
     return torch.from_numpy(padded)
 
 

@@ -55,6 +55,14 @@ class RaggedArray:
     def __getitem__(self, row: int) -> Ids:
         return self.ids[self._offsets[row] : self._offsets[row + 1]]
 
+    def joined(self, rows: NDArray[np.integer]) -> Ids:
+        """The ids of at least one row after another, read at once: row by row takes several times as long."""
+        lengths = self.lengths[rows]
+        ends = np.cumsum(lengths, dtype=np.int64)
+        # Where each row begins in the file, less where it begins in the result.
+        shifts = self._offsets[rows] - (ends - lengths)
+        return self.ids[np.repeat(shifts, lengths) + np.arange(ends[-1])]
+
 
 class ParallelDataset:
     """The two sides of one split, row by row each other's translation.

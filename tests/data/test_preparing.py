@@ -180,7 +180,9 @@ def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
     seen = []
     train = Tokenizer.train
     monkeypatch.setattr(
-        Tokenizer, "train", lambda texts, config: train((seen.append(text) or text for text in texts), config)
+        Tokenizer,
+        "train",
+        lambda texts, *rest: train((seen.append(text) or text for text in texts), *rest),
     )
     few = replace(TOKENIZER, max_sentences=40, vocabulary_size=320)
     assert prepare_data(**(settings | {"tokenizer": few})).splits["train"]["pairs"] == len(TRAIN)

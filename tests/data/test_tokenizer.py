@@ -34,6 +34,11 @@ def config(**changes) -> TokenizerConfig:
 BPE = Tokenizer.train(SENTENCES, config())
 UNIGRAM = Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=305))
 both = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+SYMBOLS = ["<mine>", "⟦1⟧"]
+WITH_SYMBOLS = [
+    Tokenizer.train(SENTENCES, config(), SYMBOLS),
+    Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=307), SYMBOLS),
+]
 
 
 def round_trip(tokenizer: Tokenizer, text: str) -> str:
@@ -135,3 +140,27 @@ def test_a_model_comes_back_from_its_file_and_a_damaged_or_missing_one_is_named(
 def test_the_trainer_is_silent(capfd):
     Tokenizer.train(SENTENCES, config())
     assert capfd.readouterr() == ("", "")
+
+
+symbols_and_text = st.lists(
+    st.sampled_from([*SYMBOLS, " ", "  ", "<", ">", "mine", "The", "ß", "1", "⟦", "."])
+)
+
+
+@pytest.mark.parametrize("tokenizer", WITH_SYMBOLS, ids=["bpe", "unigram"])
+@given(parts=symbols_and_text)
+@settings(max_examples=80)
+def test_each_symbol_is_one_piece_wherever_it_stands(tokenizer, parts):
+    text = "".join(parts)
+    (ids,) = tokenizer.encode([text])
+    pieces = tokenizer.pieces(ids)
+    assert tokenizer.decode([ids]) == [normalize(text)]
+    for symbol in SYMBOLS:
+        assert pieces.count(symbol) == text.count(symbol)
+    spelt = b"".join(tokenizer.spellings()[number] or b"" for number in ids).decode()
+    assert spelt.replace("\u2581", " ").strip() == normalize(text)
+
+
+def test_without_symbols_the_vocabulary_is_as_ever():
+    assert Tokenizer.train(SENTENCES, config(), []).digest == BPE.digest
+    assert not set(SYMBOLS) & set(BPE.pieces(range(BPE.vocabulary_size)))

@@ -1,6 +1,7 @@
 """tokenizer.json splits and joins text as SentencePiece does: words, and whatever else there is."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from transformers import AutoTokenizer, MarianConfig, PegasusConfig
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.export.tokenizer_json import require_same_ids, write_tokenizers
-from endeavour.special import EOS
+from endeavour.special import EOS, UNK
 
 # Repeated letters meet every order of merging; what is trained without them must spell them.
 ODD = [
@@ -27,9 +28,13 @@ ODD = [
 ]
 
 
+# Some begin alike, one holds what a text may have too, and one what a regular expression would read otherwise.
+SYMBOLS = ["<mine>", "<mine>>", "<the", "⟦1⟧", "(.*)"]
 JOINT = {
     "bpe": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900),
     "bpe, few characters": trained([*ENGLISH, *GERMAN], "bpe", 500, 0.98),
+    "bpe, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS),
+    "unigram, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800, symbols=SYMBOLS),
     "unigram": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800),
     "unigram, few characters": trained([*ENGLISH, *GERMAN], "unigram", 450, 0.98),
 }
@@ -47,7 +52,7 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 words = st.sampled_from(
-    [*" ".join(ENGLISH[:80] + GERMAN[:80] + ODD).split(), "ANNA", "<s>", "</s>", "<0x41>", "a" * 30]
+    [*" ".join(ENGLISH[:80] + GERMAN[:80] + ODD).split(), "ANNA", "<s>", "</s>", "<0x41>", "a" * 30, *SYMBOLS]
 )
 separators = st.sampled_from(
     [" ", "  ", "\t", "\x85", "\u2003", "\u2028", "\u2581", "\u200b", "\x00", "\ufeff", "", "-"]
@@ -78,9 +83,13 @@ def test_whatever_ids_a_model_writes_the_text_is_the_same(
     both: tuple[Tokenizer, Any], data: st.DataObject
 ) -> None:
     ours, theirs = both
-    ascii_bytes = range(4, 4 + 0x80)  # of those beyond, a sequence may be no character
-    pieces = range(4 + 0x100, ours.vocabulary_size)
-    ids = data.draw(st.lists(st.sampled_from([0, 2, 3, *ascii_bytes, *pieces]), max_size=20))
+    # Of the bytes from <0x80> on, a sequence may be no character.
+    pieces = [
+        number
+        for number, piece in enumerate(ours.pieces(range(ours.vocabulary_size)))
+        if number != UNK and not re.fullmatch("<0x[89A-F].>", piece)
+    ]
+    ids = data.draw(st.lists(st.sampled_from(pieces), max_size=20))
     assert theirs.decode(ids) == ours.decode([ids])[0]
 
 
@@ -132,7 +141,7 @@ def test_one_that_splits_or_joins_otherwise_is_found(part: str, tmp_path: Path) 
 
 def test_pieces_of_another_kind_are_refused(tmp_path: Path) -> None:
     model = sentencepiece_model_pb2.ModelProto.FromString(JOINT["bpe"].serialized)
-    model.pieces[300].type = model.SentencePiece.USER_DEFINED
+    model.pieces[300].type = model.SentencePiece.UNUSED
     tokenizer = Tokenizer(model.SerializeToString())
     with pytest.raises(UserError, match="format=ctranslate2"):
         write_tokenizers(tmp_path, (tokenizer, tokenizer), positions=512)

@@ -1,5 +1,6 @@
 """Tokenizers learnt from some hundred sentences of the textbook, and these sentences."""
 
+from collections.abc import Sequence
 from itertools import islice
 
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
@@ -8,7 +9,9 @@ from endeavour.textbook import textbook_splits
 ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 600)["train"], 600), strict=True))
 
 
-def trained(lines: list[str], algorithm: str, size: int, coverage: float = 1.0) -> Tokenizer:
+def trained(
+    lines: list[str], algorithm: str, size: int, coverage: float = 1.0, symbols: Sequence[str] = ()
+) -> Tokenizer:
     return Tokenizer.train(
         lines,
         TokenizerConfig(
@@ -19,4 +22,5 @@ def trained(lines: list[str], algorithm: str, size: int, coverage: float = 1.0) 
             character_coverage=coverage,
             max_sentences=1000,
         ),
+        symbols,
     )

@@ -54,6 +54,7 @@ def build(
     cleaning: CleaningConfig,
     augmentation: AugmentationConfig | None,
     tokenizer: TokenizerConfig | Tokenizers,
+    symbols: Sequence[str] = (),
     progress: Progress,
 ) -> dict[str, Any]:
     """Writes everything except the manifest and the reports into `folder`.
@@ -68,6 +69,7 @@ def build(
         languages: of source and target.
         augmentation: which copies of training pairs are added, as ids: the text tables have none.
         tokenizer: how to train tokenizers, or tokenizers that exist.
+        symbols: of which a trained source vocabulary has a piece each, see `Tokenizer.train`.
 
     Returns:
         The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, the
@@ -95,7 +97,7 @@ def build(
     clean = [table for part in training for table in part.clean]
     if isinstance(tokenizer, TokenizerConfig):
         progress("train the tokenizer", 0, None)
-        tokenizer = _train_tokenizers(clean, training[0].augmenter, tokenizer, journal)
+        tokenizer = _train_tokenizers(clean, training[0].augmenter, tokenizer, symbols, journal)
     for side, trained in zip(SIDES, tokenizer, strict=True):
         trained.save(folder / f"{side}.model")
 
@@ -239,7 +241,11 @@ def clean_pairs(
 
 
 def _train_tokenizers(
-    tables: Sequence[Path], augmenter: Augmenter, config: TokenizerConfig, journal: Journal
+    tables: Sequence[Path],
+    augmenter: Augmenter,
+    config: TokenizerConfig,
+    symbols: Sequence[str],
+    journal: Journal,
 ) -> Tokenizers:
     """The source's and the target's tokenizer, the same one twice if joint."""
     rows = sum(count_rows(table) for table in tables)
@@ -249,7 +255,8 @@ def _train_tokenizers(
         every = (pair for table in tables for batch in read_tables(table) for pair in batch)
         drawn = islice(every, 0, None, stride)
         sample = (one for pair in drawn for one in augmenter.with_copies(pair))
-        return Tokenizer.train((pair[side] for pair in sample for side in sides), config)
+        texts = (pair[side] for pair in sample for side in sides)
+        return Tokenizer.train(texts, config, symbols if SIDES.index("source") in sides else ())
 
     if journal.read(SIDES[-1]) is None:
         trained = (train(0, 1),) * 2 if config.joint else (train(0), train(1))

@@ -63,8 +63,14 @@ class Tokenizer:
             raise UserError(f"{path}: not a readable SentencePiece model ({error})") from error
 
     @classmethod
-    def train(cls, sentences: Iterable[str], config: TokenizerConfig) -> "Tokenizer":
+    def train(
+        cls, sentences: Iterable[str], config: TokenizerConfig, symbols: Sequence[str] = ()
+    ) -> "Tokenizer":
         """Learns a vocabulary from sentences in normal form. Deterministic.
+
+        Args:
+            symbols: SentencePiece's user-defined symbols, in normal form and without spaces. Each is one piece where
+                a text has it; in unigram unless pieces that reach over its edge are much more probable.
 
         Raises:
             UserError: the vocabulary is too large or too small for these sentences; the message says what fits.
@@ -83,6 +89,7 @@ class Tokenizer:
                 bos_id=BOS,
                 eos_id=EOS,
                 normalization_rule_name="identity",
+                user_defined_symbols=list(symbols),
                 remove_extra_whitespaces=True,
                 add_dummy_prefix=True,
                 num_threads=_TRAINER_THREADS,

@@ -2,9 +2,11 @@
 
 BPE: SentencePiece joins whatever two neighbours make a piece, the piece that was learnt first before all others; so
 every way to split a piece becomes a merge, in the order of the pieces. Unigram: both look for the best path through the
-same scores. What is known to differ is written in the model card (`readme.py`). Knows pieces and lines; no model.
+same scores. A user-defined symbol is cut out before BPE; in unigram it has the score by which SentencePiece prefers it.
+What is known to differ is written in the model card (`readme.py`). Knows pieces and lines; no model.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ from endeavour.special import BOS, EOS, PAD, UNK
 
 TARGET_FOLDER = "target"  # of the target's tokenizer, where the two differ: AutoTokenizer holds only one
 BPE = 2  # sentencepiece's TrainerSpec.ModelType
-NORMAL, UNKNOWN, CONTROL_PIECE, BYTE = 1, 2, 3, 6  # its SentencePiece.Type
+NORMAL, UNKNOWN, CONTROL_PIECE, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # its SentencePiece.Type
 
 
 def write_tokenizers(folder: Path, tokenizers: Tokenizers, *, positions: int) -> None:
@@ -92,7 +94,7 @@ def _converted(tokenizer: Tokenizer) -> Any:
     tokenizers = require("tokenizers")
     model = require("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(tokenizer.serialized)
     kinds = {piece.type for piece in model.pieces}
-    if unknown := kinds - {NORMAL, UNKNOWN, CONTROL_PIECE, BYTE}:
+    if unknown := kinds - {NORMAL, UNKNOWN, CONTROL_PIECE, USER_DEFINED, BYTE}:
         raise UserError(
             f"format=huggingface cannot hold this vocabulary: its pieces of type {min(unknown)} (see "
             "sentencepiece_model.proto) have no counterpart; use format=ctranslate2"
@@ -112,8 +114,12 @@ def _converted(tokenizer: Tokenizer) -> Any:
         ]
     )
     # A piece such as "</s>" or "<0x41>" stands for no text, but unigram would find it in one.
-    names = "|".join(piece.piece[1:-1] for piece in model.pieces if piece.type != NORMAL)
-    fast.pre_tokenizer = split(tokenizers.Regex(f"<(?=({names})>)"), "isolated")
+    names = "|".join(piece.piece[1:-1] for piece in model.pieces if piece.type not in (NORMAL, USER_DEFINED))
+    splits = [split(tokenizers.Regex(f"<(?=({names})>)"), "isolated")]
+    symbols = sorted(_symbols(model), key=len, reverse=True)  # of two that begin alike, the longer one
+    if symbols and model.trainer_spec.model_type == BPE:
+        splits.insert(0, split(tokenizers.Regex("|".join(map(re.escape, symbols))), "isolated"))
+    fast.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(splits) if len(splits) > 1 else splits[0]
     fast.decoder = decode.Sequence(
         [
             decode.Replace(SPACE_MARK, " "),
@@ -137,13 +143,31 @@ def _bpe(model: Any) -> Any:
         if piece.piece[:end] in ids and piece.piece[end:] in ids
     ]
     return require("tokenizers").models.BPE(
-        ids, merges, unk_token=model.pieces[UNK].piece, fuse_unk=True, byte_fallback=True
+        ids,
+        merges,
+        unk_token=model.pieces[UNK].piece,
+        fuse_unk=True,
+        byte_fallback=True,
+        # No merges make a symbol. Any other piece that stands alone is made by its merges anyway.
+        ignore_merges=bool(_symbols(model)),
     )
 
 
 def _unigram(model: Any) -> Any:
-    scores = [(piece.piece, piece.score) for piece in model.pieces]
+    # A symbol's score as in `Model::EncodeOptimized` of sentencepiece's unigram_model.cc.
+    best = max(piece.score for piece in model.pieces if piece.type == NORMAL)
+    scores = [
+        (
+            piece.piece,
+            len(piece.piece.encode()) * best - 0.1 if piece.type == USER_DEFINED else piece.score,
+        )
+        for piece in model.pieces
+    ]
     return require("tokenizers").models.Unigram(scores, unk_id=UNK, byte_fallback=True)
+
+
+def _symbols(model: Any) -> list[str]:
+    return [piece.piece for piece in model.pieces if piece.type == USER_DEFINED]
 
 
 def _whitespace() -> str:

@@ -172,6 +172,15 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(
     assert not scratch.exists()
 
 
+def test_without_a_pair_nothing_is_filtered(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus.write_text("", "utf-8")
+    assert filtered(root, corpus) == 2
+    assert f"pairs=[{corpus}]: no pair" in capsys.readouterr().err
+    assert not (corpus.parent / "filtered").exists()
+
+
 def test_the_order_of_the_runs_does_not_matter_but_their_directions(
     root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

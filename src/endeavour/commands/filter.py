@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,6 +133,11 @@ def _score(
     config: FilterRoot, runs: tuple[Run, Run], output: Path, recipe: dict[str, Any], console: Console
 ) -> None:
     """Fills the folder, or continues to."""
+    pairs = read_pairs(
+        _files(config), english_column=config.english_column, german_column=config.german_column
+    )
+    if (first := next(pairs, None)) is None:
+        raise UserError(f"pairs=[{','.join(config.pairs)}]: no pair in it, so there is nothing to filter")
     scratch = output.with_name(f".{output.name}.scratch")
     journal = Journal(scratch)
     if journal.read("recipe") != recipe:
@@ -140,11 +146,8 @@ def _score(
         journal.write("recipe", recipe)
     device = choose_device(config.device)
     scorer = DualScorer(*(load_runs([run], device) for run in runs))
-    pairs = read_pairs(
-        _files(config), english_column=config.english_column, german_column=config.german_column
-    )
     with atomic_folder(output) as partial, reported_progress(console) as progress:
-        report = score_corpus(pairs, config.cleaning, scorer, partial, scratch, progress)
+        report = score_corpus(chain([first], pairs), config.cleaning, scorer, partial, scratch, progress)
         write_json(
             partial / MANIFEST, {"recipe": recipe, "report": report, "runs": [run.name for run in runs]}
         )

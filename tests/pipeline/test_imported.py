@@ -307,6 +307,13 @@ def test_it_is_downloaded_by_its_name(
     assert "hf:someone/none is neither a folder nor" in capsys.readouterr().err
     assert Run(tmp_path / "outputs", "hf/someone/opus").is_trained
     assert command("prepare", "pretrained=hf:someone/opus") == 0  # once there, it needs no hub
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    shutil.rmtree(tmp_path / "outputs")  # the server is gone, the cache is not
+    assert command("prepare", "pretrained=hf:someone/opus") == 0
+    assert command("prepare", "pretrained=hf:someone/other") == 2
+    assert "refused" in capsys.readouterr().err
+    assert not waits
     (cached,) = (tmp_path / "cache").rglob("snapshots/*/vocab.json")
     cached.write_text(cached.read_text("utf-8") + " ", "utf-8")
     assert command("prepare", "pretrained=hf:someone/opus") == 2

@@ -30,6 +30,7 @@ IMPORTED = "imported"  # the status of such a run
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 TOKENIZER_CONFIG = "tokenizer_config.json"
+TIMEOUT = 5.0  # seconds that the hub may be silent before the cache is all that there is
 LANGUAGES = {"en": "en", "eng": "en", "de": "de", "deu": "de", "ger": "de"}
 
 
@@ -166,13 +167,20 @@ def _checkpoint(name: str) -> Path:
 
 
 def _downloaded(repository: str) -> Path:
-    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 
     endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
+    unreached: Exception | None = None
+    try:  # without the retries of `hf_hub_download`, which take half a minute where there is no network
+        get_hf_file_metadata(hf_hub_url(repository, "config.json", endpoint=endpoint), timeout=TIMEOUT)
+    # The transport's errors belong to whichever HTTP library this version of the client uses.
+    except Exception as error:
+        unreached = error
 
     def fetch(file: str) -> Path:
-        return Path(hf_hub_download(repository, file, endpoint=endpoint))
+        cached = unreached is not None
+        return Path(hf_hub_download(repository, file, endpoint=endpoint, local_files_only=cached))
 
     try:
         for file in FILES:
@@ -183,9 +191,9 @@ def _downloaded(repository: str) -> Path:
             except EntryNotFoundError:
                 fetch(alternative)
         return fetch("config.json").parent
-    # The transport's errors belong to whichever HTTP library this version of the client uses.
     except Exception as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        said = unreached or error
+        reason = str(said).strip().split("\n")[0] or type(said).__name__
         raise UserError(
             f"{PREFIX}{repository} is neither a folder nor a Marian model that {endpoint} has ({reason})"
         ) from error

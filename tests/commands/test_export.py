@@ -240,9 +240,18 @@ def test_a_float_export_that_is_not_the_same_model_is_not_written(
 
     write = formats.write_ctranslate2
     monkeypatch.setattr(formats, "write_ctranslate2", write_another)
-    assert endeavour("export", *folders(workplace), "quantization=float32") == 2
+    asked = [*folders(workplace), "decoding=greedy"]
+    assert endeavour("export", *asked, "quantization=float32") == 2
     assert "nothing was written" in capsys.readouterr().err
-    assert not any((workplace / "outputs" / "run" / "export").iterdir())
+    exports = workplace / "outputs" / "run" / "export"
+    assert not any(exports.iterdir())
+    for chosen in ("ctranslate2", "argos"):
+        monkeypatch.setattr(formats.FORMATS[chosen], "quantizations", ("float32",))
+    assert endeavour("export", *asked, "format=all") == 0
+    printed = capsys.readouterr().out
+    assert "left out: ctranslate2 in float32" in printed
+    names = {row.split()[0] for row in printed.split("\n\n")[1].splitlines()[1:]}
+    assert {path.name for path in exports.iterdir()} == names == {"huggingface", "argos"}
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ def export(config: ExportRoot) -> list[Path]:
         The folders written: one, or with `format=all` one for each format and quantization that holds the model.
 
     Raises:
-        UserError: the format cannot hold this model, or a float32 export is not the same model; then nothing is
-            written.
+        UserError: the format, or of all formats none, can hold this model, or a float32 export is not the same model;
+            then nothing is written.
     """
     run, *others = select_runs(config.run, Path(config.output_folder))
     if others:
@@ -71,10 +71,7 @@ def export(config: ExportRoot) -> list[Path]:
             require(kind.package)
     trained = _trained(run, config)
     console = Console(soft_wrap=True, highlight=False)
-    written = [
-        _written(run, format, quantization, trained, console)
-        for format, quantization in _asked(config, trained, console)
-    ]
+    written = _exports(run, config, trained, console)
     if config.format == "all":
         console.print()
         console.print(format_table([row for _, row in written]))
@@ -82,6 +79,21 @@ def export(config: ExportRoot) -> list[Path]:
     if config.push is not None:
         console.print(f"uploaded: {upload(folders[0], config.push)}", markup=False)
     return folders
+
+
+def _exports(run: Run, config: ExportRoot, trained: Trained, console: Console) -> list[tuple[Path, Written]]:
+    """Those asked for; of all, one that turns out not to hold the model is left out, with a line."""
+    written: list[tuple[Path, Written]] = []
+    for format, quantization in _asked(config, trained, console):
+        try:
+            written.append(_written(run, format, quantization, trained, console))
+        except UserError as error:
+            if config.format != "all" or isinstance(error.__cause__, OSError):  # a full disk is full for all
+                raise
+            console.print(f"left out: {format} in {quantization}: {error}", markup=False)
+    if not written:
+        raise UserError(f"{run}: no format holds this model")
+    return written
 
 
 def _asked(

@@ -136,7 +136,7 @@ def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_ask
     seen = []
     train = Tokenizer.train
     monkeypatch.setattr(
-        Tokenizer, "train", lambda texts, config: train((seen.append(text) or text for text in texts), config)
+        Tokenizer, "train", lambda texts, *rest: train((seen.append(text) or text for text in texts), *rest)
     )
     few = replace(TOKENIZER, max_sentences=60, vocabulary_size=320)
     prepare_data(**(settings | {"tokenizer": few}), augmentation=rates(upper_case=1.0))

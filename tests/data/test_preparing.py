@@ -51,7 +51,13 @@ CLEANING = CleaningConfig(
     ratio_from_tokens=12,
 )
 TOKENIZER = TokenizerConfig(
-    name="toy", algorithm="bpe", vocabulary_size=340, joint=True, character_coverage=1.0, max_sentences=1000
+    name="toy",
+    algorithm="bpe",
+    vocabulary_size=340,
+    joint=True,
+    character_coverage=1.0,
+    max_sentences=1000,
+    placeholders=0,
 )
 
 

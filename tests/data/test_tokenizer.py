@@ -27,6 +27,7 @@ def config(**changes) -> TokenizerConfig:
         "joint": True,
         "character_coverage": 1.0,
         "max_sentences": 1000,
+        "placeholders": 0,
     }
     return TokenizerConfig(**(settings | changes))
 

@@ -49,7 +49,7 @@ def test_characters_are_unseen_where_no_training_line_has_them() -> None:
 
 
 def _rates(empty: float = 0.0, untranslated: float = 0.04, length_ratio: float = 1.0) -> OutputRates:
-    return OutputRates(empty, 0.0, 0.0, 0.0, 0.0, untranslated, None, length_ratio)
+    return OutputRates(empty, 0.0, 0.0, 0.0, 0.0, untranslated, None, None, length_ratio)
 
 
 @pytest.mark.parametrize(

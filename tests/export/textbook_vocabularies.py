@@ -21,6 +21,7 @@ def trained(
             joint=True,
             character_coverage=coverage,
             max_sentences=1000,
+            placeholders=0,
         ),
         symbols,
     )

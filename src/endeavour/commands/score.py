@@ -12,11 +12,10 @@ from rich.console import Console
 
 from endeavour.commands.output import open_output
 from endeavour.data.files import Pair, read_pairs
-from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError, named_memory_error
 from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
-from endeavour.runs.translators import load_runs, score_pairs
+from endeavour.runs.translators import Loaded, encode_pairs, load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS
 from endeavour.training.device import choose_device
@@ -61,8 +60,8 @@ def score(config: ScoreRoot) -> None:
         while window := list(islice(pairs, WINDOW)):
             with named_memory_error("scoring", "score shorter pairs"):
                 scores = score_pairs(loaded, window, longest=LONGEST)
-            for (_, translation), values in zip(window, scores, strict=True):
-                print(_line(loaded.tokenizers[1], translation, values, pieces=config.pieces), file=target)
+            for pair, values in zip(window, scores, strict=True):
+                print(_line(loaded, pair, values, pieces=config.pieces), file=target)
                 if values is None:
                     too_long += 1
                 else:
@@ -76,13 +75,13 @@ def score(config: ScoreRoot) -> None:
         print(f"{scored:,} pairs, {tokens:,} tokens: perplexity {perplexity:.3f} a token", file=sys.stderr)
 
 
-def _line(tokenizer: Tokenizer, translation: str, values: list[float] | None, *, pieces: bool) -> str:
+def _line(loaded: Loaded, pair: Pair, values: list[float] | None, *, pieces: bool) -> str:
     """What is written for one pair, of whose pieces these are the log-probabilities."""
     if values is None:
         return "nan\tnan"
     columns = [f"{sum(values):.4f}", f"{sum(values) / len(values):.4f}"]
     if pieces:
-        names = tokenizer.pieces([*tokenizer.encode([translation])[0], EOS])
+        names = loaded.tokenizers[1].pieces([*encode_pairs(loaded, [pair])[1][0], EOS])
         columns.append(" ".join(f"{name}={value:.4f}" for name, value in zip(names, values, strict=True)))
     return "\t".join(columns)
 

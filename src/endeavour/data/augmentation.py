@@ -19,7 +19,7 @@ from endeavour.data.perturbations import (
     draw_for,
     perturbed,
 )
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import Tokenizers, encode_pairs
 from endeavour.settings import STRICT
 
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -36,6 +36,7 @@ class AugmentationConfig:
     typos: Rate
     no_final_punctuation: Rate
     no_umlauts: Rate
+    placeholders: Rate
 
     @property
     def rates(self) -> dict[Perturbation, float]:
@@ -46,6 +47,7 @@ class AugmentationConfig:
             "typos": self.typos,
             "no_final_punctuation": self.no_final_punctuation,
             "no_umlauts": self.no_umlauts,
+            "placeholders": self.placeholders,
         }
         return {name: rate for name, rate in rates.items() if rate > 0}
 
@@ -93,8 +95,7 @@ class Augmenter:
         """Place of a pair in normal form → the ids of the copies to be added behind it; they are counted."""
         added: dict[int, list[Ids]] = {}
         made = [(row, step, copy) for row, pair in enumerate(pairs) for step, copy in self._copies(pair)]
-        sources = tokenizers[0].encode([source for _, _, (source, _) in made])
-        targets = tokenizers[1].encode([target for _, _, (_, target) in made])
+        sources, targets = encode_pairs(tokenizers, [copy for _, _, copy in made])
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
             if self._held_out(copy) or not self._lengths.keep(copy, len(source), len(target)):
                 step.dropped += 1

@@ -34,8 +34,17 @@ from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
+from endeavour.data.protection import protect_pair
+from endeavour.data.protection import symbols as placeholder_symbols
 from endeavour.data.tables import batches, count_rows, new_table, read_tables, save_tables, write
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, Tokenizers, load_tokenizers, with_tag
+from endeavour.data.tokenizer import (
+    Tokenizer,
+    TokenizerConfig,
+    Tokenizers,
+    encode_pairs,
+    load_tokenizers,
+    with_tag,
+)
 from endeavour.errors import UserError
 
 SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption loses
@@ -254,9 +263,12 @@ def _train_tokenizers(
     def train(*sides: int) -> Tokenizer:
         every = (pair for table in tables for batch in read_tables(table) for pair in batch)
         drawn = islice(every, 0, None, stride)
-        sample = (one for pair in drawn for one in augmenter.with_copies(pair))
+        sample = (
+            protect_pair(one, config.placeholders) for pair in drawn for one in augmenter.with_copies(pair)
+        )
         texts = (pair[side] for pair in sample for side in sides)
-        return Tokenizer.train(texts, config, symbols if SIDES.index("source") in sides else ())
+        tags = symbols if SIDES.index("source") in sides else ()
+        return Tokenizer.train(texts, config, [*tags, *placeholder_symbols(config.placeholders)])
 
     if journal.read(SIDES[-1]) is None:
         trained = (train(0, 1),) * 2 if config.joint else (train(0), train(1))
@@ -312,8 +324,7 @@ def _encode(
     met = 0
     with nullcontext() if lengths is None else new_table(Path(f"{prefix}.arrow")) as text:
         for pairs in read_tables(table):
-            sources = tokenizers[0].encode([source for source, _ in pairs])
-            targets = tokenizers[1].encode([target for _, target in pairs])
+            sources, targets = encode_pairs(tokenizers, pairs)
             kept: list[tuple[Pair, Ids]] = [
                 (pair, (source, target))
                 for pair, source, target in zip(pairs, sources, targets, strict=True)

@@ -13,19 +13,32 @@ import random
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Literal, get_args
 
 from endeavour.data.files import Pair
+from endeavour.data.protection import SPAN
 
 Language = Literal["en", "de"]
-Perturbation = Literal["upper_case", "title_case", "typos", "no_final_punctuation", "no_umlauts"]
+Perturbation = Literal[
+    "upper_case", "title_case", "typos", "no_final_punctuation", "no_umlauts", "placeholders"
+]
 PERTURBATIONS: tuple[Perturbation, ...] = get_args(Perturbation)
 GERMAN_ONLY: Perturbation = "no_umlauts"
 
 TYPOS_PER_WORD = 0.2
-_KEPT = re.compile(r"(</?[A-Za-z][^<>]*>|\{[^{}]*\}|%[A-Za-z]\b|(?<!\S)\S*(?:@|://)\S*|\bwww\.\S+)")
+# What is put before and after a word or a sentence; with nothing after it, it stands by itself.
+_MARKUP = (
+    ("<b>", "</b>"),
+    ('<a href="https://example.org">', "</a>"),
+    ("{name}", ""),
+    ("%s", ""),
+    ("%(count)d", ""),
+    ("https://example.org/page", ""),
+    ("mail@example.org", ""),
+)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _INITIAL = re.compile(r"(?<![\w'’])[^\W\d_]")
 _ENDS = f"{string.whitespace}\u00a0.!?…"
@@ -57,6 +70,8 @@ def perturbed(pair: Pair, how: Perturbation, language: Language, draw: random.Ra
             return (source, target) if bare == source else (bare, _without_end(target))
         case "no_umlauts":
             return _outside_markup(_without_umlauts, unicodedata.normalize("NFC", source)), target
+        case "placeholders":
+            return _with_placeholders(source, target, draw)
 
 
 def draw_for(pair: Pair, how: Perturbation, seed: int) -> random.Random:
@@ -78,8 +93,44 @@ def copy_of(name: str) -> tuple[str, Perturbation | None]:
 
 
 def _outside_markup(alter: Callable[[str], str], text: str) -> str:
-    parts = _KEPT.split(text)
-    return "".join(part if number % 2 else alter(part) for number, part in enumerate(parts))
+    return "".join(part if kept else alter(part) for part, kept in _parts(text))
+
+
+def _parts(text: str) -> list[tuple[str, bool]]:
+    """`text` in pieces, and whether each is markup and the like, which stays as it is."""
+    parts: list[tuple[str, bool]] = []
+    end = 0
+    for found in SPAN.finditer(text):
+        parts += [(text[end : found.start()], False), (found[0], True)]
+        end = found.end()
+    return [*parts, (text[end:], False)]
+
+
+def _with_placeholders(source: str, target: str, draw: random.Random) -> Pair:
+    """Markup where both sides have the same place: at a word that they share, around all of it, or at an end."""
+    if SPAN.search(source) or SPAN.search(target):
+        return source, target
+    counts = [Counter(text.split()) for text in (source, target)]
+    shared = [word for word in counts[0] if counts[0][word] == counts[1][word] == 1]
+    before, after = draw.choice(_MARKUP)
+    if after and shared and draw.random() < 0.5:
+        word = draw.choice(shared)
+        return _around(source, word, before, after), _around(target, word, before, after)
+    if after:
+        return f"{before}{source}{after}", f"{before}{target}{after}"
+    if draw.random() < 0.5:
+        return f"{before} {source}", f"{before} {target}"
+    return _before_end(source, before), _before_end(target, before)
+
+
+def _around(text: str, word: str, before: str, after: str) -> str:
+    return " ".join(f"{before}{one}{after}" if one == word else one for one in text.split())
+
+
+def _before_end(text: str, span: str) -> str:
+    """`text` with `span` as its last word, before a final full stop or mark."""
+    bare = text.rstrip(_ENDS)
+    return f"{bare} {span}{text[len(bare) :]}"
 
 
 def _title_case(text: str) -> str:
@@ -103,11 +154,12 @@ def _without_umlauts(text: str) -> str:
 
 def _with_typos(text: str, language: Language, draw: random.Random) -> str:
     """About one word in five mistyped, and at least one of those with two letters or more."""
-    parts = _KEPT.split(text)
+    pieces = _parts(text)
+    parts = [part for part, _ in pieces]
     words = [
         (number, found.span())
-        for number, part in enumerate(parts)
-        if number % 2 == 0
+        for number, (part, kept) in enumerate(pieces)
+        if not kept
         for found in _WORD.finditer(part)
     ]
     chosen = [word for word in words if draw.random() < TYPOS_PER_WORD]

@@ -18,7 +18,9 @@ import sentencepiece
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize
+from endeavour.data.protection import protect_pair, symbols
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
 from endeavour.special import BOS, EOS, PAD, UNK
@@ -38,6 +40,9 @@ class TokenizerConfig:
     # Share of the characters' occurrences that get a piece of their own; the rest is spelt in bytes.
     character_coverage: Annotated[float, Field(ge=0.9, le=1)]
     max_sentences: Annotated[int, Field(ge=1)]  # pairs to learn from, an even sample; bounds the memory
+    placeholders: Annotated[
+        int, Field(ge=0, le=99)
+    ]  # symbols that stand for markup and the like, see `protection`
 
 
 class Tokenizer:
@@ -107,6 +112,12 @@ class Tokenizer:
         return other
 
     @property
+    def placeholders(self) -> int:
+        """How many symbols of `protection` the vocabulary has."""
+        one = self._processor
+        return next(n for n, symbol in enumerate(symbols(100)) if one.piece_to_id(symbol) == one.unk_id())
+
+    @property
     def vocabulary_size(self) -> int:
         """Number of ids."""
         return self._processor.vocab_size()
@@ -156,6 +167,19 @@ class Tokenizer:
 
 
 Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
+
+
+def placeholders_of(tokenizers: Tokenizers) -> int:
+    """The symbols of `protection` that both sides have."""
+    return min(one.placeholders for one in tokenizers)
+
+
+def encode_pairs(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
+    """Ids of sources and targets, without EOS, with the symbols that both vocabularies have for their common spans."""
+    count = placeholders_of(tokenizers)
+    protected = [protect_pair(pair, count) for pair in pairs]
+    sources = tokenizers[0].encode([source for source, _ in protected])
+    return sources, tokenizers[1].encode([target for _, target in protected])
 
 
 def tag_of(part: str) -> str:

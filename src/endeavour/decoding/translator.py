@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.protection import protect, restore
+from endeavour.data.tokenizer import Tokenizers, placeholders_of
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
@@ -91,6 +92,7 @@ class Translator:
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
+        self._placeholders = placeholders_of(tokenizers)
         self._language = language
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
@@ -117,19 +119,22 @@ class Translator:
 
     def _translate_window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
         sentences = [self._sentences(line) for line in lines]
-        texts = [normalize(text) for row in sentences for text, _ in row]
-        encoded = iter(self._source.encode(texts))
+        texts = [protect(normalize(text), self._placeholders) for row in sentences for text, _ in row]
+        encoded = zip(self._source.encode([text for text, _ in texts]), texts, strict=True)
         sources: list[list[int]] = []
+        spans_of: list[list[str]] = []  # of each source, what its symbols stand for
         spaces_of: list[list[str]] = []  # of each line, what follows each of its parts
         for row in sentences:
             spaces: list[str] = []
             for _, space in row:
-                parts = self._parts(next(encoded)[len(self._source.tag) :])
+                ids, (_, spans) = next(encoded)
+                parts = self._parts(ids[len(self._source.tag) :])
                 sources += [[*self._source.tag, *part, EOS] for part in parts]
+                spans_of += [spans] * len(parts)
                 spaces += [*[" "] * (len(parts) - 1), space][: len(parts)]
                 self.in_parts += len(parts) > 1
             spaces_of.append(spaces)
-        each = zip(sources, self._engine.search(sources), strict=True)
+        each = zip(sources, self._engine.search(sources), spans_of, strict=True)
         for spaces in spaces_of:
             yield _join_parts([self._texts(*next(each)) for _ in spaces], spaces)
 
@@ -154,8 +159,11 @@ class Translator:
             start += cut
         return [*parts, ids[start:]] if ids else []
 
-    def _texts(self, source: Sequence[int], hypotheses: list[Hypothesis]) -> list[Translation]:
-        texts = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
+    def _texts(
+        self, source: Sequence[int], hypotheses: list[Hypothesis], spans: Sequence[str]
+    ) -> list[Translation]:
+        decoded = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
+        texts = [restore(text, spans) for text in decoded]
         found = [
             Translation(text, one.score, one.log_probability, (Part(source, one.ids),))
             for text, one in zip(texts, hypotheses, strict=True)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
+from endeavour.data.protection import SPAN, lost_spans
 from endeavour.evaluation.metrics import check_counts, length_ratio
 from endeavour.evaluation.words import words_of
 
@@ -27,6 +28,7 @@ class OutputRates:
     too_short: float  # 2 × its words + SLACK are still fewer than the source's; no empty line
     untranslated: float  # of all output words with a letter: those in the source line, same case
     unseen_characters: float | None  # with a character that no target line of the training text has
+    lost_spans: float | None  # of the sources' tags, placeholders and addresses those that the output lacks
     length_ratio: float  # output words ÷ reference words, over all lines
 
 
@@ -75,6 +77,7 @@ def output_rates(
         too_short=flags["too_short"] / len(outputs),
         untranslated=share(_in_source(outputs, sources)),
         unseen_characters=unseen,
+        lost_spans=_share_lost(sources, outputs),
         length_ratio=length_ratio(hypotheses, references),
     )
 
@@ -94,6 +97,13 @@ def anomalies(rates: OutputRates, normal: OutputRates, *, sentences: int) -> lis
         elif value is not None and value > 1.5 * getattr(normal, name) + 2 / sentences:
             found.append(name)
     return found
+
+
+def _share_lost(sources: Sequence[str], outputs: Sequence[str]) -> float | None:
+    """None where the sources have none."""
+    spans = sum(len(SPAN.findall(source)) for source in sources)
+    lost = sum(len(lost_spans(*columns)) for columns in zip(sources, outputs, strict=True))
+    return lost / spans if spans else None
 
 
 def _in_source(outputs: Sequence[str], sources: Sequence[str]) -> list[bool]:

@@ -9,7 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.normalization import normalize
+from endeavour.data.protection import Protected, protect, protect_target, restore
+from endeavour.data.tokenizer import Tokenizer, placeholders_of
 from endeavour.decoding.alignment import attention, saliency
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import score_pieces
@@ -39,16 +41,22 @@ def named_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Shown]:
 
 def source_ids(system: System, text: str, longest: int) -> list[int]:
     """Of a source sentence, ending in EOS. Raises `UserError` where it is empty or has more than `longest` pieces."""
-    ids = encode(system, 0, "text", text, longest)
+    ids = encode(system, 0, "text", protected(system, text).text, longest)
     if len(ids) == 1:
         raise UserError("text is empty")
     return ids
 
 
-def target_ids(system: System, target: Target, longest: int) -> list[int]:
+def protected(system: System, text: str) -> Protected:
+    """A source sentence as the model reads it, and what its symbols stand for."""
+    return protect(normalize(text), placeholders_of(system.loaded.tokenizers))
+
+
+def target_ids(system: System, source: str, target: Target, longest: int) -> list[int]:
     """Without BOS and EOS. Raises `UserError` for ids that a translation cannot have, or too many."""
     if target.text is not None:
-        return encode(system, 1, "target", target.text, longest)[:-1]
+        text = protect_target(normalize(target.text), protected(system, source).spans)
+        return encode(system, 1, "target", text, longest)[:-1]
     return require_few(system, "target", [*own_ids(system, "target.ids", target.ids or []), EOS], longest)[
         :-1
     ]
@@ -90,7 +98,10 @@ def require_few_characters(key: str, text: str, longest: int) -> None:
 
 def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:
     """Probabilities of a translation, piece by piece, with the pieces that could have stood there instead."""
-    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    source, target = (
+        source_ids(system, asked.text, longest),
+        target_ids(system, asked.text, asked.target, longest),
+    )
     ours = system.loaded.tokenizers
     (scores,) = score_pieces(
         system.loaded.first, [source], [target], alternatives=asked.alternatives, device=system.device
@@ -116,7 +127,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
     return {
         "source": named_pieces(ours[0], source),
         "target": rows,
-        "text": ours[1].decode([target])[0],
+        "text": restore(ours[1].decode([target])[0], protected(system, asked.text).spans),
         "log_probability": rounded(total),
         "score": rounded(total / length_penalty(len(scores), system.decoding.length_penalty)),
         "perplexity": rounded(math.exp(min(-total / len(scores), 700.0))),
@@ -125,7 +136,10 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
 
 def show_attention(system: System, asked: Pair, longest: int) -> Shown:
     """All weights, as [layer][head][query][key]."""
-    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    source, target = (
+        source_ids(system, asked.text, longest),
+        target_ids(system, asked.text, asked.target, longest),
+    )
     maps = attention(system.loaded.first, source, target)
     ours = system.loaded.tokenizers
     return {
@@ -140,7 +154,10 @@ def show_attention(system: System, asked: Pair, longest: int) -> Shown:
 
 def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
     """What each target piece owes to each source piece, as [target][source]."""
-    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    source, target = (
+        source_ids(system, asked.text, longest),
+        target_ids(system, asked.text, asked.target, longest),
+    )
     return {
         "source": named_pieces(system.loaded.tokenizers[0], source),
         "target": named_pieces(system.loaded.tokenizers[1], [*target, EOS]),
@@ -155,7 +172,10 @@ def _weights(weights: Tensor) -> Any:
 
 def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
     """See `learn.learn`."""
-    source, target = source_ids(system, asked.text, longest), target_ids(system, asked.target, longest)
+    source, target = (
+        source_ids(system, asked.text, longest),
+        target_ids(system, asked.text, asked.target, longest),
+    )
     tokenizers = system.loaded.tokenizers
     return learn(
         system.loaded.first,

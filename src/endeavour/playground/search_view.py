@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from endeavour.data.normalization import normalize
+from endeavour.data.protection import protect_target, restore
 from endeavour.decoding.beam_search import Hypothesis, length_limit
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
@@ -18,6 +19,7 @@ from endeavour.playground.pair_views import (
     encode,
     named_pieces,
     own_ids,
+    protected,
     require_few_characters,
     rounded,
     source_ids,
@@ -75,12 +77,15 @@ class _SearchView:
         self._system = system
         self._source_tokenizer, self._tokenizer = system.loaded.tokenizers
         self.source = source_ids(system, asked.text, longest)
+        self._spans = protected(system, asked.text).spans
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
         self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
         self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, longest)
         self._reference: list[int] | None = None
         if asked.reference is not None:
-            self._reference = encode(system, 1, "reference", asked.reference, longest)[:-1]
+            self._reference = encode(
+                system, 1, "reference", protect_target(asked.reference, self._spans), longest
+            )[:-1]
         self._nodes: list[Node] = []
         self._worst_kept: list[float] = []
         """The smallest total that found a place, by step."""
@@ -115,7 +120,7 @@ class _SearchView:
         return {
             "step": nodes[0].step,
             "nodes": [self._node(node, piece) for node, piece in zip(nodes, pieces, strict=True)],
-            "text": self._tokenizer.decode([self._ids(best)])[0],
+            "text": self._text(self._ids(best)),
         }
 
     def _node(self, node: Node, piece: str) -> Shown:
@@ -157,11 +162,14 @@ class _SearchView:
         return {
             "ids": hypothesis.ids,
             "pieces": named_pieces(self._tokenizer, [*hypothesis.ids, EOS]),
-            "text": self._tokenizer.decode([hypothesis.ids])[0],
+            "text": self._text(hypothesis.ids),
             "log_probability": rounded(hypothesis.log_probability),
             "score": rounded(hypothesis.score),
             "node": node,
         }
+
+    def _text(self, ids: Sequence[int]) -> str:
+        return restore(self._tokenizer.decode([ids])[0], self._spans)
 
     def _late(self, node: Node, reason: str, best: Sequence[Hypothesis]) -> str:
         """Why nothing came of a node that the beam had kept."""

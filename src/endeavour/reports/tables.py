@@ -23,6 +23,7 @@ RATE_LABELS = {
     "too_short": "too short: the source over twice as long, and 3 words more",
     "untranslated": "words that stand in the source as they are",
     "unseen_characters": "lines with characters not in the training text",
+    "lost_spans": "tags, placeholders and addresses of the source that are missing",
     "length_ratio": "length ÷ reference length, in words",
 }
 

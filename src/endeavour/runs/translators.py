@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from endeavour.data import tokenizer
 from endeavour.data.tokenizer import Tokenizers, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
@@ -83,9 +84,8 @@ def source_tag(run: Run, asked: str | None) -> str | None:
 
 def encode_pairs(loaded: Loaded, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
     """Ids of the sources, with EOS, and of their translations, without."""
-    source_side, target_side = loaded.tokenizers
-    sources = [[*ids, EOS] for ids in source_side.encode([source for source, _ in pairs])]
-    return sources, target_side.encode([target for _, target in pairs])
+    sources, targets = tokenizer.encode_pairs(loaded.tokenizers, pairs)
+    return [[*ids, EOS] for ids in sources], targets
 
 
 def score_pairs(

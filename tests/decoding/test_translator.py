@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from endeavour.config import load_config
+from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding import translator as module
 from endeavour.decoding.beam_search import Hypothesis
@@ -124,3 +125,37 @@ def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(PyTorchEngine, "_search_batch", full)
     with pytest.raises(UserError, match=r"decoding\.tokens_per_b"):
         list(translator().translate(["Worte wie diese."]))
+
+
+class Echo:
+    """An engine whose translation is the source, with its tokens counted."""
+
+    longest: int | None = None
+
+    def __init__(self) -> None:
+        self.met: list[list[int]] = []
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        self.met += [list(source) for source in sources]
+        return [[Hypothesis(list(source[:-1]), 0.0, 0.0)] for source in sources]
+
+
+@pytest.mark.parametrize("longest", [6, 100])
+def test_spans_come_back_of_symbols_in_every_part_of_a_line(longest: int) -> None:
+    count = 5
+    marked = Tokenizer.train(
+        [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)], CONFIG.tokenizer, symbols(count)
+    )
+    engine = Echo()
+    line = "Satz <b>7</b> hat {0} Worte %s wie a@b.de Ja!"
+    assert list(Translator(engine, (marked, marked), longest=longest).translate([line, "", "Ja!"])) == [
+        line,
+        "",
+        "Ja!",
+    ]
+    pieces = [piece.strip("\u2581") for ids in engine.met for piece in marked.pieces(ids)]
+    assert [piece for piece in pieces if "⟦" in piece] == symbols(count)
+    (other,) = Translator(engine, (marked, TOKENIZER)).translate(
+        [line]
+    )  # where one side lacks them, it is text
+    assert "⟦" not in other

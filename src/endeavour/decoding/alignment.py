@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.data.tokenizer import Tokenizer, Tokenizers, encode_pairs
 from endeavour.decoding.translator import Part
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
@@ -74,8 +74,8 @@ def attention_picture(
     Returns:
         Source pieces, target pieces, and for each target piece its weights over the source pieces.
     """
-    source_ids = [*tokenizers[0].encode([normalize(source)])[0], EOS]
-    target_ids = tokenizers[1].encode([normalize(hypothesis)])[0]
+    (encoded,), (target_ids,) = encode_pairs(tokenizers, [(normalize(source), normalize(hypothesis))])
+    source_ids = [*encoded, EOS]
     weights = attention(model, source_ids, target_ids).cross[-1].mean(dim=0)
     pieces = tokenizers[0].pieces(source_ids), tokenizers[1].pieces([*target_ids, EOS])
     return *pieces, weights.tolist()

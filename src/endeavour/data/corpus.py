@@ -49,9 +49,8 @@ class CorpusConfig:
     repository: str | None  # hub: the dataset repository, owner/name
     revision: str | None  # hub: the full commit hash
     splits: dict[str, list[str]]  # hub and files: split → its files; an empty list is a split not given
-    parts: dict[
-        str, list[str]
-    ]  # files: in place of splits.train, part → its files; here in the order of their names
+    # files: in place of splits.train, part → its files; here in the order of their names
+    parts: dict[str, list[str]]
     tags: bool  # files in parts: whether each training source begins with the tag of its part
     tag: str | None  # the part whose tag all other sources begin with
     # hub: a file in `splits` → the files that hold the same under `path`, where it is not there by its own name

@@ -72,6 +72,7 @@ def targets() -> list[list[int]]:
 def decoding() -> DecodingConfig:
     return DecodingConfig(
         name="test",
+        tag=None,
         engine="pytorch",
         precision="fp32",
         beam_size=4,

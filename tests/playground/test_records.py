@@ -119,16 +119,33 @@ def test_what_changes_in_a_run_is_seen(run: Run, tmp_path: Path) -> None:
         describe_run(Run(tmp_path, "run"))
 
 
-def test_a_damaged_run_is_left_out_and_the_others_are_listed(run: Run, tmp_path: Path) -> None:
-    for name in ("run", "damaged", "strange"):
-        shutil.copytree(run.folder, tmp_path / name)
-    evaluated(Run(tmp_path, "strange"))
-    write_json(
-        tmp_path / "strange/evaluation/test-beam/scores.json", {"scores": 5, "decoding": {}, "model": {}}
-    )
+NO_SCORE = '{"scores": {"bleu": {"value": NaN}}, "decoding": {}, "model": {"test_set": "test"}}'
+DAMAGED = {
+    "config.yaml": [b"damaged", b"", b"\xff"],
+    "summary.json": [b"", b"{", b"[]", b'{"test": 5}', b'{"validation": {"bleu": NaN}}'],
+    "evaluation/test-beam/scores.json": [b"{", b'{"scores": 5}', NO_SCORE.encode()],
+    "evaluation/test-beam/sources.txt": [b"\xff\n"],
+    "model/weights.safetensors": [b"\xff" * 9, (2).to_bytes(8, "little") + b"[]"],
+}
+
+
+def test_a_damaged_run_is_left_out_and_named_and_the_others_are_listed(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run")
+    cases = [(file, content) for file, contents in DAMAGED.items() for content in contents]
     with served(tmp_path, "run=run") as site:
-        (tmp_path / "damaged/config.yaml").write_text("damaged")
-        assert [entry["name"] for entry in site.get("/api/runs").json["runs"]] == ["run"]
+        for number, (file, content) in enumerate(cases):
+            damaged = Run(tmp_path, f"damaged {number}")
+            shutil.copytree(run.folder, damaged.folder)
+            evaluated(damaged)
+            (damaged.folder / file).write_bytes(content)
+            found = site.get("/api/runs").json
+            assert [entry["name"] for entry in found["runs"]] == ["run"], (file, content)
+            (left_out,) = found["damaged"]
+            assert left_out["name"] == damaged.name
+            assert str(damaged) in left_out["error"]
+            assert "\n" not in left_out["error"]
+            shutil.rmtree(damaged.folder)
+        assert site.get("/api/runs").json["damaged"] == []
 
 
 def test_an_evaluation_is_shown_line_by_line(run: Run, tmp_path: Path) -> None:

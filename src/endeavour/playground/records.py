@@ -41,8 +41,25 @@ def all_runs(root: Path) -> Iterator[Run]:
                 yield run
 
 
+def describe_runs(root: Path) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """All runs below `root`, and by name what is wrong with those that cannot be read."""
+    runs: list[dict[str, Any]] = []
+    damaged: list[dict[str, str]] = []
+    for run in all_runs(root):
+        try:
+            runs.append(describe_run(run))
+        # Whatever a damaged file leads to: one run must not keep the page from showing the others.
+        except Exception as error:
+            if run.has_config:  # otherwise it was deleted meanwhile
+                reason = (
+                    str(error) if isinstance(error, UserError) else f"{run}: {type(error).__name__}: {error}"
+                )
+                damaged.append({"name": run.name, "error": reason.splitlines()[0]})
+    return runs, damaged
+
+
 def describe_run(run: Run) -> dict[str, Any]:
-    """One entry of /api/runs. Raises `UserError` where the run is damaged."""
+    """One entry of /api/runs. Raises `UserError`, or what reading a file leads to, where the run is damaged."""
     parts = ("config.yaml", "summary.json", "model", "checkpoints", "evaluation")
     stamps = tuple(_changed(run.folder / part) for part in parts)
     return _describe_files(run, stamps) | {"training": run.is_locked}
@@ -96,16 +113,23 @@ def _changed(path: Path) -> int:
 def _scores(evaluation: Evaluation) -> dict[str, float]:
     """By metric. Raises `UserError` where the record is damaged."""
     try:
-        return {key: round(score["value"], 2) for key, score in evaluation.record["scores"].items()}
+        return {key: _rounded(score["value"]) for key, score in evaluation.record["scores"].items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{evaluation.folder}/scores.json is damaged: run `{evaluation.command}`") from error
+
+
+def _rounded(score: float) -> float:
+    """Raises `ValueError` for NaN and infinities, which are no JSON."""
+    if not math.isfinite(score):
+        raise ValueError(f"a score is {score}")
+    return round(score, 2)
 
 
 def _bleu(summary: dict[str, Any]) -> float | None:
     """Of the first test set, or else of the validation."""
     for scores in (*summary.get("test", {}).values(), summary.get("validation", {})):
         if "bleu" in scores:
-            return round(scores["bleu"], 2)
+            return _rounded(scores["bleu"])
     return None
 
 

@@ -101,15 +101,11 @@ class Playground:
 
     def _describe_runs(self) -> dict[str, Any]:
         default = self.systems.default
-        runs: list[dict[str, Any]] = []
-        for run in records.all_runs(default.root):
-            with suppress(
-                UserError, OSError
-            ):  # one that is damaged, or was deleted meanwhile, is not offered
-                runs.append(records.describe_run(run))
-                if run == default:
-                    runs[-1]["decoding"] = records.describe_decoding(self.systems.decoding)
-        return {"default": default.name, "runs": runs}
+        runs, damaged = records.describe_runs(default.root)
+        for entry in runs:
+            if entry["name"] == default.name:
+                entry["decoding"] = records.describe_decoding(self.systems.decoding)
+        return {"default": default.name, "runs": runs, "damaged": damaged}
 
     async def _evaluation(self, request: Request) -> Response:
         run, folder = _parameters(request, "run", "folder")

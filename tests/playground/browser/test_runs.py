@@ -286,6 +286,18 @@ def test_a_training_that_begins_while_the_page_is_open_appears(
     expect(entry(page, run.name)).to_contain_text("training", timeout=TIMEOUT)
 
 
+def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root: Path) -> None:
+    page = runs()
+    line = page.locator(".runs > .problem")
+    expect(line).to_be_hidden()
+    damaged = Run(root, "broken")
+    shutil.copytree(root / "run", damaged.folder)
+    (damaged.folder / "config.yaml").write_text("damaged")
+    expect(line).to_contain_text(str(damaged.folder / "config.yaml"))
+    shutil.rmtree(damaged.folder)
+    expect(line).to_be_hidden()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(runs: Visit, scheme: str) -> None:
     page = runs(w=WITH_OTHER)

@@ -29,6 +29,7 @@ export function mount(root, context) {
     heading.focus({ preventScroll: true });
     heading.closest("section").scrollIntoView({ behavior: "instant", block: "start" });
   };
+  const damaged = h("p", { class: "problem", role: "status", hidden: true });
   root.classList.add("runs");
   root.append(
     h(
@@ -38,6 +39,7 @@ export function mount(root, context) {
         h("button", { type: "button", class: "plain", onclick: () => jump(id) }, name),
       ),
     ),
+    damaged,
     sentence.node,
     training.node,
     sets.node,
@@ -66,10 +68,17 @@ export function mount(root, context) {
       const printed = JSON.stringify(fresh.runs);
       if (printed !== last) refresh(fresh.runs);
       last = printed;
+      showDamaged(fresh.damaged);
     } catch {
       // The server is away; the parts that need it say so.
     }
     timer = setTimeout(lookAgain, LOOK_AGAIN);
+  }
+
+  function showDamaged(left) {
+    const text = left.length ? `Left out, because damaged: ${left.map(({ error }) => error).join("; ")}` : "";
+    damaged.hidden = !text;
+    if (damaged.textContent !== text) damaged.textContent = text;
   }
 
   function refresh(fresh) {

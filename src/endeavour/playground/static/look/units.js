@@ -44,6 +44,3 @@ export function merged(values, rows, columns) {
     }),
   );
 }
-
-/** The unit that holds a piece. */
-export const unitAt = (units, piece) => units.findIndex(({ from, to }) => piece >= from && piece < to);

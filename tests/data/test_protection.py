@@ -116,7 +116,7 @@ def test_vocabularies_have_the_symbols_and_pairs_use_them() -> None:
     config = TokenizerConfig(
         name="test",
         algorithm="bpe",
-        vocabulary_size=320,
+        vocabulary_size=300,
         joint=True,
         character_coverage=1.0,
         max_sentences=1000,

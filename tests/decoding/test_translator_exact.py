@@ -27,6 +27,9 @@ BEAM = DecodingConfig(**VALUES)  # type: ignore[arg-type]
 class Letters:
     """A `Tokenizer` whose every letter is a piece; a space is part of the letter after it."""
 
+    tag: Sequence[int] = ()
+    placeholders = 0
+
     def __init__(self, first: int = 10) -> None:
         self.first = first
 

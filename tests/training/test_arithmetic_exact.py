@@ -241,7 +241,7 @@ class Alone:
 
 
 def update(*batches: Batch, tokens: int) -> Update:
-    return Update(list(batches), tokens, 0, 0)
+    return Update(list(batches), tokens, 0, 0, 0)
 
 
 def add(window: MetricWindow, loss: float, nll: float, norm: float, finite: bool, one: Update) -> None:
@@ -341,7 +341,7 @@ def test_the_best_validations_are_kept_best_first_and_those_without_gain_counted
 
 def test_a_state_advances_by_one_update_to_the_place_after_it() -> None:
     state = TrainState(update=3, epoch=1, position=9, target_tokens=100)
-    state.advance(Update([], 20, epoch=2, position=0))
+    state.advance(Update([], 20, epoch=2, position=0, stage_epoch=0))
     assert (state.update, state.epoch, state.position, state.target_tokens) == (4, 2, 0, 120)
 
 

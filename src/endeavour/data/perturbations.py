@@ -108,7 +108,7 @@ def _parts(text: str) -> list[tuple[str, bool]]:
 
 def _with_placeholders(source: str, target: str, draw: random.Random) -> Pair:
     """Markup where both sides have the same place: at a word that they share, around all of it, or at an end."""
-    if SPAN.search(source) or SPAN.search(target):
+    if SPAN.search(source) or SPAN.search(target) or not (source.strip() and target.strip()):
         return source, target
     counts = [Counter(text.split()) for text in (source, target)]
     shared = [word for word in counts[0] if counts[0][word] == counts[1][word] == 1]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from endeavour.config import load_config
 from endeavour.decoding import alignment
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.translator import WINDOW, Part, Translation, Translator
+from endeavour.decoding.translator import WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.pipeline.data import data_of, training_texts
@@ -33,7 +33,6 @@ from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary, select_runs
 from endeavour.runs.translators import (
     Loaded,
-    encode_pairs,
     load_runs,
     open_translator,
     resolve_decoding,
@@ -162,7 +161,7 @@ class TrainedRun:
 
     def attention(self, source: str, translation: str | None = None) -> PairAttention:
         """The attention of a pair in all layers and heads of the first run; without a translation, of its own."""
-        source_ids, target_ids = self._ids(source, translation)
+        source_ids, target_ids, _ = self._part(source, translation)
         found = alignment.attention(self.loaded.first, source_ids, target_ids)
         ours, theirs = self.loaded.tokenizers
         pieces = ours.pieces(source_ids), theirs.pieces([*target_ids, EOS])
@@ -170,8 +169,8 @@ class TrainedRun:
 
     def align(self, source: str, translation: str | None = None) -> list[tuple[int, int]]:
         """Which word of the source each word of a translation belongs to, by the attention of the first run."""
-        parts = [Part(*self._ids(source, translation))]
-        return alignment.align_translation(self.loaded.first, self.loaded.tokenizers, parts)
+        part = self._part(source, translation)
+        return alignment.align_translation(self.loaded.first, self.loaded.tokenizers, [part])
 
     def evaluate(
         self,
@@ -220,11 +219,10 @@ class TrainedRun:
         sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)
         return evaluator.evaluate(sets)
 
-    def _ids(self, source: str, translation: str | None) -> tuple[list[int], list[int]]:
-        """Of the source with EOS, of the translation, or the run's own, without."""
-        pair = source, self.translate(source) if translation is None else translation
-        (source_ids,), (target_ids,) = encode_pairs(self.loaded, [pair])
-        return source_ids, target_ids
+    def _part(self, source: str, translation: str | None) -> Part:
+        """Of a translation, or the run's own."""
+        own = self.translate(source) if translation is None else translation
+        return part_of_pair(self.loaded.tokenizers, source, own)
 
 
 def load(

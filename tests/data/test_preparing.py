@@ -13,7 +13,7 @@ import datasets
 import pytest
 from omegaconf import OmegaConf
 
-from endeavour.data import build, preparing, tables
+from endeavour.data import build, encoding, preparing, tables
 from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.crawled import CrawledConfig
@@ -330,10 +330,10 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
         TextCleaner, "clean", lambda self, pairs: (cleaned.extend(pairs), original(self, pairs))[1]
     )
     trained, encoded = [], []
-    train, encode = Tokenizer.train, build._encode
+    train, encode = Tokenizer.train, encoding.encode_split
     monkeypatch.setattr(Tokenizer, "train", lambda *arguments: trained.append(1) or train(*arguments))
     monkeypatch.setattr(
-        build, "_encode", lambda *arguments: encoded.append(arguments[1].name) or encode(*arguments)
+        encoding, "encode_split", lambda *arguments: encoded.append(arguments[1].name) or encode(*arguments)
     )
     resumed = prepare_data(**settings)
     assert len(trained) == (event < 9)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs import run_config
 from endeavour.data.normalization import normalize
 from endeavour.data.perturbations import draw_for, perturbed
 from endeavour.data.protection import (
@@ -15,10 +16,11 @@ from endeavour.data.protection import (
     protect,
     protect_pair,
     protect_target,
+    protect_training_pair,
     restore,
     symbols,
 )
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig, encode_pairs
+from endeavour.data.tokenizer import Tokenizer, encode_pairs
 
 SPANS = [
     "<b>",
@@ -93,14 +95,16 @@ def test_a_translation_has_the_symbols_of_its_source(parts: list[str], draw: ran
     spans = [part for part in parts if part in SPANS]
     source = " ".join([*spans, "word"])
     target = " ".join(["Wort", *draw.sample(spans, len(spans))])
-    ours, theirs = protect_pair((source, target), 99)
+    ours, theirs = protect_training_pair((source, target), 99)
+    assert protect_pair((source, target), 99) == (ours, theirs)
     assert Counter(SPAN.findall(ours)) == Counter(SPAN.findall(theirs)) == Counter(symbols(len(spans)))
     assert restore(theirs, protect(source, 99).spans) == target
 
 
 def test_a_pair_with_different_spans_stays_text() -> None:
     pair = ("Open %s", "Öffne %d")
-    assert protect_pair(pair, 9) == pair
+    assert protect_training_pair(pair, 9) == pair
+    assert protect_pair(pair, 9) == ("Open ⟦1⟧", "Öffne %d"), "but a model reads the source so"
     assert protect_target("Öffne %d %s %s", ["%s"]) == "Öffne %d ⟦1⟧ %s"
 
 
@@ -113,15 +117,7 @@ SENTENCES = [f"Press <b>{word}</b> {{key}}." for word in ("one", "two", "three",
 
 
 def test_vocabularies_have_the_symbols_and_pairs_use_them() -> None:
-    config = TokenizerConfig(
-        name="test",
-        algorithm="bpe",
-        vocabulary_size=300,
-        joint=True,
-        character_coverage=1.0,
-        max_sentences=1000,
-        placeholders=3,
-    )
+    config = run_config(["tokenizer.vocabulary_size=300"]).tokenizer
     tokenizer = Tokenizer.train([protect(text, 3).text for text in SENTENCES], config, symbols(3))
     assert tokenizer.placeholders == 3
     ((source,), (target,)) = encode_pairs((tokenizer, tokenizer), [("Press <b>%s", "<b> drücke %s")])

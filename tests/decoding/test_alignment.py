@@ -5,6 +5,7 @@ import torch
 from reference import random_model, random_sources
 
 from configs import run_config
+from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.alignment import (
     align_translation,
@@ -13,7 +14,7 @@ from endeavour.decoding.alignment import (
     saliency,
     words_of_pieces,
 )
-from endeavour.decoding.translator import Part
+from endeavour.decoding.translator import Part, part_of_pair
 from endeavour.special import BOS, EOS
 
 TARGET = [7, 4, 11]
@@ -109,3 +110,18 @@ def test_words_of_pieces_are_those_that_spaces_separate(tokenizer: Tokenizer) ->
             for n in range(len(line.split()))
         ]
         assert gathered == line.split()
+
+
+def test_a_symbol_counts_as_the_words_that_it_stands_for() -> None:
+    """Alignments are of the words of the text, which has the spans back."""
+    text = [f"Das Haus {i} hat Häute wie {i * 7}." for i in range(200)]
+    marked = Tokenizer.train(text, run_config(["tokenizer.vocabulary_size=310"]).tokenizer, symbols(3))
+    line = 'Das <a href="x y">Haus</a> hat'
+    source, target, spans = part_of_pair((marked, marked), line, line)
+    assert spans == ['<a href="x y">', "</a>"]
+    pieces = [piece for piece in marked.pieces(target) if "⟦" in piece]
+    assert pieces == ["⟦1⟧", "⟦2⟧"]
+    words = words_of_pieces(marked, target, spans)
+    place = dict(zip(marked.pieces(target), words, strict=True))
+    assert (place["⟦1⟧"], place["⟦2⟧"], words[-1]) == (3, 3, 4)
+    assert words_of_pieces(marked, source[:-1], spans) == words

@@ -12,10 +12,11 @@ from rich.console import Console
 
 from endeavour.commands.output import open_output
 from endeavour.data.files import Pair, read_pairs
+from endeavour.data.tokenizer import encode_pairs
 from endeavour.errors import UserError, named_memory_error
 from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
-from endeavour.runs.translators import Loaded, encode_pairs, load_runs, score_pairs
+from endeavour.runs.translators import Loaded, load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS
 from endeavour.training.device import choose_device
@@ -81,7 +82,7 @@ def _line(loaded: Loaded, pair: Pair, values: list[float] | None, *, pieces: boo
         return "nan\tnan"
     columns = [f"{sum(values):.4f}", f"{sum(values) / len(values):.4f}"]
     if pieces:
-        names = loaded.tokenizers[1].pieces([*encode_pairs(loaded, [pair])[1][0], EOS])
+        names = loaded.tokenizers[1].pieces([*encode_pairs(loaded.tokenizers, [pair])[1][0], EOS])
         columns.append(" ".join(f"{name}={value:.4f}" for name, value in zip(names, values, strict=True)))
     return "\t".join(columns)
 

@@ -95,7 +95,7 @@ class Augmenter:
         """Place of a pair in normal form → the ids of the copies to be added behind it; they are counted."""
         added: dict[int, list[Ids]] = {}
         made = [(row, step, copy) for row, pair in enumerate(pairs) for step, copy in self._copies(pair)]
-        sources, targets = encode_pairs(tokenizers, [copy for _, _, copy in made])
+        sources, targets = encode_pairs(tokenizers, [copy for _, _, copy in made], training=True)
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
             if self._held_out(copy) or not self._lengths.keep(copy, len(source), len(target)):
                 step.dropped += 1

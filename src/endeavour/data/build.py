@@ -7,10 +7,8 @@ stopped. Knows no config except those of cleaning and tokenizer, and not whether
 """
 
 import math
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from endeavour.data.augmentation import AugmentationConfig, Augmenter, Ids
+from endeavour.data.augmentation import AugmentationConfig, Augmenter
 from endeavour.data.cleaning import (
     CleaningConfig,
     HeldOut,
@@ -30,25 +28,24 @@ from endeavour.data.cleaning import (
 )
 from endeavour.data.corpus import TRAIN, Progress
 from endeavour.data.crawled import Languages
-from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
+from endeavour.data.dataset import ParallelDataset, join_rows
+from endeavour.data.encoding import SIDES, count_tokens, encode_split, encode_train
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
-from endeavour.data.protection import protect_pair
+from endeavour.data.protection import protect_training_pair
 from endeavour.data.protection import symbols as placeholder_symbols
 from endeavour.data.tables import batches, count_rows, new_table, read_tables, save_tables, write
 from endeavour.data.tokenizer import (
     Tokenizer,
     TokenizerConfig,
     Tokenizers,
-    encode_pairs,
     load_tokenizers,
     with_tag,
 )
 from endeavour.errors import UserError
 
 SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption loses
-SIDES = ("source", "target")
 
 
 def build(
@@ -115,13 +112,13 @@ def build(
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
         join_rows([Path(f"{shard}.{side}") for shard in shards], folder / f"{TRAIN}.{side}")
-    counts = {TRAIN: _count(folder, TRAIN)}
+    counts = {TRAIN: count_tokens(folder, TRAIN)}
     save_tables([Path(f"{shard}.arrow") for shard in shards], folder / "text" / TRAIN)
     for name, table in tables.items():
         total = count_rows(table)
-        for done in _encode(table, folder / name, with_tag(tokenizer, tag)):
+        for done in encode_split(table, folder / name, with_tag(tokenizer, tag)):
             progress(f"encode {name}", done, total)
-        counts[name] = _count(folder, name)
+        counts[name] = count_tokens(folder, name)
         save_tables([table], folder / "text" / name)
     copies = summed([part.augmenter.steps for part in training])
     report: dict[str, Any] = {
@@ -160,7 +157,7 @@ class _Part:
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
         self.encoded.extend(
-            _encode_train(self.clean, tokenizers, self.lengths, self.augmenter, self.journal, progress)
+            encode_train(self.clean, tokenizers, self.lengths, self.augmenter, self.journal, progress)
         )
         self._require_pairs(self.report()["pairs"])
 
@@ -264,7 +261,9 @@ def _train_tokenizers(
         every = (pair for table in tables for batch in read_tables(table) for pair in batch)
         drawn = islice(every, 0, None, stride)
         sample = (
-            protect_pair(one, config.placeholders) for pair in drawn for one in augmenter.with_copies(pair)
+            protect_training_pair(one, config.placeholders)
+            for pair in drawn
+            for one in augmenter.with_copies(pair)
         )
         texts = (pair[side] for pair in sample for side in sides)
         tags = symbols if SIDES.index("source") in sides else ()
@@ -276,80 +275,3 @@ def _train_tokenizers(
             one.save(journal.path(side, "model"))
             journal.write(side, {})
     return load_tokenizers(journal.folder)
-
-
-def _encode_train(
-    tables: Sequence[Path],
-    tokenizers: Tokenizers,
-    lengths: LengthCleaner,
-    augmenter: Augmenter,
-    journal: Journal,
-    progress: Progress,
-) -> list[Path]:
-    """Encodes shard by shard what `lengths` keeps; returns the prefixes of the shards' files."""
-    prefixes: list[Path] = []
-    met, rows = 0, sum(count_rows(table) for table in tables)
-    for number, table in enumerate(tables):
-        part = f"encoded-{number:05d}"
-        prefixes.append(journal.folder / part)
-        done = journal.read(part)
-        if done is None:
-            for done_pairs in _encode(table, prefixes[-1], tokenizers, lengths, augmenter):
-                progress(f"encode {TRAIN}", met + done_pairs, rows)
-            noted = {"steps": lengths.steps, "copies": augmenter.steps}
-            journal.write(part, {name: [asdict(step) for step in steps] for name, steps in noted.items()})
-        else:
-            restore_steps(lengths.steps, done["steps"])
-            restore_steps(augmenter.steps, done["copies"])
-        met += count_rows(table)
-        progress(f"encode {TRAIN}", met, rows)
-    return prefixes
-
-
-def _encode(
-    table: Path,
-    prefix: Path,
-    tokenizers: Tokenizers,
-    lengths: LengthCleaner | None = None,
-    augmenter: Augmenter | None = None,
-) -> Iterator[int]:
-    """Saves the ids of a table; with `lengths`, those of the pairs it keeps, and their text too.
-
-    With `augmenter` the ids of copies follow those of their pair.
-
-    Yields the number of pairs met so far.
-    """
-    # Each row as an array, which takes a sixth of the memory of a list.
-    ids: tuple[list[array[int]], list[array[int]]] = ([], [])
-    met = 0
-    with nullcontext() if lengths is None else new_table(Path(f"{prefix}.arrow")) as text:
-        for pairs in read_tables(table):
-            sources, targets = encode_pairs(tokenizers, pairs)
-            kept: list[tuple[Pair, Ids]] = [
-                (pair, (source, target))
-                for pair, source, target in zip(pairs, sources, targets, strict=True)
-                if lengths is None or lengths.keep(pair, len(source), len(target))
-            ]
-            genuine = [pair for pair, _ in kept]
-            copies: dict[int, list[Ids]] = {}
-            if augmenter is not None:
-                copies = augmenter.encoded_copies(genuine, tokenizers)
-            for number, (_, own) in enumerate(kept):
-                for source, target in (own, *copies.get(number, [])):
-                    ids[0].append(array("I", source))
-                    ids[1].append(array("I", target))
-            if text is not None:
-                write(text, genuine)
-            met += len(pairs)
-            yield met
-    for side, rows, tokenizer in zip(SIDES, ids, tokenizers, strict=True):
-        save_rows(Path(f"{prefix}.{side}"), rows, vocabulary_size=tokenizer.vocabulary_size)
-
-
-def _count(folder: Path, split: str) -> dict[str, int]:
-    data = ParallelDataset.open(folder, split)
-    return {
-        "pairs": len(data),
-        "source_tokens": int(data.source.lengths.sum()),
-        "target_tokens": int(data.target.lengths.sum()),
-    }

@@ -19,7 +19,7 @@ SPAN = re.compile(
   | [$%]?\{\{?[^{}]{0,80}\}\}?                                # {name} {0} {{x}} ${x} %{x}
   | (?<![\d%])%(?:\(\w+\)|\d+\$)?[-+\#0']{0,3}\d{0,4}(?:\.\d{1,4})?(?:hh|h|ll|l|L|z|j|t|q)?
         [diouxXeEfFgGcsp@](?![A-Za-z])                        # %s %(name)s %1$d %.2f %lu
-  | (?<![\d%])%L?\d{1,2}\b                            # Qt's %1
+  | (?<![\d%])%L?\d{1,2}\b                                  # Qt's %1
   | (?:https?|ftp|file)://[^\s<>"„“”»«]*[^\s<>"„“”»«.,;:!?)'…]
   | (?<!\w)www\.[^\s<>"„“”»«]*[^\s<>"„“”»«.,;:!?)'…]
   | (?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+                  # e-mail
@@ -66,12 +66,17 @@ def protect_target(target: str, spans: Sequence[str]) -> str:
 
 
 def protect_pair(pair: Pair, count: int) -> Pair:
-    """Both sides with symbols; as they are where they do not have the same spans, from which a model learns nothing."""
+    """A source as a model reads it, and a translation of it as the model writes it."""
+    source, spans = protect(pair[0], count)
+    return source, protect_target(pair[1], spans)
+
+
+def protect_training_pair(pair: Pair, count: int) -> Pair:
+    """The same, but the pair as it is where its sides have other spans: it would teach a model to lose symbols."""
     source, target = pair
     if not count or Counter(SPAN.findall(source)) != Counter(SPAN.findall(target)):
         return pair
-    protected = protect(source, count)
-    return protected.text, protect_target(target, protected.spans)
+    return protect_pair(pair, count)
 
 
 def restore(text: str, spans: Sequence[str]) -> str:

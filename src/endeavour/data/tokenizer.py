@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize
-from endeavour.data.protection import protect_pair, symbols
+from endeavour.data.protection import protect_pair, protect_training_pair, symbols
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
 from endeavour.special import BOS, EOS, PAD, UNK
@@ -40,9 +40,7 @@ class TokenizerConfig:
     # Share of the characters' occurrences that get a piece of their own; the rest is spelt in bytes.
     character_coverage: Annotated[float, Field(ge=0.9, le=1)]
     max_sentences: Annotated[int, Field(ge=1)]  # pairs to learn from, an even sample; bounds the memory
-    placeholders: Annotated[
-        int, Field(ge=0, le=99)
-    ]  # symbols that stand for markup and the like, see `protection`
+    placeholders: Annotated[int, Field(ge=0, le=99)]  # symbols for markup and the like, see `protection`
 
 
 class Tokenizer:
@@ -174,12 +172,19 @@ def placeholders_of(tokenizers: Tokenizers) -> int:
     return min(one.placeholders for one in tokenizers)
 
 
-def encode_pairs(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
-    """Ids of sources and targets, without EOS, with the symbols that both vocabularies have for their common spans."""
-    count = placeholders_of(tokenizers)
-    protected = [protect_pair(pair, count) for pair in pairs]
-    sources = tokenizers[0].encode([source for source, _ in protected])
-    return sources, tokenizers[1].encode([target for _, target in protected])
+def encode_pairs(
+    tokenizers: Tokenizers, pairs: Sequence[Pair], *, training: bool = False
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Ids of sources and targets, without EOS, with the symbols that both vocabularies have for spans.
+
+    Args:
+        training: whether a model learns from the pairs, see `protect_training_pair`.
+    """
+    if count := placeholders_of(tokenizers):
+        protect = protect_training_pair if training else protect_pair
+        pairs = [protect((normalize(source), normalize(target)), count) for source, target in pairs]
+    sources = tokenizers[0].encode([source for source, _ in pairs])
+    return sources, tokenizers[1].encode([target for _, target in pairs])
 
 
 def tag_of(part: str) -> str:

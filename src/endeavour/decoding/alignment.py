@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizer, Tokenizers, encode_pairs
-from endeavour.decoding.translator import Part
+from endeavour.data.protection import restore
+from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.decoding.translator import Part, part_of_pair
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 
@@ -74,8 +74,7 @@ def attention_picture(
     Returns:
         Source pieces, target pieces, and for each target piece its weights over the source pieces.
     """
-    (encoded,), (target_ids,) = encode_pairs(tokenizers, [(normalize(source), normalize(hypothesis))])
-    source_ids = [*encoded, EOS]
+    source_ids, target_ids, _ = part_of_pair(tokenizers, source, hypothesis)
     weights = attention(model, source_ids, target_ids).cross[-1].mean(dim=0)
     pieces = tokenizers[0].pieces(source_ids), tokenizers[1].pieces([*target_ids, EOS])
     return *pieces, weights.tolist()
@@ -115,7 +114,7 @@ def align_translation(
     begun = [0, 0]  # words of the parts before
     for part in parts:
         sides = zip(tokenizers, (part.source[tag:-1], part.target), strict=True)
-        source_words, target_words = (words_of_pieces(tokenizer, ids) for tokenizer, ids in sides)
+        source_words, target_words = (words_of_pieces(tokenizer, ids, part.spans) for tokenizer, ids in sides)
         cross = attention(model, part.source, part.target).cross[..., tag:]
         found = align_words(cross, source_words, target_words)
         pairs += [(begun[0] + source, begun[1] + target) for source, target in found]
@@ -124,7 +123,11 @@ def align_translation(
     return pairs
 
 
-def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """The number, from 0, of the word that each piece belongs to, words being what spaces separate in the text."""
+def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[str] = ()) -> list[int]:
+    """The number, from 0, of the word that each piece belongs to, words being what spaces separate in the text.
+
+    Args:
+        spans: what the symbols stand for; of several words that one has the symbol belongs to the last.
+    """
     texts = tokenizer.decode([ids[: end + 1] for end in range(len(ids))])
-    return [max(0, len(text.split()) - 1) for text in texts]
+    return [max(0, len(restore(text, spans).split()) - 1) for text in texts]

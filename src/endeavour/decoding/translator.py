@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect, restore
-from endeavour.data.tokenizer import Tokenizers, placeholders_of
+from endeavour.data.tokenizer import Tokenizers, encode_pairs, placeholders_of
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
@@ -35,10 +35,21 @@ WORD_START = "\u2581"  # as SentencePiece writes it
 
 
 class Part(NamedTuple):
-    """A line, or what was translated separately of a long one: ids, with EOS, and those of its translation, without."""
+    """A line, or what was translated separately of a long one: ids, with EOS, and those of its translation, without.
+
+    Attributes:
+        spans: what their symbols stand for, see `data.protection`.
+    """
 
     source: Sequence[int]
     target: Sequence[int]
+    spans: Sequence[str] = ()
+
+
+def part_of_pair(tokenizers: Tokenizers, source: str, translation: str) -> Part:
+    """A sentence and a given translation of it, as the model reads and writes them."""
+    (source_ids,), (target_ids,) = encode_pairs(tokenizers, [(source, translation)])
+    return Part([*source_ids, EOS], target_ids, protect(normalize(source), placeholders_of(tokenizers)).spans)
 
 
 class Translation(NamedTuple):
@@ -165,7 +176,7 @@ class Translator:
         decoded = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
         texts = [restore(text, spans) for text in decoded]
         found = [
-            Translation(text, one.score, one.log_probability, (Part(source, one.ids),))
+            Translation(text, one.score, one.log_probability, (Part(source, one.ids, spans),))
             for text, one in zip(texts, hypotheses, strict=True)
         ]
         if self._utility is None:

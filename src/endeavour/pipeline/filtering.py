@@ -16,6 +16,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.scored_pairs import ScoredPair, join_scored, write_scored
 from endeavour.data.tables import count_rows, read_tables
+from endeavour.data.tokenizer import encode_pairs
 from endeavour.errors import named_memory_error
 from endeavour.runs.translators import Loaded, score_pairs
 
@@ -80,10 +81,7 @@ def score_corpus(
 
 
 def _of_good_length(pairs: Sequence[Pair], model: Loaded, lengths: LengthCleaner) -> Iterator[Pair]:
-    english, german = (
-        tokenizer.encode(list(side))
-        for tokenizer, side in zip(model.tokenizers, zip(*pairs, strict=True), strict=True)
-    )
+    english, german = encode_pairs(model.tokenizers, pairs)
     for pair, source, target in zip(pairs, english, german, strict=True):
         if lengths.keep(pair, len(source), len(target)):
             yield pair

@@ -52,7 +52,7 @@ def protected(system: System, text: str) -> Protected:
     return protect(normalize(text), placeholders_of(system.loaded.tokenizers))
 
 
-def target_ids(system: System, source: str, target: Target, longest: int) -> list[int]:
+def _target_ids(system: System, source: str, target: Target, longest: int) -> list[int]:
     """Without BOS and EOS. Raises `UserError` for ids that a translation cannot have, or too many."""
     if target.text is not None:
         text = protect_target(normalize(target.text), protected(system, source).spans)
@@ -60,6 +60,10 @@ def target_ids(system: System, source: str, target: Target, longest: int) -> lis
     return require_few(system, "target", [*own_ids(system, "target.ids", target.ids or []), EOS], longest)[
         :-1
     ]
+
+
+def _pair_ids(system: System, asked: Pair, longest: int) -> tuple[list[int], list[int]]:
+    return source_ids(system, asked.text, longest), _target_ids(system, asked.text, asked.target, longest)
 
 
 def encode(system: System, side: int, key: str, text: str, longest: int) -> list[int]:
@@ -98,10 +102,7 @@ def require_few_characters(key: str, text: str, longest: int) -> None:
 
 def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:
     """Probabilities of a translation, piece by piece, with the pieces that could have stood there instead."""
-    source, target = (
-        source_ids(system, asked.text, longest),
-        target_ids(system, asked.text, asked.target, longest),
-    )
+    source, target = _pair_ids(system, asked, longest)
     ours = system.loaded.tokenizers
     (scores,) = score_pieces(
         system.loaded.first, [source], [target], alternatives=asked.alternatives, device=system.device
@@ -136,10 +137,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
 
 def show_attention(system: System, asked: Pair, longest: int) -> Shown:
     """All weights, as [layer][head][query][key]."""
-    source, target = (
-        source_ids(system, asked.text, longest),
-        target_ids(system, asked.text, asked.target, longest),
-    )
+    source, target = _pair_ids(system, asked, longest)
     maps = attention(system.loaded.first, source, target)
     ours = system.loaded.tokenizers
     return {
@@ -154,10 +152,7 @@ def show_attention(system: System, asked: Pair, longest: int) -> Shown:
 
 def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
     """What each target piece owes to each source piece, as [target][source]."""
-    source, target = (
-        source_ids(system, asked.text, longest),
-        target_ids(system, asked.text, asked.target, longest),
-    )
+    source, target = _pair_ids(system, asked, longest)
     return {
         "source": named_pieces(system.loaded.tokenizers[0], source),
         "target": named_pieces(system.loaded.tokenizers[1], [*target, EOS]),
@@ -172,10 +167,7 @@ def _weights(weights: Tensor) -> Any:
 
 def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
     """See `learn.learn`."""
-    source, target = (
-        source_ids(system, asked.text, longest),
-        target_ids(system, asked.text, asked.target, longest),
-    )
+    source, target = _pair_ids(system, asked, longest)
     tokenizers = system.loaded.tokenizers
     return learn(
         system.loaded.first,

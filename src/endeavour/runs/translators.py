@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from endeavour.data import tokenizer
-from endeavour.data.tokenizer import Tokenizers, with_tag
+from endeavour.data.tokenizer import Tokenizers, encode_pairs, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.engine import Engine
@@ -82,12 +81,6 @@ def source_tag(run: Run, asked: str | None) -> str | None:
     return asked
 
 
-def encode_pairs(loaded: Loaded, pairs: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
-    """Ids of the sources, with EOS, and of their translations, without."""
-    sources, targets = tokenizer.encode_pairs(loaded.tokenizers, pairs)
-    return [[*ids, EOS] for ids in sources], targets
-
-
 def score_pairs(
     loaded: Loaded, pairs: Sequence[tuple[str, str]], *, longest: int | None = None
 ) -> list[list[float] | None]:
@@ -100,7 +93,8 @@ def score_pairs(
     Returns:
         None for a pair that is too long.
     """
-    sources, targets = encode_pairs(loaded, pairs)
+    encoded, targets = encode_pairs(loaded.tokenizers, pairs)
+    sources = [[*ids, EOS] for ids in encoded]
     limits = [limit for limit in (longest, loaded.model.max_target_length) if limit is not None]
     lengths = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
     rows = [row for row, length in enumerate(lengths) if all(length <= limit for limit in limits)]

@@ -33,14 +33,14 @@ from endeavour.data.encoding import SIDES, count_tokens, encode_split, encode_tr
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
-from endeavour.data.protection import protect_training_pair
-from endeavour.data.protection import symbols as placeholder_symbols
+from endeavour.data.protection import protect_training_pair, symbols
 from endeavour.data.tables import batches, count_rows, new_table, read_tables, save_tables, write
 from endeavour.data.tokenizer import (
     Tokenizer,
     TokenizerConfig,
     Tokenizers,
     load_tokenizers,
+    tag_of,
     with_tag,
 )
 from endeavour.errors import UserError
@@ -60,7 +60,6 @@ def build(
     cleaning: CleaningConfig,
     augmentation: AugmentationConfig | None,
     tokenizer: TokenizerConfig | Tokenizers,
-    symbols: Sequence[str] = (),
     progress: Progress,
 ) -> dict[str, Any]:
     """Writes everything except the manifest and the reports into `folder`.
@@ -75,7 +74,6 @@ def build(
         languages: of source and target.
         augmentation: which copies of training pairs are added, as ids: the text tables have none.
         tokenizer: how to train tokenizers, or tokenizers that exist.
-        symbols: of which a trained source vocabulary has a piece each, see `Tokenizer.train`.
 
     Returns:
         The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, the
@@ -103,7 +101,8 @@ def build(
     clean = [table for part in training for table in part.clean]
     if isinstance(tokenizer, TokenizerConfig):
         progress("train the tokenizer", 0, None)
-        tokenizer = _train_tokenizers(clean, training[0].augmenter, tokenizer, symbols, journal)
+        own_tags = [tag_of(name) for name in parts] if tags else []
+        tokenizer = _train_tokenizers(clean, training[0].augmenter, tokenizer, own_tags, journal)
     for side, trained in zip(SIDES, tokenizer, strict=True):
         trained.save(folder / f"{side}.model")
 
@@ -250,7 +249,7 @@ def _train_tokenizers(
     tables: Sequence[Path],
     augmenter: Augmenter,
     config: TokenizerConfig,
-    symbols: Sequence[str],
+    source_tags: Sequence[str],
     journal: Journal,
 ) -> Tokenizers:
     """The source's and the target's tokenizer, the same one twice if joint."""
@@ -266,8 +265,8 @@ def _train_tokenizers(
             for one in augmenter.with_copies(pair)
         )
         texts = (pair[side] for pair in sample for side in sides)
-        tags = symbols if SIDES.index("source") in sides else ()
-        return Tokenizer.train(texts, config, [*tags, *placeholder_symbols(config.placeholders)])
+        tags = source_tags if SIDES.index("source") in sides else ()
+        return Tokenizer.train(texts, config, [*tags, *symbols(config.placeholders)])
 
     if journal.read(SIDES[-1]) is None:
         trained = (train(0, 1),) * 2 if config.joint else (train(0), train(1))

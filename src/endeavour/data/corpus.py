@@ -18,7 +18,6 @@ from pydantic.dataclasses import dataclass
 from endeavour.data import hub
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair, read_pairs
-from endeavour.data.tokenizer import tag_of
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
 
@@ -69,11 +68,6 @@ class CorpusConfig:
     def given_splits(self) -> dict[str, list[str]]:
         """`splits` without the empty ones."""
         return {split: names for split, names in self.splits.items() if names}
-
-    @property
-    def symbols(self) -> list[str]:
-        """The tags that the sources hold, each of which the vocabulary is to hold as one piece."""
-        return [tag_of(part) for part in self.parts] if self.tags else []
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:

@@ -88,7 +88,6 @@ def prepare_data(
     }
     if corpus.tags:
         recipe["tag"] = corpus.tag
-        recipe["symbols"] = corpus.symbols
     if augmentation is not None and augmentation.rates:
         recipe["augmentation"] = {"seed": augmentation.seed, "rates": augmentation.rates}
     hashes.save()
@@ -117,7 +116,6 @@ def prepare_data(
                         cleaning=cleaning,
                         augmentation=augmentation,
                         tokenizer=tokenizers or tokenizer,
-                        symbols=corpus.symbols,
                         progress=progress,
                     )
                     _describe(partial, final.name, recipe | {"digest": digest, "versions": versions}, report)

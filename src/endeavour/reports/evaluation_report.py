@@ -25,8 +25,8 @@ _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_
 COMET_NOTE = f"COMET: the mean of {COMET_FILE}, in which comet-score does not say by which model."
 _PERTURBED_METRICS = ("bleu", "chrf")
 PERTURBED_NOTE = (
-    "The same sentences, altered. upper_case and no_final_punctuation alter the references as they do the sources; "
-    "each copy has a report of its own."
+    "The same sentences, altered. upper_case, no_final_punctuation and placeholders alter the references as they do "
+    "the sources; each copy has a report of its own."
 )
 SCORE_NOTE = f"{_FALLING}: lower is better. Intervals: bootstrap resampling over sentences."
 

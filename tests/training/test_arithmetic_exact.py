@@ -1,7 +1,6 @@
 """What an update adds up: gradients, losses, metrics, skipped steps, averages; against sums taken by hand."""
 
 import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 from endeavour.storage import atomic_folder
+from endeavour.training import log
 from endeavour.training.checkpoint import average_weights, optimizer_tensors, restore_optimizer
 from endeavour.training.log import MetricWindow
 from endeavour.training.optimizer import NonFiniteGuard
@@ -297,7 +297,8 @@ def test_a_perplexity_beyond_all_numbers_is_a_number() -> None:
 
 def test_the_speed_counts_the_time_before_a_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
+    # Not in `time` itself: threads of other tests would wait by that clock.
+    monkeypatch.setattr(log, "time", SimpleNamespace(monotonic=lambda: now))
     window = MetricWindow()
     add(window, 1.0, 1.0, 1.0, True, update(batch(ROWS), tokens=30))
     now = 104.0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -408,7 +409,8 @@ def test_patience_and_the_best_outlive_a_resume(
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds on the loop's clock, which stands still but for what a test does to it."""
     seconds = [0.0]
-    monkeypatch.setattr(loop.time, "monotonic", lambda: seconds[0])
+    # Not in `time` itself: threads of other tests would wait by that clock.
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     return seconds
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 SENTENCE = "Satz 7 hat Worte."
 
@@ -13,3 +13,8 @@ def translation(page: Page) -> str:
     """The translation that is shown, once it is there; without the sign of its end."""
     page.locator("#output:not(.stale) .piece.end").wait_for()
     return page.locator("#output").inner_text().removesuffix("end").strip()
+
+
+def until_read_out(page: Page) -> None:
+    """Waits for the translation's turn at the screen reader: it comes a moment after the translation."""
+    expect(page.locator("#live")).to_have_text(translation(page))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from in_browser import SENTENCE, Visit
+from in_browser import SENTENCE, Visit, until_read_out
 from playwright.sync_api import Locator, Page, expect
 
 from served import Served
@@ -115,6 +115,7 @@ def test_an_address_restores_the_step(learn: Visit) -> None:
 
 def test_keys_change_layer_and_head_and_what_is_followed(learn: Visit) -> None:
     page = learn(kind="encoder", layer=0, head=0)
+    until_read_out(page)
     page.keyboard.press("]")
     expect(page.locator(".steppers")).to_contain_text("Layer 2 of 2")
     page.keyboard.press(".")

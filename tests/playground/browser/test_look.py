@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from in_browser import SENTENCE, Visit, translation
+from in_browser import SENTENCE, Visit, until_read_out
 from playwright.sync_api import Browser, Page, expect
 
 from served import Served
@@ -116,7 +116,7 @@ def test_a_target_word_lights_what_it_attends_to(visit: Visit) -> None:
 
 def test_the_matrix_is_read_by_arrows(visit: Visit) -> None:
     page = shown(visit)
-    expect(page.locator("#live")).to_have_text(translation(page))  # which is read out a moment after it came
+    until_read_out(page)
     page.get_by_role("group", name="Cross-attention").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit
+from in_browser import SENTENCE, Visit, until_read_out
 from playwright.sync_api import Locator, Page, expect
 
 from endeavour.runs.run import Run
@@ -247,6 +247,7 @@ def test_finished_runs_are_overlaid(runs: Visit) -> None:
     curves = page.locator(".training .stage").first
     for number in (0, 1):
         expect(curves.locator(f"path.line.run-{number}")).to_have_count(4)
+    until_read_out(page)
     curves.focus()
     page.keyboard.press("End")
     expect(page.locator("#live")).to_have_text("1 update 6: loss 1.33, BLEU 3.0")

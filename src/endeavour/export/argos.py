@@ -68,7 +68,7 @@ def require_same_text(tokenizers: Tokenizers, references: Sequence[str]) -> None
     for ids in target.encode(references):
         (ours,) = target.decode([ids])
         theirs = joined(joining, target.pieces(ids))
-        if theirs != ours.replace("_", " "):
+        if theirs != ours.replace("_", " ").removeprefix(" "):
             raise UserError(
                 f"format=argos would write {theirs!r} for {ours!r}: a package has one SentencePiece model for both "
                 "languages\ntrain with tokenizer.joint=true, or use format=ctranslate2"

@@ -57,8 +57,12 @@ def test_train_evaluate_translate(
     assert len((run_folder / "evaluation" / "test-beam" / "hypotheses.txt").read_text().splitlines()) == 30
     lines = [json.loads(line) for line in (run_folder / "log.jsonl").read_text().splitlines()]
     assert {line["kind"] for line in lines} == {"train", "validation", "attention", "samples"}
-    said = re.search(r"about (\d+\.\d) epochs of (\d+) pairs", capsys.readouterr().err)
+    printed = capsys.readouterr().err
+    said = re.search(r"about (\d+\.\d) epochs of (\d+) pairs", printed)
     assert said
+    assert re.search(r"^(few|usual|many): ", printed, re.MULTILINE)
+    assert "still improving" in printed
+    assert json.loads((run_folder / "summary.json").read_text())["still_improving"] in (True, False, None)
     epochs = [line["epoch"] for line in lines if line["kind"] == "train"]
     assert epochs[-1] - 1 <= float(said[1]) <= epochs[-1] + 1
     assert float(said[1]) > 0.1

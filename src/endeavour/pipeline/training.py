@@ -32,8 +32,9 @@ from endeavour.pipeline.fine_tuning import (
     pretrained_tokenizers,
     with_pretrained_tokenizer,
 )
+from endeavour.pipeline.improvement import improvement_line, improvement_of
 from endeavour.pipeline.preflight import fresh_model, open_checkpoints, preflight
-from endeavour.pipeline.seen import what_is_seen
+from endeavour.pipeline.seen import ending_lines
 from endeavour.pipeline.validation import Validator
 from endeavour.progress import reported_progress, say
 from endeavour.reports.run_pictures import draw_attention, draw_curves, validation_table
@@ -222,7 +223,10 @@ class _Training:
             with atomic_folder(run.model_folder) as partial:
                 write_model(partial, model, self.data.load_tokenizers())
             Console(stderr=True).print(validation_table(log.read()))
+            improvement = improvement_of(log.read(), config.training.metric)
+            say(Console(stderr=True), improvement_line(improvement, state, config.training))
             summary = self._summary(state, made_of, validator(model.eval()))
+            summary["still_improving"] = None if improvement is None else improvement.still
             for split, row in summary["test"].items():
                 monitor.tested(state.update, split, row)
         finally:
@@ -282,7 +286,7 @@ class _Training:
 
     def _announcement(self, model: Transformer, state: TrainState, precision: Precision) -> list[str]:
         """What a reader wants to know before it begins: what is trained, where, in which precision, how long."""
-        config, device, settings = self.config, self.ranks.device, self.config.training
+        config, device = self.config, self.ranks.device
         parameters = sum(parameter.numel() for parameter in model.parameters())
         where = str(device)
         if device.type == "cpu":
@@ -292,17 +296,8 @@ class _Training:
         lines = [
             f"run: {self.run} ({config.model.name}, {parameters:,} parameters, {where})",
             f"precision: {precision.reason}",
+            *ending_lines(config, self.data),
         ]
-        if settings.max_updates is not None:
-            lines.append(
-                f"ends after {settings.max_updates:,} updates at the latest: {what_is_seen(settings, self.data)}"
-            )
-            if settings.max_updates <= settings.warmup_updates:
-                lines.append(
-                    "note: the learning rate rises to the end, because "
-                    f"training.warmup_updates={settings.warmup_updates} is not less than "
-                    f"training.max_updates={settings.max_updates}"
-                )
         if state.update:
             lines.append(f"resuming after update {state.update}")
         return lines

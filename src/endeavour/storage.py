@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -133,11 +133,12 @@ def publish(partial: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def verify(folder: Path, remedy: str = "") -> None:
+def verify(folder: Path, remedy: str = "", *, digest_of: Callable[[Path], str] = file_digest) -> None:
     """Raises `UserError` for the first file of a published folder that is not what was written.
 
     Args:
         remedy: what the user can do, to end the message with.
+        digest_of: SHA-256 of a file, in hexadecimal.
     """
     ending = f"; {remedy}" if remedy else ""
     try:
@@ -145,7 +146,7 @@ def verify(folder: Path, remedy: str = "") -> None:
     except (OSError, ValueError) as error:
         raise UserError(f"{folder}: incomplete, {DIGESTS} cannot be read ({error}){ending}") from error
     for name, digest in digests.items():
-        if not (folder / name).is_file() or file_digest(folder / name) != digest:
+        if not (folder / name).is_file() or digest_of(folder / name) != digest:
             raise UserError(
                 f"{folder / name}: missing or altered since it was written (SHA-256 differs){ending}"
             )

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from endeavour.data import batching
 from endeavour.data.batching import Batch, collate, epoch_batches, length_batches
 from endeavour.data.dataset import ParallelDataset, RaggedArray, join_rows, save_rows
 from endeavour.errors import UserError
@@ -35,7 +37,7 @@ def test_batches_are_cut_from_the_sorted_pairs_as_a_loop_would(
         longest = max(source, target)
         return longest, (source - target) * (1 if longest % 2 else -1)
 
-    batches = epoch_batches(*sides(pairs), tokens_per_batch=budget, seed=seed, epoch=0)
+    batches = list(epoch_batches(*sides(pairs), tokens_per_batch=budget, seed=seed, epoch=0))
     assert sorted(np.concatenate(batches)) == list(range(len(pairs)))
     found = [sorted(key(row) for row in rows) for rows in batches]
     remaining = sorted(key(row) for row in range(len(pairs)))
@@ -63,7 +65,7 @@ def test_a_pair_as_long_as_the_budget_is_a_batch_of_its_own_and_a_longer_one_is_
     batches = epoch_batches(*pairs, tokens_per_batch=10, seed=1, epoch=0)
     assert sorted(rows.tolist() for rows in batches) == [[0], [1], [2]]
     with pytest.raises(UserError, match=r"training.tokens_per_batch=9 .* 10 tokens"):
-        epoch_batches(*pairs, tokens_per_batch=9, seed=1, epoch=0)
+        next(epoch_batches(*pairs, tokens_per_batch=9, seed=1, epoch=0))
 
 
 def test_seed_and_epoch_alone_decide_who_shares_a_batch_and_which_comes_first() -> None:
@@ -80,6 +82,36 @@ def test_seed_and_epoch_alone_decide_who_shares_a_batch_and_which_comes_first() 
     for views in (partners, lengths):
         assert all(one != other for number, one in enumerate(views) for other in views[:number])
     assert lengths[0] != sorted(lengths[0])
+
+
+def test_many_rows_are_sorted_in_blocks_the_first_of_which_is_enough_to_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is a sample of the whole corpus; an epoch still has every row once, and another order each time."""
+    monkeypatch.setattr(batching, "BLOCK", 1000)
+    lengths = np.random.default_rng(0).integers(2, 60, (2, 3500)).astype(np.int32)
+
+    def order(epoch: int) -> list[list[int]]:
+        batches = epoch_batches(*lengths, tokens_per_batch=600, seed=1, epoch=epoch)
+        return [rows.tolist() for rows in batches]
+
+    first, second = order(0), order(1)
+    assert sorted(row for rows in first for row in rows) == list(range(3500))
+    assert first == order(0)
+    assert sorted(map(sorted, first)) != sorted(map(sorted, second))
+    blocks = [next(iter({row % 4 for row in rows})) for rows in first if len({row % 4 for row in rows}) == 1]
+    assert len(blocks) == len(first)  # no batch has rows of two
+    assert len(set(pairwise(blocks))) == 4 + 3  # each is finished before the next
+    cells = sum(len(rows) * int(lengths[:, rows].max(axis=1).sum()) for rows in first)
+    assert 1 - lengths.sum() / cells < 0.2
+
+
+def test_numbers_of_more_than_16_bits_are_sorted_alike() -> None:
+    """Pairs of several hundred tokens."""
+    lengths = np.random.default_rng(0).integers(2, 900, (2, 3000)).astype(np.int32)
+    batches = list(epoch_batches(*lengths, tokens_per_batch=9000, seed=1, epoch=0))
+    spans = sorted((int(lengths[:, rows].max(axis=0).min()), int(lengths[:, rows].max())) for rows in batches)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="Multi30k is not there")

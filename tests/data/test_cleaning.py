@@ -101,8 +101,9 @@ def test_a_pair_was_seen_if_it_came_before(batches):
         for pair, answer in zip(batch, seen.drops(batch), strict=True):
             assert answer is (pair in before)
             before.add(pair)
-    assert (seen.hashes.dtype, len(seen.hashes)) == (np.uint64, len(before))
-    assert np.all(seen.hashes[:-1] < seen.hashes[1:])
+    new = seen.take_new()
+    assert (new.dtype, len(new), len(set(new.tolist()))) == (np.uint64, len(before), len(before))
+    assert len(seen.take_new()) == 0
 
 
 def test_lengths_are_named_by_their_limits_which_are_inclusive():

@@ -13,7 +13,7 @@ import datasets
 import pytest
 from omegaconf import OmegaConf
 
-from endeavour.data import build, encoding, preparing, tables
+from endeavour.data import build, encoding, file_hashes, preparing, tables
 from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.crawled import CrawledConfig
@@ -264,6 +264,23 @@ def test_a_torn_file_is_refused_with_what_to_delete(settings, name):
     (folder / name).write_text('{"format":')
     with pytest.raises(UserError, match=f"delete {folder} and run `endeavour prepare`"):
         prepare_data(**settings).verify()
+
+
+def test_files_are_hashed_once_and_again_when_they_have_changed(settings, monkeypatch):
+    data = prepare_data(**settings)
+    hashed = []
+    digest = file_hashes.file_digest
+    monkeypatch.setattr(file_hashes, "file_digest", lambda path: hashed.append(path.name) or digest(path))
+    data.verify()
+    assert {"train.source.ids.npy", "source.model", MANIFEST} <= set(hashed)
+    hashed.clear()
+    data.verify()
+    assert not hashed
+    ids = data.folder / "train.target.ids.npy"
+    ids.write_bytes(ids.read_bytes()[:-2] + b"\1\1")  # the same size
+    with pytest.raises(UserError, match=r"train\.target\.ids\.npy.*altered"):
+        data.verify()
+    assert hashed == [ids.name]
 
 
 def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):

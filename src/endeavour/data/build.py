@@ -228,19 +228,17 @@ def clean_pairs(
                     write(table, cleaner.clean(batch))
                     progress("read and clean train", cleaner.read, None)
             finished = cleaner.read - before < SHARD_PAIRS
-            np.savez(seen, allow_pickle=False, **{name: one.hashes for name, one in cleaner.seen.items()})
+            np.savez(seen, allow_pickle=False, **{name: one.take_new() for name, one in cleaner.seen.items()})
             steps = [asdict(step) for step in cleaner.steps]
             journal.write(part, {"read": cleaner.read, "finished": finished, "steps": steps})
-            if len(tables) > 1:  # a later part knows all that an earlier one knew
-                journal.path(f"clean-{len(tables) - 2:05d}", "seen.npz").unlink(missing_ok=True)
         else:
             deque(islice(remaining, done["read"] - cleaner.read), maxlen=0)  # passes over them
             cleaner.read, finished = done["read"], done["finished"]
             restore_steps(cleaner.steps, done["steps"])
-            if seen.is_file():  # that of the last part that was done
-                with np.load(seen) as saved:
-                    for name, one in cleaner.seen.items():
-                        one.hashes = saved[name]
+            with np.load(seen) as saved:
+                for name, one in cleaner.seen.items():
+                    one.add(saved[name])
+                    one.take_new()
             progress("read and clean train", cleaner.read, None)
     return tables
 

@@ -21,20 +21,35 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class SeenHashes:
-    """A set of hashes that remembers all it was asked for."""
+    """A set of hashes that remembers all it was asked for.
+
+    It keeps ascending arrays, each at least twice as long as the next: to add n hashes copies O(n log n) in all.
+    """
 
     def __init__(self) -> None:
-        self.hashes: NDArray[np.uint64] = np.empty(0, np.uint64)  # ascending
+        self._arrays: list[NDArray[np.uint64]] = []
+        self._new: list[NDArray[np.uint64]] = []
 
     def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """For each of `hashes` whether it occurred earlier, here or in another call; then remembers them all."""
         unique, first = np.unique(hashes, return_index=True)
-        places = np.searchsorted(self.hashes, unique)
-        known = np.searchsorted(self.hashes, unique, side="right") > places
+        known = np.zeros(len(unique), bool)
+        for array in self._arrays:
+            known |= np.searchsorted(array, unique, side="right") > np.searchsorted(array, unique)
         seen = np.ones(len(hashes), bool)
         seen[first[~known]] = False
-        self.hashes = np.insert(self.hashes, places[~known], unique[~known])
+        added = unique[~known]
+        self._new.append(added)
+        while self._arrays and len(self._arrays[-1]) < 2 * len(added):
+            shorter = self._arrays.pop()
+            added = np.insert(added, np.searchsorted(added, shorter), shorter)
+        self._arrays.append(added)
         return seen
+
+    def take_new(self) -> NDArray[np.uint64]:
+        """The hashes that were added since this was last called."""
+        new, self._new = self._new, []
+        return np.concatenate([np.empty(0, np.uint64), *new])
 
 
 class SeenPairs(SeenHashes):

@@ -1,4 +1,4 @@
-"""SHA-256 of the corpus's files, remembered between commands, so that gigabytes are not read anew each time.
+"""SHA-256 of files, the corpus's and prepared ones, remembered between commands: gigabytes are not read anew each time.
 
 Knows nothing of what the files hold.
 """

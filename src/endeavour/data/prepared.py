@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from endeavour.data.file_hashes import FileHashes
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
 from endeavour.storage import DIGESTS, read_lines, verify
 
 MANIFEST = "prepared.json"
+HASHES = ".hashes.json"  # beside the prepared folders, of their files and those of the corpora
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,11 @@ class PreparedData:
     def verify(self) -> None:
         """Raises `UserError` for a file that is not what was written.
 
-        Takes about a second for a gigabyte, which is little beside a training.
+        Takes about a second for a gigabyte, once; later only what has another size or time of change is read.
         """
-        verify(self.folder, _remedy(self.folder))
+        hashes = FileHashes(self.folder.parent / HASHES)
+        verify(self.folder, _remedy(self.folder), digest_of=hashes.of)
+        hashes.save()
 
     @property
     def content_digest(self) -> str:

@@ -31,7 +31,7 @@ from endeavour.data.crawled import Languages
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
-from endeavour.data.prepared import MANIFEST, PreparedData
+from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.storage import (
@@ -75,7 +75,7 @@ def prepare_data(
     root = folder / "prepared"
     with write_errors(folder, "data_folder"):
         root.mkdir(parents=True, exist_ok=True)
-    hashes = FileHashes(root / ".hashes.json")
+    hashes = FileHashes(root / HASHES)
     inputs = fingerprint(corpus, hashes, extra_pairs)
     recipe: dict[str, Any] = {
         "format": _FORMAT,

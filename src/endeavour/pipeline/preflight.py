@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from endeavour.data.batching import collate, epoch_batches
+from endeavour.data.batching import BLOCK, collate, epoch_batches
 from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
@@ -102,16 +102,18 @@ def _longest_batch(
 ) -> None:
     """Gradients of the batches that hold the longest pair and the most cells."""
     dataset = ParallelDataset.open(data.folder, TRAIN)
-    batches = epoch_batches(
-        dataset.source.lengths,
-        dataset.target.lengths,
-        tokens_per_batch=config.training.tokens_per_batch,
-        seed=config.seed,
-        epoch=0,
+    source, target = dataset.source.lengths, dataset.target.lengths
+    # Of many millions of pairs every n-th, the longest among them.
+    step = math.ceil(len(dataset) / BLOCK)
+    rows = np.arange(int(np.maximum(source, target).argmax()) % step, len(dataset), step)
+    settings = config.training
+    drawn = epoch_batches(
+        source[rows], target[rows], tokens_per_batch=settings.tokens_per_batch, seed=config.seed, epoch=0
     )
+    batches = [rows[batch] for batch in drawn]
 
     def longest(rows: NDArray[np.int64]) -> int:
-        return int(max(dataset.source.lengths[rows].max(), dataset.target.lengths[rows].max()))
+        return int(max(source[rows].max(), target[rows].max()))
 
     chosen = [max(batches, key=longest), max(batches, key=lambda rows: longest(rows) * len(rows))]
     accumulate_gradients(

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -75,16 +76,17 @@ def updates(
     while True:
         rows = None if mixture is None else mixture.rows(mixture.stage_after(update), epoch - stage_epoch)
         order = _order(data, rows, tokens_per_batch, seed, epoch)
-        if mixture is not None and (left := mixture.left_after(update)) is not None:
-            order = order[: position + left * accumulate]
-        for start in range(position, len(order), accumulate):
+        left = None if mixture is None else mixture.left_after(update)
+        order = islice(order, position, None if left is None else position + left * accumulate)
+        following = list(islice(order, accumulate))
+        while window := following:
+            following = list(islice(order, accumulate))
             update += 1
-            # The last update of an epoch leads to the next one's start, and so does its checkpoint.
-            last = start + accumulate >= len(order)
             if mixture is not None and mixture.left_after(update - 1) == 1:  # the next begins another stage
                 stage_epoch = epoch + 1
-            after = (epoch + 1, 0) if last else (epoch, start + accumulate)
-            window = order[start : start + accumulate]
+            # The last update of an epoch leads to the next one's start, and so does its checkpoint.
+            position += len(window)
+            after = (epoch, position) if following else (epoch + 1, 0)
             tokens = sum(int(data.target.lengths[rows].sum()) for rows in window)
             batches = [_share(data, rows, rank, count) for rows in window]
             if pinned:
@@ -95,12 +97,12 @@ def updates(
 
 def _order(
     data: ParallelDataset, rows: NDArray[np.int64] | None, tokens_per_batch: int, seed: int, epoch: int
-) -> list[NDArray[np.int64]]:
+) -> Iterator[NDArray[np.int64]]:
     """The batches of an epoch of these rows, or of all."""
     source, target = data.source.lengths, data.target.lengths
     drawn = (source, target) if rows is None else (source[rows], target[rows])
     batches = epoch_batches(*drawn, tokens_per_batch=tokens_per_batch, seed=seed, epoch=epoch)
-    return batches if rows is None else [rows[batch] for batch in batches]
+    return batches if rows is None else (rows[batch] for batch in batches)
 
 
 def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: int) -> Batch:

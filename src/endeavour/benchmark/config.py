@@ -1,5 +1,6 @@
 """What a benchmark measures, and how often. Knows neither machines nor measurements."""
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -26,15 +27,42 @@ class BenchSize:
 
 
 @dataclass(kw_only=True, config=STRICT)
+class Peer:
+    """Another toolkit, in an environment of its own. Values and their meaning: conf/bench/peers/fairseq.yaml."""
+
+    environment: str | None
+    precision: Literal["fp32", "bf16"]
+    device: dict[str, str]
+    files: dict[str, str]
+    prepare: list[str]
+    train: str
+    rate: str
+    counts: Literal["target_tokens", "pairs"]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        try:
+            groups = re.compile(self.rate).groups
+        except re.error as error:
+            raise ValueError(f"rate={self.rate}: not a regular expression ({error})") from error
+        if groups != 1:
+            raise ValueError(f"rate={self.rate}: one group in brackets is the number")
+        return self
+
+
+@dataclass(kw_only=True, config=STRICT)
 class BenchConfig:
     """Values and their meaning: conf/bench/default.yaml."""
 
     parts: list[
-        Literal["training", "decoding", "data", "startup", "growth", "scale", "playground", "serving"]
+        Literal[
+            "training", "decoding", "data", "startup", "growth", "scale", "playground", "serving", "peers"
+        ]
     ]
     sizes: Annotated[list[str], Some]
     known_sizes: list[BenchSize]
     references: list[Literal["torch", "huggingface", "ctranslate2"]]
+    peers: dict[str, Peer]
     precisions: Annotated[list[Literal["fp32", "bf16"]], Some]
     repeats: PositiveInt
     tokens_per_batch: PositiveInt
@@ -77,6 +105,8 @@ class BenchConfig:
             raise ValueError(
                 f"bench.warmup_updates={self.warmup_updates}: from 0 to bench.updates={self.updates}"
             )
+        if "peers" in self.parts and not any(peer.environment for peer in self.peers.values()):
+            raise ValueError("bench.parts: peers need bench.peers.NAME.environment=FOLDER of at least one")
         if not self.parts and not self.profile:
             raise ValueError("bench.parts is empty: name at least one, or set bench.profile=true")
         return self

@@ -15,6 +15,7 @@ from endeavour.benchmark.contenders import TrainingTask, sized, training_contend
 from endeavour.benchmark.decoders import DecodingTask, decoding_contenders
 from endeavour.benchmark.decoding import decoding_cases, measure_decoding
 from endeavour.benchmark.growth import measure_growth, widened
+from endeavour.benchmark.peers import measure_peers, why_no_peer
 from endeavour.benchmark.steps import Rows, Steps
 from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.training import check_budget, draw_rows, measure_training
@@ -52,7 +53,8 @@ class Subject:
     def check(self) -> None:
         """Raises `UserError` for what would otherwise fail after the first parts were measured."""
         settings = self.settings
-        budgets = [settings.tokens_per_batch] if {"training", "scale", "growth"} & set(settings.parts) else []
+        trained = {"training", "scale", "growth", "peers"}
+        budgets = [settings.tokens_per_batch] if trained & set(settings.parts) else []
         budgets += settings.growth_batches if "growth" in settings.parts else []
         budgets += [settings.tokens_per_batch] if settings.profile else []
         if budgets:
@@ -123,6 +125,23 @@ class Subject:
         draw_growth(rows, folder / "growth.png", title=f"training {task.model.name}, {self.device.type}")
         return rows
 
+    def peers(self, folder: Path, notes: list[str], steps: Steps) -> Rows:
+        """Rows of `measure_peers`, for all sizes; whatever has none is named in `notes`, its log is in `folder`."""
+        settings = self.settings
+        named = {name: peer for name, peer in settings.peers.items() if peer.environment is not None}
+        reasons = {name: why_no_peer(peer, self.model, self.device.type) for name, peer in named.items()}
+        notes += [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        peers = {name: peer for name, peer in named.items() if reasons[name] is None}
+        ours = training_contenders([], settings.precisions)
+        done = steps(len(settings.sizes) * (len(ours) + len(peers)) * settings.repeats)
+        rows: Rows = []
+        for size in settings.sizes:
+            task = self._training_task(size, updates=2 * settings.updates)
+            rows += measure_peers(
+                task, ours, peers, repeats=settings.repeats, folder=folder, notes=notes, done=done
+            )
+        return rows
+
     def profiles(self, folder: Path) -> None:
         """Writes a profile of each size, in the precision of `auto`, to `folder`."""
         for size in self.settings.sizes:
@@ -164,7 +183,7 @@ class Subject:
     def _sized(self, size: str) -> ModelConfig:
         return sized(self.model, self.settings.size(size))
 
-    def _training_task(self, size: str) -> TrainingTask:
+    def _training_task(self, size: str, updates: int | None = None) -> TrainingTask:
         settings = self.settings
         return TrainingTask(
             model=self._sized(size),
@@ -175,7 +194,7 @@ class Subject:
                 self.data,
                 tokens_per_batch=settings.tokens_per_batch,
                 seed=self.seed,
-                updates=settings.updates,
+                updates=settings.updates if updates is None else updates,
             ),
             warmup=settings.warmup_updates,
             device=self.device,

@@ -96,6 +96,16 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("waits an update", "waits_per_update", ".1f", screen=False),
         ],
     ),
+    "peers": (
+        "Training with other toolkits",
+        [
+            _text("size", "size"),
+            _text("toolkit", "toolkit"),
+            _text("precision", "precision"),
+            _rate("target tokens/s", "target_tokens_per_second"),
+            _number("endeavour by this", "ours_by_this", ".2f"),
+        ],
+    ),
     "decoding": (
         "Decoding",
         [
@@ -185,6 +195,9 @@ Peak memory is that of a process of its own (on a GPU: of its tensors), in which
 compiles, is timed too; graphs are those of torch.compile, and waits the times that the host waited for the GPU in one
 update (–: no CUDA device). Decoding: untrained weights that never choose
 EOS, so that every translation has the same length, in the precision of the row.
+Other toolkits: each turn of each, and of endeavour, is a process of its own that trains on the same pairs, in batches
+of its own making; the first half, with all starting, does not count. Theirs is the speed that their logs state.
+"endeavour by this" is the median of the ratios of each turn, with endeavour in its faster precision.
 The playground is a process of its own with a trained run, asked over HTTP by clients on the same cores; each asks again
 as soon as it is answered. Sentences are those of the run's first evaluation that have about 16 pieces.
 """

@@ -159,9 +159,7 @@ def _alone(name: str, task: TrainingTask) -> dict[str, Any]:
 
 def _train_once(name: str, task: TrainingTask) -> dict[str, Any]:
     """Runs in a process of its own: trains on every batch, and notes what that cost beside the arithmetic."""
-    choose_device(str(task.device))  # with the kernels that are timed
-    if name.startswith(OURS) and task.device.type == "cpu":
-        keep_memory()  # as the train stage does
+    prepare_process(name, task.device)
     dataset = ParallelDataset.open(task.data, "train")
     started = time.perf_counter()
     contender = make_contender(name, task)
@@ -179,6 +177,13 @@ def _train_once(name: str, task: TrainingTask) -> dict[str, Any]:
         "waits": dict(waits),
         "device_memory": peak_device_memory(task.device),
     }
+
+
+def prepare_process(name: str, device: torch.device) -> None:
+    """What the train stage does before the first tensor, for a contender in a process of its own."""
+    choose_device(str(device))  # with the kernels that are timed
+    if name.startswith(OURS) and device.type == "cpu":
+        keep_memory()
 
 
 def _row(

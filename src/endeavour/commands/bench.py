@@ -2,6 +2,7 @@
 
 <output_folder>/bench/<name>/bench.json    everything measured, written anew after each part
                              report.md     the same as tables
+                             <size>-<peer>.log    all that another toolkit said
                              growth.png, profile-<size>.txt, trace-<size>.json
 """
 
@@ -105,7 +106,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         "notes": [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
     }
     folder = result_folder(Path(config.output_folder) / "bench" / config.name, results["settings"])
-    measures = _measures(config, subject, folder)
+    measures = _measures(config, subject, folder, results["notes"])
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
         Console().print(screen_table(part, results[part]))
@@ -117,8 +118,10 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     return results
 
 
-def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Rows]]:
-    """How each part is measured."""
+def _measures(
+    config: BenchRoot, subject: Subject, folder: Path, notes: list[str]
+) -> dict[str, Callable[[Steps], Rows]]:
+    """How each part is measured; what is left out gets a line in `notes`."""
     settings = config.bench
 
     def data(steps: Steps) -> Rows:
@@ -168,4 +171,5 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         "scale": scale,
         "playground": lambda steps: measure_page(played, repeats=settings.played_repeats, steps=steps),
         "serving": serving,
+        "peers": lambda steps: subject.peers(folder, notes, steps),
     }

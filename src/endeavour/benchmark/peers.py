@@ -1,0 +1,226 @@
+"""Training with other toolkits, each in an environment of its own, in turn with ours on the same pairs.
+
+A peer is command lines and a regular expression that finds its speed in what it prints; see conf/bench/peers. In each
+turn everybody starts anew and trains twice `bench.updates` updates, the second half of which counts. Knows commands,
+folders and logs; not how to install anything.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import statistics
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from endeavour.benchmark.config import Peer
+from endeavour.benchmark.contenders import TrainingTask, make_contender
+from endeavour.benchmark.measure import timed
+from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.prepared import PreparedData
+from endeavour.model.layers import GATED
+from endeavour.model.transformer import ModelConfig
+from endeavour.storage import write_json
+
+VALIDATION_PAIRS = 8  # most toolkits do not train without some
+LAST_LINES = 4  # of the log of a peer that failed
+
+
+def why_no_peer(settings: Peer, model: ModelConfig, device_type: str) -> str | None:
+    """Why a peer that the user has named cannot be measured; None if it can."""
+    if device_type not in settings.device:
+        return f"its configuration is not for device={device_type}"
+    if model.tie != "all" or model.activation in GATED:
+        return "peers are measured with model.tie=all and without gated activations"
+    for command in (*settings.prepare, settings.train):
+        program = shlex.split(command)[0]
+        if _found(program, settings) is None:
+            return f"no {program} in {_bin(settings)}"
+    return None
+
+
+def measure_peers(
+    task: TrainingTask,
+    ours: Sequence[str],
+    peers: Mapping[str, Peer],
+    *,
+    repeats: int,
+    folder: Path,
+    notes: list[str],
+    done: Callable[[], None],
+) -> list[dict[str, Any]]:
+    """One row for each of ours, by the names of contenders, and each of the peers; `repeats` turns of all of them.
+
+    Args:
+        task: of which the rows are twice the updates that count.
+        folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again.
+        notes: gets a line for each peer that failed, which then has no row and no further turns.
+    """
+    text = folder / task.model.name
+    tokens = write_text(task, text)
+    rates: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
+    running = dict(peers)
+    for turn in range(repeats):
+        for name in ours:
+            rates[name].append(in_fresh_process(_second_half, name, task)[0])
+            done()
+        for name, peer in tuple(running.items()):
+            log = folder / f"{task.model.name}-{name}.log"
+            try:
+                rates[name].append(_turn(peer, task, tokens, text / name, log, first=turn == 0))
+            except _Failed as failure:
+                notes.append(f"{name} ({task.model.name}): {failure}; all it said: {log}")
+                del running[name], rates[name]
+            done()
+    shutil.rmtree(text)
+    best = max(ours, key=lambda name: statistics.median(rates[name]))
+    return [
+        {
+            "size": task.model.name,
+            "toolkit": name.split()[0],
+            "precision": peers[name].precision if name in peers else precision_in(name),
+            "target_tokens_per_second": {
+                "median": statistics.median(measured),
+                "lowest": min(measured),
+                "highest": max(measured),
+            },
+            # Of each turn, as its members had the machine under the same load.
+            "ours_by_this": statistics.median(
+                mine / theirs for mine, theirs in zip(rates[best], measured, strict=True)
+            ),
+        }
+        for name, measured in rates.items()
+    ]
+
+
+def write_text(task: TrainingTask, folder: Path) -> dict[str, float]:
+    """Writes the pairs of the task's batches as pieces, and the vocabulary in the forms that toolkits read.
+
+    {train,valid}.{source,target}  one sentence a line, pieces separated by spaces
+    vocabulary.txt                 one piece a line in the order of ids, which begins with <pad>, <unk>, <s>, </s>
+    pieces.txt                     the same without those four
+    counts.txt                     pieces.txt with a count, 1, behind each
+    vocabulary.json                piece → id
+
+    Returns:
+        By `Peer.counts`, the target tokens (EOS counts) that are meant by one that is counted.
+    """
+    data = PreparedData.open(task.data)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = data.load_tokenizers()[0]
+    numbers = np.unique(np.concatenate(task.rows))
+    train = ParallelDataset.open(data.folder, "train")
+    valid = ParallelDataset.open(data.folder, data.validation_split)
+    first = np.arange(min(VALIDATION_PAIRS, len(valid)))
+    for split, dataset, rows in (("train", train, numbers), ("valid", valid, first)):
+        for side, ids in (("source", dataset.source), ("target", dataset.target)):
+            lines = (
+                " ".join(tokenizer.pieces(ids[row][:-1].tolist())) for row in rows.tolist()
+            )  # without EOS
+            _write_lines(folder / f"{split}.{side}", lines)
+    vocabulary = tokenizer.pieces(range(tokenizer.vocabulary_size))
+    pieces = vocabulary[4:]
+    _write_lines(folder / "vocabulary.txt", vocabulary)
+    _write_lines(folder / "pieces.txt", pieces)
+    _write_lines(folder / "counts.txt", (f"{piece} 1" for piece in pieces))
+    write_json(folder / "vocabulary.json", {piece: number for number, piece in enumerate(vocabulary)})
+    return {"target_tokens": 1.0, "pairs": float(train.target.lengths[numbers].mean())}
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+class _Failed(Exception):
+    """Why a peer has no speed, with the end of its log."""
+
+
+def _turn(
+    settings: Peer, task: TrainingTask, tokens: Mapping[str, float], work: Path, log: Path, *, first: bool
+) -> float:
+    """Target tokens/s by the last line of the peer's log that has a speed. Raises `_Failed`."""
+    run = work / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    values = (
+        vars(task.settings)
+        | vars(task.model)
+        | {
+            "text": work.parent,
+            "work": work,
+            "run": run,
+            "all_updates": 2 * task.settings.updates,
+            "vocabulary": task.vocabularies[1],
+            "seed": task.seed,
+            "device": settings.device[task.device.type],
+        }
+    )
+    if first:
+        work.mkdir(parents=True)
+        log.unlink(missing_ok=True)
+        for name, content in settings.files.items():
+            (work / name).write_text(filled(content, values), "utf-8")
+        for command in settings.prepare:
+            _call(filled(command, values), settings, work, log)
+    said = re.findall(settings.rate, _call(filled(settings.train, values), settings, work, log))
+    if not said:
+        raise _Failed(f"nothing in its log is {settings.rate}")
+    return float(said[-1].replace(",", "")) * tokens[settings.counts]
+
+
+def filled(template: str, values: Mapping[str, object]) -> str:
+    """The template with each {key} that is one of `values` replaced; other braces stay."""
+    return re.sub(r"\{(\w+)\}", lambda found: str(values.get(found[1], found[0])), template)
+
+
+def _call(command: str, settings: Peer, work: Path, log: Path) -> str:
+    """Runs a command of a peer in `work`; returns what it says, which is also added to `log`. Raises `_Failed`."""
+    program, *arguments = shlex.split(command)
+    path = _found(program, settings)
+    assert path is not None, "asked beforehand"
+    variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    variables |= {"PATH": f"{_bin(settings)}{os.pathsep}{os.environ.get('PATH', '')}"}
+    result = subprocess.run(
+        [path, *arguments],
+        cwd=work,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f"$ {command}\n{result.stdout}\n")
+    if result.returncode:
+        lines = [line.strip() for line in result.stdout.splitlines() if line.strip()]
+        raise _Failed(f"{program} ended with {result.returncode}: {' | '.join(lines[-LAST_LINES:])}")
+    return result.stdout
+
+
+def _bin(settings: Peer) -> Path:
+    assert settings.environment is not None
+    folder = Path(settings.environment).expanduser().absolute()
+    return folder / ("Scripts" if os.name == "nt" else "bin")
+
+
+def _found(program: str, settings: Peer) -> str | None:
+    return shutil.which(program, path=str(_bin(settings)))
+
+
+def _second_half(name: str, task: TrainingTask) -> float:
+    """Runs in a process of its own: target tokens/s of ours over the second half of the task's batches."""
+    prepare_process(name, task.device)
+    dataset = ParallelDataset.open(task.data, "train")
+    contender = make_contender(name, task)
+    half = len(task.rows) // 2
+    run_updates(contender, dataset, task.rows[:half])
+    seconds = timed(lambda: run_updates(contender, dataset, task.rows[half:]), task.device)
+    return count(dataset, task.rows[half:])["target_tokens"] / seconds

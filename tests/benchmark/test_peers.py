@@ -1,0 +1,239 @@
+"""Other toolkits, as a program that a test writes: what they are given, how they are read, what becomes of failures."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_config import load_bench
+
+from endeavour.benchmark import peers
+from endeavour.benchmark.config import Peer
+from endeavour.benchmark.contenders import TrainingTask
+from endeavour.benchmark.peers import filled, measure_peers, why_no_peer, write_text
+from endeavour.benchmark.tables import as_markdown
+from endeavour.commands.bench import bench
+from endeavour.data.dataset import ParallelDataset
+from endeavour.data.tokenizer import load_tokenizers
+from endeavour.errors import UserError
+
+MakeTask = Callable[..., TrainingTask]
+
+# Writes down what it was called with, and speaks as toolkits do: a speed after each half.
+TOOL = """#!{python}
+import os, pathlib, sys
+assert "PYTHONPATH" not in os.environ
+text, run = map(pathlib.Path, sys.argv[1:3])
+lines = text.joinpath("train.source").read_text("utf-8").splitlines()
+assert len(lines) == len(text.joinpath("train.target").read_text("utf-8").splitlines())
+run.mkdir()  # which is not there when a turn begins
+if "settings.txt" in os.listdir():
+    print(open("settings.txt").read())
+print("speed=1.5 a second", flush=True)
+print("speed=1,234.5 a second", file=sys.stderr, flush=True)
+sys.exit(int(sys.argv[3]))
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A prefix with the program `tool` in it."""
+    program = tmp_path / "prefix" / "bin" / "tool"
+    program.parent.mkdir(parents=True)
+    program.write_text(TOOL.replace("{python}", sys.executable))
+    program.chmod(0o755)
+    return tmp_path / "prefix"
+
+
+def always(_function: object, _name: str, _task: TrainingTask) -> tuple[float, int]:
+    """In place of `in_fresh_process`."""
+    return 1.0, 7
+
+
+def peer(environment: Path, **others: Any) -> Peer:
+    settings: dict[str, Any] = {
+        "environment": str(environment),
+        "precision": "fp32",
+        "device": {"cpu": "0"},
+        "files": {},
+        "prepare": [],
+        "train": "tool {text} {run} {device}",
+        "rate": "speed=([0-9.,]+)",
+        "counts": "target_tokens",
+    }
+    return Peer(**(settings | others))
+
+
+def test_the_text_is_that_of_the_batches_and_the_vocabulary_that_of_the_ids(
+    make_task: MakeTask, tmp_path: Path
+) -> None:
+    task = make_task()
+    tokens = write_text(task, tmp_path)
+    dataset = ParallelDataset.open(task.data, "train")
+    rows = np.unique(np.concatenate(task.rows))
+    ids: dict[str, int] = json.loads((tmp_path / "vocabulary.json").read_text("utf-8"))
+    assert list(ids.values()) == list(range(load_tokenizers(task.data)[0].vocabulary_size))
+    assert list(ids)[:4] == ["<pad>", "<unk>", "<s>", "</s>"]
+    for side in ("source", "target"):
+        lines = (tmp_path / f"train.{side}").read_text("utf-8").splitlines()
+        written = [[ids[piece] for piece in line.split(" ")] for line in lines]
+        assert written == [getattr(dataset, side)[row][:-1].tolist() for row in rows]
+        assert 0 < len((tmp_path / f"valid.{side}").read_text("utf-8").splitlines()) <= 8
+    assert tokens["pairs"] == dataset.target.lengths[rows].mean()
+    assert (tmp_path / "vocabulary.txt").read_text("utf-8").splitlines() == list(ids)
+    assert (tmp_path / "pieces.txt").read_text("utf-8").splitlines() == list(ids)[4:]
+    assert (tmp_path / "counts.txt").read_text("utf-8").splitlines() == [
+        f"{piece} 1" for piece in list(ids)[4:]
+    ]
+
+
+def test_turns_alternate_and_the_last_speed_counts(
+    make_task: MakeTask, environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    turn = peers._turn  # pyright: ignore[reportPrivateUsage]
+
+    def ours(_function: object, name: str, _task: TrainingTask) -> tuple[float, int]:
+        order.append(name)
+        return (2469.0, 7)
+
+    def theirs(settings: Peer, *rest: Any, **keywords: Any) -> float:
+        order.append(settings.counts)
+        return turn(settings, *rest, **keywords)
+
+    monkeypatch.setattr(peers, "in_fresh_process", ours)
+    monkeypatch.setattr(peers, "_turn", theirs)
+    monkeypatch.setenv("PYTHONPATH", "ours")
+    task = make_task(updates=2)
+    notes: list[str] = []
+    ended: list[int] = []
+    others = {
+        "one": peer(
+            environment,
+            files={"settings.txt": "{width} {updates} {all_updates} {seed} {vocabulary} {other}"},
+            prepare=["tool {text} {work}/data 0"],
+        ),
+        "two": peer(environment, counts="pairs"),
+    }
+    rows = measure_peers(
+        task,
+        ["endeavour fp32"],
+        others,
+        repeats=2,
+        folder=tmp_path,
+        notes=notes,
+        done=lambda: ended.append(1),
+    )
+    assert order == ["endeavour fp32", "target_tokens", "pairs"] * 2
+    assert len(ended) == 6
+    assert notes == []
+    assert [(row["toolkit"], row["ours_by_this"]) for row in rows[:2]] == [("endeavour", 1.0), ("one", 2.0)]
+    assert rows[1]["target_tokens_per_second"] == {"median": 1234.5, "lowest": 1234.5, "highest": 1234.5}
+    lengths = ParallelDataset.open(task.data, "train").target.lengths[np.unique(np.concatenate(task.rows))]
+    assert rows[2]["target_tokens_per_second"]["median"] == pytest.approx(1234.5 * lengths.mean())
+    log = (tmp_path / f"{task.model.name}-one.log").read_text("utf-8")
+    assert log.count("$ tool") == 3
+    assert f"16 {task.settings.updates} {2 * task.settings.updates} 1 300 {{other}}" in log
+    assert not (tmp_path / task.model.name).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"train": "tool {text} {run} 3"}, "tool ended with 3: speed=1.5 a second | speed=1,234.5 a second"),
+        ({"rate": "tokens=([0-9]+)"}, "nothing in its log is tokens="),
+        ({"prepare": ["tool {text} {work} 0"]}, "tool ended with 1: "),
+    ],
+)
+def test_one_that_fails_is_told_of_with_the_end_of_its_log(
+    change: dict[str, Any],
+    said: str,
+    make_task: MakeTask,
+    environment: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(peers, "in_fresh_process", always)
+    notes: list[str] = []
+    others = {"bad": peer(environment, **change), "good": peer(environment)}
+    rows = measure_peers(
+        make_task(), ["endeavour fp32"], others, repeats=2, folder=tmp_path, notes=notes, done=lambda: None
+    )
+    assert [row["toolkit"] for row in rows] == ["endeavour", "good"]
+    (note,) = notes
+    assert note.startswith("bad (")
+    assert said in note
+    assert "bad.log" in note
+
+
+def test_one_that_cannot_be_measured_is_left_out(environment: Path) -> None:
+    model = load_bench([]).model
+    assert why_no_peer(peer(environment), model, "cpu") is None
+    assert "device=mps" in (why_no_peer(peer(environment), model, "mps") or "")
+    assert "no other in " in (why_no_peer(peer(environment, prepare=["other x"]), model, "cpu") or "")
+    assert "model.tie=all" in (
+        why_no_peer(peer(environment), load_bench(["model.tie=none"]).model, "cpu") or ""
+    )
+
+
+def test_the_command_measures_peers_beside_ours(
+    environment: Path, parallel_files: list[str], tmp_path: Path
+) -> None:
+    """One by the tool in place of fairseq's programs; another is not there."""
+    for name in ("fairseq-preprocess", "fairseq-train"):
+        (environment / "bin" / name).symlink_to("tool")
+    changed = [
+        "bench.peers.fairseq.prepare=[]",
+        "bench.peers.fairseq.train='fairseq-train {text} {run} 0'",
+        "bench.peers.fairseq.rate='speed=([0-9.,]+)'",
+    ]
+    config = load_bench(
+        [
+            *parallel_files,
+            *(f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}", "device=cpu"),
+            *("bench=smoke", "bench.parts=[peers]", "bench.precisions=[fp32]", "bench.repeats=1"),
+            *("tokenizer.vocabulary_size=400", "bench.references=[]"),
+            *(f"bench.peers.{name}.environment={environment}" for name in ("fairseq", "marian")),
+            *changed,
+        ]
+    )
+    results = bench(config, [])
+    assert [(row["toolkit"], row["precision"]) for row in results["peers"]] == [
+        ("endeavour", "fp32"),
+        ("fairseq", "fp32"),
+    ]
+    assert all(row["target_tokens_per_second"]["median"] > 0 for row in results["peers"])
+    assert results["notes"] == [f"marian: no marian in {environment / 'bin'}"]
+    assert "| fairseq |" in as_markdown("x", results)
+
+
+def test_every_shipped_peer_is_filled_in_and_off(make_task: MakeTask) -> None:
+    """A placeholder that is misspelt would reach the toolkit."""
+    config = load_bench([])
+    known = {*vars(config.bench), *vars(config.model)}
+    known |= {"text", "work", "run", "all_updates", "vocabulary", "seed", "device"}
+    assert set(config.bench.peers) == {"fairseq", "eole", "joeynmt", "sockeye", "marian"}
+    for settings in config.bench.peers.values():
+        assert settings.environment is None
+        for template in (*settings.files.values(), *settings.prepare, settings.train):
+            assert set(re.findall(r"\{(\w+)\}", template)) <= known
+    assert filled("a: {b: {width}, c: {}}", {"width": 3, "b": 4}) == "a: {b: 3, c: {}}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("bench.parts=[peers]", "bench.peers.NAME.environment"),
+        ("bench.peers.eole.rate='('", "rate=("),
+        ("bench.peers.eole.rate=abc", "rate=abc"),
+        ("bench.peers.eole.counts=words", "counts"),
+    ],
+)
+def test_what_is_no_peer_is_refused_by_key(setting: str, said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        load_bench([setting])
+    assert said in str(refused.value)

@@ -5,6 +5,7 @@ One side of a split is two files: `<prefix>.ids.npy`, its rows one after the oth
 Knows no text, batches or models.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,9 +21,12 @@ Ids = NDArray[np.uint16] | NDArray[np.uint32]
 def save_rows(prefix: Path, rows: Sequence[Sequence[int]], *, vocabulary_size: int) -> None:
     """Saves `rows`, each followed by EOS."""
     offsets = np.cumsum([0, *(len(row) + 1 for row in rows)], dtype=np.int64)
-    ids = (number for row in rows for number in (*row, EOS))
+    ids = array("I")
+    for row in rows:  # arrays are copied at once
+        ids.extend(row)
+        ids.append(EOS)
     dtype = np.uint16 if vocabulary_size <= 2**16 else np.uint32
-    np.save(f"{prefix}.ids.npy", np.fromiter(ids, dtype, offsets[-1]))
+    np.save(f"{prefix}.ids.npy", np.array(ids, dtype))
     np.save(f"{prefix}.offsets.npy", offsets)
 
 

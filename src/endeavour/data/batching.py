@@ -80,18 +80,18 @@ def epoch_batches(
     Raises:
         UserError: a single pair is longer than the budget.
     """
-    longest = np.maximum(source_lengths, target_lengths)
-    if longest.max() > tokens_per_batch:
+    longest = max(source_lengths.max(), target_lengths.max())
+    if longest > tokens_per_batch:
         raise UserError(
-            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest.max()} tokens: "
+            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest} tokens: "
             "raise it or lower cleaning.max_tokens"
         )
     random = np.random.default_rng((seed, epoch))
-    count = math.ceil(len(longest) / BLOCK)
+    count = math.ceil(len(source_lengths) / BLOCK)
     for first in random.permutation(count):
-        block = slice(first, None, count)
-        order = _sorted(source_lengths[block], target_lengths[block], random.permutation(len(longest[block])))
-        batches = _cut(order, longest[block][order], tokens_per_batch)
+        source, target = source_lengths[first::count], target_lengths[first::count]
+        order = _sorted(source, target, random.permutation(len(source)))
+        batches = _cut(order, np.maximum(source, target)[order], tokens_per_batch)
         for i in random.permutation(len(batches)):
             yield first + count * batches[i]
 

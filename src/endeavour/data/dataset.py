@@ -51,7 +51,8 @@ class RaggedArray:
         self.ids: Ids = np.load(f"{prefix}.ids.npy", mmap_mode="r")
         self._offsets: NDArray[np.int64] = np.load(f"{prefix}.offsets.npy", mmap_mode="r")
         # 32 bits: the one array that training holds in memory for each side.
-        self.lengths: NDArray[np.int32] = np.diff(self._offsets).astype(np.int32)
+        self.lengths: NDArray[np.int32] = np.empty(len(self._offsets) - 1, np.int32)
+        np.subtract(self._offsets[1:], self._offsets[:-1], out=self.lengths, casting="unsafe")
 
     def __len__(self) -> int:
         return len(self.lengths)

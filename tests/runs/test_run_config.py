@@ -66,7 +66,7 @@ def test_what_is_chosen_after_training_or_shown_of_it_makes_no_other_run() -> No
     same = ["name=other", "device=cpu", "data_folder=x", "output_folder=y", "corpus.path=z", "tracking=none"]
     same += ["decoding=greedy", "evaluation.bootstrap_samples=50", "training.restart=true"]
     same += ["training.log_every=7", "training.preflight=false", "training.communication_timeout=5"]
-    same += ["training.max_skipped_updates=3"]
+    same += ["training.max_skipped_updates=3", "training.sharded=true"]
     assert differing_keys(run_config("corpus=wmt14", *same), saved) == []
     other = run_config("corpus=wmt14", "seed=2", "model.width=64", "validation_decoding.beam_size=2")
     found = differing_keys(other, saved)

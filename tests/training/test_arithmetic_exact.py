@@ -44,6 +44,9 @@ class Bag(nn.Module):
     def decode(self, target_in: Tensor, memory: Tensor) -> Tensor:
         return self.embedding(target_in) * 2 + memory
 
+    def states(self, source: Tensor, target_in: Tensor) -> Tensor:
+        return self.decode(target_in, self.encode(source))
+
 
 def batch(rows: Sequence[tuple[list[int], list[int]]]) -> Batch:
     """Of source and target ids, without special ones."""
@@ -383,7 +386,7 @@ def test_an_optimizer_comes_back_and_goes_on_as_it_would_have() -> None:
 
     whole, optimizer = made()
     step(whole, optimizer, 1)
-    tensors = {name: tensor.clone() for name, tensor in optimizer_tensors(optimizer).items()}
+    tensors = {name: tensor.clone() for name, tensor in optimizer_tensors(optimizer, keep=True).items()}
     assert {name.split(".")[1] for name in tensors} == {"step", "exp_avg", "exp_avg_sq"}
     assert all(tensor.is_contiguous() and not tensor.requires_grad for tensor in tensors.values())
     resumed, other = made()

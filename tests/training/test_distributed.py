@@ -1,13 +1,10 @@
 """One run on one process and on several: the same losses, the same weights, every pair once."""
 
 import json
-import multiprocessing
 import os
 import signal
-import socket
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,125 +12,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-from silent import SilentMonitor
+from several import VOCABULARY, assert_near, in_processes, losses, run, uneven_data, weights
 from torch.distributed import HashStore
 
 from configs import run_config
-from endeavour.data.dataset import ParallelDataset, save_rows
+from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training.checkpoint import checkpoints_in
-from endeavour.training.distributed import Ranks, _agree_on_group, join_ranks
-from endeavour.training.log import MetricLog
-from endeavour.training.loop import train
-from endeavour.training.monitor import Validation
+from endeavour.training.distributed import Ranks, _agree_on_group
 from endeavour.training.optimizer import make_optimizer
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints
 from endeavour.training.updates import updates
 
-VOCABULARY = 300
-PAIRS = 70
-
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    folder = tmp_path_factory.mktemp("arrays")
-    random = np.random.default_rng(0)
-    for side in ("source", "target"):
-        rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(PAIRS)]
-        # One pair fills a batch alone, so that some process has nothing to predict.
-        rows[0] = random.integers(4, VOCABULARY, 60).tolist()
-        save_rows(folder / f"train.{side}", rows, vocabulary_size=VOCABULARY)
-    return ParallelDataset.open(folder, "train")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def in_processes(count: int, work: Callable[[Ranks], None], timeout_seconds: float = 60) -> list[int]:
-    """Runs `work` in `count` forks, joined as torchrun would join them. Returns their exit codes."""
-    port = free_port()
-
-    def one(rank: int) -> None:
-        torch.set_num_threads(1)
-        os.environ |= {
-            "TORCHELASTIC_RUN_ID": "test",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "RANK": str(rank),
-            "WORLD_SIZE": str(count),
-            "LOCAL_RANK": str(rank),
-        }
-        try:
-            with join_ranks(torch.device("cpu"), timeout_seconds) as ranks:
-                work(ranks)
-        except (
-            Exception
-        ):  # as the command line ends: at a usual end a fork might wait for threads that it lacks
-            traceback.print_exc()
-            os._exit(1)
-
-    context = multiprocessing.get_context("fork")
-    children = [context.Process(target=one, args=(rank,)) for rank in range(count)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(timeout_seconds)
-        if child.is_alive():
-            child.kill()
-            child.join()
-    return [child.exitcode or 0 for child in children]
-
-
-def run(
-    folder: Path,
-    data: ParallelDataset,
-    tokenizer: Tokenizer,
-    ranks: Ranks,
-    *overrides: str,
-    after: Callable[[int], None] = lambda update: None,
-    dropout: float = 0.0,
-) -> list[str]:
-    """One start of a run, as the train stage makes it. Returns the notes of the restart."""
-    small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
-    config = run_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
-    layout = run_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
-    layout.encoder_layers = layout.decoder_layers = 1
-    layout.dropout = layout.embedding_dropout = dropout
-    torch.manual_seed(1)
-    model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-    optimizer = make_optimizer(model, config)
-    folder.mkdir(exist_ok=True)
-    checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=2, keep_best=1)
-    state, notes = checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
-    validations: list[int] = []
-
-    def validate(_: Transformer) -> Validation:
-        assert ranks.main
-        validations.append(1)
-        return Validation(loss=float(len(validations)), perplexity=1.0, bleu=1.0, samples=[])
-
-    train(
-        model,
-        data,
-        config,
-        seed=1,
-        precision=torch.float32,
-        ranks=ranks,
-        optimizer=optimizer,
-        state=state,
-        checkpoints=checkpoints,
-        monitor=SilentMonitor(MetricLog(folder / "log.jsonl" if ranks.main else Path(os.devnull)), after),
-        validate=validate,
-    )
-    return notes
+    return uneven_data(tmp_path_factory.mktemp("arrays"))
 
 
 def test_processes_that_are_started_again_do_not_meet_the_dead() -> None:
@@ -174,21 +72,6 @@ def test_each_process_of_a_fresh_run_draws_its_own_random_numbers(
         checkpoints.restore_newest(model, make_optimizer(model, config), rank=rank, count=count)
         draws.append(float(torch.rand(())))
     assert draws[0] == draws[1] != draws[2]
-
-
-def losses(folder: Path) -> list[tuple[float, float]]:
-    lines = MetricLog(folder / "log.jsonl").read()
-    return [(line["loss"], line["gradient_norm"]) for line in lines if line["kind"] == "train"]
-
-
-def weights(folder: Path) -> torch.Tensor:
-    newest = load_file(checkpoints_in(folder)[-1] / "weights.safetensors")
-    return torch.cat([newest[name].flatten() for name in sorted(newest)])
-
-
-def assert_near(one: torch.Tensor, other: torch.Tensor) -> None:
-    """Equal but for rounding; where a gradient is nought in theory (biases of keys) Adam makes steps of its noise."""
-    assert float((one - other).norm() / other.norm()) < 5e-3
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -109,7 +109,11 @@ class Transformer(nn.Module):
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """Ids (batch, source) and (batch, target) to logits (batch, target, target_vocabulary)."""
-        return self.project(self.decode(target_in, self.encode(source)))
+        return self.project(self.states(source, target_in))
+
+    def states(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Ids (batch, source) and (batch, target), all known, to the decoder's states (batch, target, width)."""
+        return self.decode(target_in, self.encode(source))
 
     def embed_source(self, source: Tensor) -> Tensor:
         """Ids (batch, source) to what the first layer of the encoder reads, (batch, source, width)."""
@@ -143,9 +147,8 @@ class Transformer(nn.Module):
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
         rotation = self._rotation(0, length)
         for layer in self._decoder_layers:
-            cross = layer.cross_attention.project_kv(memory.states)
             states = layer(
-                states, cross, memory_mask=memory.mask, causal=True, rotation=rotation, record=record
+                states, memory.states, memory_mask=memory.mask, causal=True, rotation=rotation, record=record
             )
         return self.decoder_norm(states)
 
@@ -252,7 +255,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         states: Tensor,
-        memory: KeyValue,
+        memory: Tensor | KeyValue,
         *,
         memory_mask: Tensor | None,
         rotation: Rotation | None,
@@ -261,7 +264,9 @@ class DecoderLayer(nn.Module):
         cache: SelfCache | None = None,
         record: AttentionMaps | None = None,
     ) -> Tensor:
-        """States (batch, target, width) in and out."""
+        """States (batch, target, width) in and out; `memory` is the encoder's states, or `project_kv` of them."""
+        if isinstance(memory, Tensor):
+            memory = self.cross_attention.project_kv(memory)
         own, cross = (None, None) if record is None else (record.decoder, record.cross)
         states = self.attention_residual(
             states,

@@ -22,9 +22,10 @@ from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.runs.translators import resolve_decoding
-from endeavour.training.checkpoint import load_model, random_state, size_of
+from endeavour.training.checkpoint import load_model, optimizer_tensors, random_state, size_of
 from endeavour.training.distributed import Ranks
 from endeavour.training.optimizer import make_optimizer
+from endeavour.training.sharding import shard, whole_model
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import SMALLER_BATCHES, LossModel, accumulate_gradients
 
@@ -33,16 +34,20 @@ SENTENCES = 2  # that are translated; an untrained model seldom ends one before 
 
 
 def fresh_model(
-    config: RunConfig, data: PreparedData, device: torch.device
+    config: RunConfig, data: PreparedData, ranks: Ranks
 ) -> tuple[Transformer, torch.optim.Optimizer]:
-    """The model as `config.seed` initialises it, and its optimizer; seeds torch's generators."""
+    """The model as `config.seed` initialises it, perhaps sharded, and its optimizer; seeds torch's generators."""
     torch.manual_seed(config.seed)
     source, target = data.load_tokenizers()
     model = Transformer(
         config.model,
         source_vocabulary=source.vocabulary_size,
         target_vocabulary=target.vocabulary_size,
-    ).to(device)
+    )
+    if config.training.sharded:
+        shard(model, ranks.device, ranks.count)  # layer by layer: the whole need not fit on the device
+    else:
+        model.to(ranks.device)
     return model, make_optimizer(model, config.training)
 
 
@@ -63,7 +68,7 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         UserError: something fails that would fail later.
     """
     folder = Run.of(config).folder
-    model, optimizer = fresh_model(config, data, ranks.device)
+    model, optimizer = fresh_model(config, data, ranks)
     if ranks.main:
         for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
@@ -77,10 +82,12 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
     )
     with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
         optimizer.step()
-    if ranks.main:
+    whole = whole_model(model, keep=ranks.main)
+    moments = optimizer_tensors(optimizer, keep=ranks.main)
+    if whole is not None:
         with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=folder) as rehearsal:
             checkpoints = open_checkpoints(config, Path(rehearsal), data)
-            checkpoints.save(model, optimizer, TrainState(), [random_state(ranks.device)])
+            checkpoints.save(whole, moments, TrainState(), [random_state(ranks.device)])
             _translate(checkpoints.path(0), config.validation_decoding, data, ranks.device)
 
 

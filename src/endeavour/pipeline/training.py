@@ -1,5 +1,6 @@
 """The plan of a training, in reading order: teachers first, then the data, then the run, then its scores."""
 
+import gc
 import json
 import os
 import sys
@@ -45,11 +46,12 @@ from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import checkpoints_in, write_model
 from endeavour.training.device import choose_device, keep_memory
 from endeavour.training.display import TrainingDisplay
-from endeavour.training.distributed import Ranks, check_local_rank, join_ranks, launched
+from endeavour.training.distributed import Ranks, check_local_rank, check_several, join_ranks, launched
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import train
 from endeavour.training.monitor import Monitor, Validation
 from endeavour.training.precision import Precision, choose_training_precision, dtype_of
+from endeavour.training.sharding import whole_model
 from endeavour.training.state import TrainState
 from endeavour.training.trackers import open_tracker, require_tracker
 from endeavour.training.tracking import NoTracker, TrackedRun, Tracker
@@ -76,6 +78,8 @@ def train_run(
     device = choose_device(config.device)
     if launched():
         check_local_rank(device)
+    if config.training.sharded:
+        check_several()
     config = with_pretrained_tokenizer(config)
     run = Run.of(config)
     if run.goes_on(config):
@@ -181,7 +185,9 @@ class _Training:
         assert precision is not None
         if config.training.preflight:
             preflight(config, self.data, ranks, precision.dtype)
-        model, optimizer = fresh_model(config, self.data, device)
+            if config.training.sharded:
+                gc.collect()  # its model, in cycles of references, would stay beside the next one
+        model, optimizer = fresh_model(config, self.data, ranks)
         checkpoints = open_checkpoints(config, run.folder, self.data)
         state, notes = checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
         state.precision = precision.name
@@ -200,8 +206,8 @@ class _Training:
             with monitor:
                 for line in (*notes, *self._announcement(model, state, precision)):
                     monitor.note(line)
-                if pretrained is not None and ranks.main:
-                    monitor.validated(0, validator(model.eval()))
+                if pretrained is not None and (start := whole_model(model, keep=ranks.main)) is not None:
+                    monitor.validated(0, validator(start.to(device).eval()))
                 state = train(
                     model,
                     train_data,
@@ -216,9 +222,11 @@ class _Training:
                     validate=validator,
                     prune=prune,
                 )
+            whole = whole_model(model, keep=ranks.main)
             ranks.leave()  # the others need not wait for the evaluation
-            if not ranks.main:
+            if whole is None:
                 return {}
+            model = whole.to(device)
             made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)
             with atomic_folder(run.model_folder) as partial:
                 write_model(partial, model, self.data.load_tokenizers())
@@ -292,7 +300,7 @@ class _Training:
         if device.type == "cpu":
             where += f", {torch.get_num_threads()} threads"
         if not self.ranks.alone:
-            where += f", {self.ranks.count} processes"
+            where += f", {self.ranks.count} processes" + (", sharded" if settings.sharded else "")
         lines = [
             f"run: {self.run} ({config.model.name}, {parameters:,} parameters, {where})",
             f"precision: {precision.reason}",

@@ -37,6 +37,7 @@ NOT_PART_OF_A_RUN = (
     "evaluation",
     "tracking",
     "corpus.path",  # the content of the data decides
+    "training.sharded",
     "training.restart",
     "training.log_every",
     "training.communication_timeout",

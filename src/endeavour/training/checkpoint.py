@@ -20,6 +20,7 @@ from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.storage import DIGESTS, verify
+from endeavour.training.sharding import local_part, whole_tensor
 
 Tensors = dict[str, Tensor]
 
@@ -62,8 +63,12 @@ def load_model(folder: Path, device: torch.device) -> tuple[Transformer, Tokeniz
 
 def load_weights(model: Transformer, folder: Path) -> None:
     """Copies a model folder's weights into `model`. Raises `UserError` where names or shapes differ."""
+    own = model.state_dict()
     try:
-        model.load_state_dict(load_file(folder / "weights.safetensors"))
+        weights = load_file(folder / "weights.safetensors")
+        model.load_state_dict(
+            {name: local_part(tensor, own.get(name, tensor)) for name, tensor in weights.items()}
+        )
     except (OSError, RuntimeError, SafetensorError) as error:
         # Torch's first line only says that there are errors; the second one names a weight.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2]).rstrip(".")
@@ -98,21 +103,30 @@ def average_weights(folders: Sequence[Path]) -> Tensors:
     return mean
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
-    """An optimizer's state as flat tensors named `<parameter number>.<state name>`."""
-    return {
-        f"{number}.{name}": value.detach().cpu().contiguous()
-        for number, values in optimizer.state_dict()["state"].items()
-        for name, value in values.items()
-    }
+def optimizer_tensors(optimizer: torch.optim.Optimizer, *, keep: bool) -> Tensors:
+    """An optimizer's state, whole, as flat tensors on the CPU named `<parameter number>.<state name>`.
+
+    Where the state is divided among processes, all must call this together; without `keep` one only gives its part.
+    """
+    tensors: Tensors = {}
+    for number, values in optimizer.state_dict()["state"].items():
+        for name, value in values.items():
+            whole = whole_tensor(value)
+            if keep:
+                tensors[f"{number}.{name}"] = whole.detach().cpu().contiguous()
+    return tensors
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
     """Restores what `optimizer_tensors` returned."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state: dict[int, Tensors] = {}
     for key, value in tensors.items():
         number, name = key.split(".")
-        state.setdefault(int(number), {})[name] = value
+        parameter = parameters[int(number)]
+        # The moments are divided as their parameter is; the number of steps is each process's own.
+        part = local_part(value, parameter) if value.shape == parameter.shape else value
+        state.setdefault(int(number), {})[name] = part
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 

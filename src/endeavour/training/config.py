@@ -21,6 +21,7 @@ class TrainingConfig:
     accumulate: PositiveInt
     precision: Literal["auto", "fp32", "bf16"]
     compile: Literal["auto", "always", "never"]
+    sharded: bool
     label_smoothing: Fraction
     clip_norm: PositiveFloat | None
     learning_rate: PositiveFloat
@@ -55,6 +56,10 @@ class TrainingConfig:
             )
         if self.schedule == "cosine" and self.max_updates is None:
             raise ValueError("training.schedule=cosine needs training.max_updates")
+        if self.sharded and self.compile == "always":
+            raise ValueError(
+                "training.sharded=true: no layer is compiled; set training.compile=auto or never"
+            )
         self._check_stages()
         return self
 

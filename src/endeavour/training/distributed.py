@@ -98,6 +98,15 @@ def launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def check_several() -> None:
+    """Raises `UserError` where this process is the only one, so that there are none to divide a model among."""
+    if not launched() or os.environ["WORLD_SIZE"] == "1":
+        raise UserError(
+            "training.sharded=true divides the model among processes, and this is the only one\n"
+            "start several with torchrun (docs/several-processes.md), or set training.sharded=false"
+        )
+
+
 def check_local_rank(device: torch.device) -> None:
     """Raises `UserError` where `torchrun` started more processes on this host than it has CUDA devices."""
     if device.type == "cuda" and int(os.environ["LOCAL_RANK"]) >= torch.cuda.device_count():

@@ -10,16 +10,18 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import torch
+from torch import nn
 
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.training.checkpoint import checkpoints_in, random_state
+from endeavour.training.checkpoint import checkpoints_in, optimizer_tensors, random_state
 from endeavour.training.config import TrainingConfig
 from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricWindow
 from endeavour.training.monitor import Monitor, Validation
 from endeavour.training.optimizer import NonFiniteGuard, set_learning_rate
+from endeavour.training.sharding import is_sharded, whole_model
 from endeavour.training.signals import Interrupted, StopSignal
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import LossModel, choose_compile, make_update
@@ -63,10 +65,11 @@ def train(
     if _finished(state, config):
         return state
     device = ranks.device
-    compiled = choose_compile(config.compile, device)
-    loss_model = ranks.wrap_ddp(
-        LossModel(model, label_smoothing=config.label_smoothing, compiled=compiled),
-    )
+    sharded = is_sharded(model)
+    compiled = not sharded and choose_compile(config.compile, device)
+    loss_model: nn.Module = LossModel(model, label_smoothing=config.label_smoothing, compiled=compiled)
+    if not sharded:
+        loss_model = ranks.wrap_ddp(loss_model)
     guard = NonFiniteGuard(state.skipped_in_a_row, device)
     window = MetricWindow(state.window)
     started = time.monotonic() - state.seconds
@@ -105,9 +108,7 @@ def train(
             if validates or signalled:
                 state.seconds, signalled = ranks.all_reduce_max(time.monotonic() - started, stop.number)
                 state.window = {} if validates else window.state(ranks)
-                random_states = ranks.gather(random_state(device))
-                if ranks.main:
-                    checkpoints.save(model, optimizer, state, random_states, stopped=not validates)
+                _save(model, optimizer, state, checkpoints, ranks, stopped=not validates)
                 if signalled:
                     raise Interrupted(
                         int(signalled), str(checkpoints.path(state.update, stopped=not validates))
@@ -166,12 +167,9 @@ def _validate(
     monitor: Monitor,
 ) -> None:
     """Validates on the main process, and records the result in every process's state."""
-    validation = None
-    if ranks.main:
-        model.eval()
-        validation = validate(model)
-        model.train()
-    validation = ranks.broadcast(validation)
+    whole = whole_model(model, keep=ranks.main)
+    validation = ranks.broadcast(None if whole is None else validate(whole.to(ranks.device).eval()))
+    model.train()
     assert validation is not None
     higher_is_better = config.metric == "bleu"
     state.note_validation(
@@ -180,6 +178,23 @@ def _validate(
         keep=config.keep_best,
     )
     monitor.validated(state.update, validation)
+
+
+def _save(
+    model: Transformer,
+    optimizer: torch.optim.Optimizer,
+    state: TrainState,
+    checkpoints: Checkpoints,
+    ranks: Ranks,
+    *,
+    stopped: bool,
+) -> None:
+    """Writes a checkpoint from the main process; the others give their parts."""
+    random_states = ranks.gather(random_state(ranks.device))
+    whole = whole_model(model, keep=ranks.main)
+    moments = optimizer_tensors(optimizer, keep=ranks.main)
+    if whole is not None:
+        checkpoints.save(whole, moments, state, random_states, stopped=stopped)
 
 
 def _finished(state: TrainState, config: TrainingConfig) -> bool:

@@ -18,9 +18,9 @@ from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.storage import atomic_folder, verify
 from endeavour.training.checkpoint import (
+    Tensors,
     checkpoints_in,
     load_weights,
-    optimizer_tensors,
     restore_optimizer,
     restore_random_state,
     size_of,
@@ -96,7 +96,7 @@ class Checkpoints:
     def save(
         self,
         model: Transformer,
-        optimizer: torch.optim.Optimizer,
+        moments: Tensors,
         state: TrainState,
         random_states: list[dict[str, Any]],
         *,
@@ -108,6 +108,7 @@ class Checkpoints:
         have it, so it is not averaged, and the next save deletes it.
 
         Args:
+            moments: the optimizer's state, as `optimizer_tensors` returns it.
             random_states: those of all processes, by rank.
 
         Raises:
@@ -117,7 +118,7 @@ class Checkpoints:
         try:
             with atomic_folder(target) as partial:
                 write_model(partial, model, self._tokenizers)
-                save_file(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+                save_file(moments, partial / "optimizer.safetensors")
                 content = {"state": asdict(state), "random": random_states}
                 (partial / "state.json").write_text(json.dumps(content), "utf-8")
         except (OSError, SafetensorError) as error:

@@ -18,6 +18,7 @@ from endeavour.model.transformer import Transformer
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.precision import autocast
+from endeavour.training.sharding import whole_tensor
 
 SMALLER_BATCHES = (
     "lower training.tokens_per_batch (and raise training.accumulate accordingly) or choose a smaller model, "
@@ -54,11 +55,11 @@ class LossModel(nn.Module):
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
-        self._states: Callable[[Tensor, Tensor], Tensor] = self._plain_states
+        self._states: Callable[[Tensor, Tensor], Tensor] = model.states
         if compiled:
             # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape.
             torch._dynamo.config.optimize_ddp = False  # pyright: ignore[reportPrivateUsage]
-            self._states = torch.compile(self._plain_states, dynamic=True)
+            self._states = torch.compile(model.states, dynamic=True)
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
         """Ids of a `Batch` to the sums of loss and negative log-likelihood of `projected_loss`, in nats."""
@@ -68,9 +69,6 @@ class LossModel(nn.Module):
             target_out,
             label_smoothing=self.label_smoothing,
         )
-
-    def _plain_states(self, source: Tensor, target_in: Tensor) -> Tensor:
-        return self.model.decode(target_in, self.model.encode(source))
 
 
 def choose_compile(name: str, device: torch.device) -> bool:
@@ -95,7 +93,7 @@ def accumulate_gradients(
         loss_model: a `LossModel`, or one in DistributedDataParallel.
         batches: this process's, on the host.
         target_tokens: of the update, over all batches and processes.
-        world_size: number of processes; DistributedDataParallel takes the mean of their gradients.
+        world_size: number of processes, of whose gradients the mean is taken.
 
     Returns:
         Sums of loss and negative log-likelihood over `batches` (nats, on `device`, without waiting for it).
@@ -144,7 +142,7 @@ def make_update(
         precision=precision,
         world_size=world_size,
     )
-    norm = nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf)
+    norm = whole_tensor(nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf))
     finite = guard.step(optimizer, norm)
     optimizer.zero_grad()
     return StepResult(loss, nll, norm, finite)

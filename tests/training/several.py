@@ -45,7 +45,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def forked(count: int, work: Callable[[], object], timeout_seconds: float = 60) -> list[int]:
+def forked(count: int, work: Callable[[], object], timeout_seconds: float = 180) -> list[int]:
     """Runs `work` in `count` forks, in the environment that torchrun gives its processes. Returns their exit codes."""
     port = free_port()
 
@@ -79,7 +79,7 @@ def forked(count: int, work: Callable[[], object], timeout_seconds: float = 60) 
     return [child.exitcode or 0 for child in children]
 
 
-def in_processes(count: int, work: Callable[[Ranks], object], timeout_seconds: float = 60) -> list[int]:
+def in_processes(count: int, work: Callable[[Ranks], object], timeout_seconds: float = 180) -> list[int]:
     """`forked`, each process joined with the others."""
 
     def joined() -> None:

@@ -43,10 +43,10 @@ def test_sharding_does_not_change_the_run(
     count: int, accumulate: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     """Also where the rows of most weights cannot be divided equally, as among three."""
-    override = f"training.accumulate={accumulate}"
-    run(tmp_path / "one", data, tokenizer, ALONE, override)
+    overrides = (f"training.accumulate={accumulate}", "training.max_updates=6")
+    run(tmp_path / "one", data, tokenizer, ALONE, *overrides)
     codes = in_processes(
-        count, lambda ranks: run(tmp_path / "many", data, tokenizer, ranks, override, SHARDED)
+        count, lambda ranks: run(tmp_path / "many", data, tokenizer, ranks, *overrides, SHARDED)
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)

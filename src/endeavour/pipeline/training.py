@@ -208,6 +208,7 @@ class _Training:
                     monitor.note(line)
                 if pretrained is not None and (start := whole_model(model, keep=ranks.main)) is not None:
                     monitor.validated(0, validator(start.to(device).eval()))
+                    del start  # a copy where the model is sharded
                 state = train(
                     model,
                     train_data,
@@ -300,7 +301,7 @@ class _Training:
         if device.type == "cpu":
             where += f", {torch.get_num_threads()} threads"
         if not self.ranks.alone:
-            where += f", {self.ranks.count} processes" + (", sharded" if settings.sharded else "")
+            where += f", {self.ranks.count} processes" + (", sharded" if config.training.sharded else "")
         lines = [
             f"run: {self.run} ({config.model.name}, {parameters:,} parameters, {where})",
             f"precision: {precision.reason}",

@@ -45,6 +45,20 @@ KEYS = {
         "waits_per_update",
         "waits",
     },
+    "epochs": {
+        "size",
+        "precision",
+        "updates",
+        "first_epoch_tokens_per_second",
+        "second_epoch_tokens_per_second",
+        "repeated_tokens_per_second",
+        "second_by_repeated",
+        "batch_shapes",
+        "product_shapes",
+        "graphs",
+        "graph_breaks",
+        "recompilations",
+    },
     "decoding": {
         "size",
         "toolkit",
@@ -97,7 +111,7 @@ def numbers(value: Any) -> list[float]:
 def test_a_smoke_run_writes_all_it_promises(
     parallel_files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parts = "bench.parts=[training,decoding,data,growth,scale]"
+    parts = "bench.parts=[training,epochs,decoding,data,growth,scale]"
     size = "tokenizer.vocabulary_size=400"  # the scale part has pairs of its own, with more characters
     config = load_bench(
         [*parallel_files, *folders(tmp_path), "bench=smoke", parts, size, "bench.profile=true", "name=x"]
@@ -112,6 +126,7 @@ def test_a_smoke_run_writes_all_it_promises(
         assert set(TABLES[part][1][0].heading.split()) <= set(
             (folder / "report.md").read_text("utf-8").split()
         )
+    assert results["epochs"][0]["updates"] == [3, 3]
     assert results["settings"]["bench"]["sizes"] == ["nano"]
     english = [word.split("[")[1].split(",")[0] for word in parallel_files if "splits." in word]
     assert results["data"][0]["pairs"] == sum(Path(path).read_text("utf-8").count("\n") for path in english)

@@ -56,7 +56,16 @@ class BenchConfig:
 
     parts: list[
         Literal[
-            "training", "decoding", "data", "startup", "growth", "scale", "playground", "serving", "peers"
+            "training",
+            "decoding",
+            "data",
+            "startup",
+            "growth",
+            "scale",
+            "playground",
+            "serving",
+            "peers",
+            "epochs",
         ]
     ]
     sizes: Annotated[list[str], Some]
@@ -76,6 +85,7 @@ class BenchConfig:
     weight_decay: Annotated[float, Field(ge=0)]
     warmup_updates: Annotated[int, Field(ge=0)]
     updates: PositiveInt
+    epoch_updates: PositiveInt
     beam_sizes: Annotated[list[PositiveInt], Some]
     decoding_sentences: PositiveInt
     decoding_tokens: Annotated[int, Field(ge=2)]

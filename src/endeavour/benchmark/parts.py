@@ -14,11 +14,12 @@ from endeavour.benchmark.config import OURS, BenchConfig
 from endeavour.benchmark.contenders import TrainingTask, sized, training_contenders
 from endeavour.benchmark.decoders import DecodingTask, decoding_contenders
 from endeavour.benchmark.decoding import decoding_cases, measure_decoding
+from endeavour.benchmark.epochs import measure_epochs
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.peers import measure_peers, why_no_peer
 from endeavour.benchmark.steps import Rows, Steps
 from endeavour.benchmark.trace import write_profile
-from endeavour.benchmark.training import check_budget, draw_rows, measure_training
+from endeavour.benchmark.training import check_budget, draw_epoch, draw_rows, measure_training
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
@@ -53,7 +54,7 @@ class Subject:
     def check(self) -> None:
         """Raises `UserError` for what would otherwise fail after the first parts were measured."""
         settings = self.settings
-        trained = {"training", "scale", "growth", "peers"}
+        trained = {"training", "epochs", "scale", "growth", "peers"}
         budgets = [settings.tokens_per_batch] if trained & set(settings.parts) else []
         budgets += settings.growth_batches if "growth" in settings.parts else []
         budgets += [settings.tokens_per_batch] if settings.profile else []
@@ -81,6 +82,27 @@ class Subject:
             rows += measure_training(
                 self._training_task(size), contenders, repeats=settings.repeats, done=done
             )
+        return rows
+
+    def epochs(self, steps: Steps) -> Rows:
+        """Rows of `measure_epochs`, for all sizes, each in the precision of `auto`."""
+        settings = self.settings
+        first, second = (
+            draw_epoch(
+                self.data,
+                tokens_per_batch=settings.tokens_per_batch,
+                seed=self.seed,
+                epoch=epoch,
+                updates=settings.epoch_updates,
+            )
+            for epoch in range(2)
+        )
+        done = steps(len(settings.sizes))
+        rows: Rows = []
+        for size in settings.sizes:
+            task = self._training_task(size)
+            rows.append(measure_epochs(task, self._ours(size), (first, second), repeats=settings.repeats))
+            done()
         return rows
 
     def decoding_rows(self, steps: Steps) -> Rows:

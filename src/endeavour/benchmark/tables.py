@@ -96,6 +96,22 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("waits an update", "waits_per_update", ".1f", screen=False),
         ],
     ),
+    "epochs": (
+        "Training over epochs",
+        [
+            _text("size", "size"),
+            _text("precision", "precision"),
+            _number("tokens/s, first epoch", "first_epoch_tokens_per_second"),
+            _number("second epoch", "second_epoch_tokens_per_second"),
+            _rate("repeated batches", "repeated_tokens_per_second"),
+            _number("second by repeated", "second_by_repeated", ".2f"),
+            _number("batch shapes", "batch_shapes", ",d"),
+            _number("product shapes", "product_shapes", ",d"),
+            _number("graphs", "graphs", "d", screen=False),
+            _number("graph breaks", "graph_breaks", "d", screen=False),
+            _count("compiled again", "recompilations"),
+        ],
+    ),
     "peers": (
         "Training with other toolkits",
         [
@@ -195,6 +211,9 @@ Peak memory is that of a process of its own (on a GPU: of its tensors), in which
 compiles, is timed too; graphs are those of torch.compile, and waits the times that the host waited for the GPU in one
 update (–: no CUDA device). Decoding: untrained weights that never choose
 EOS, so that every translation has the same length, in the precision of the row.
+Epochs: endeavour in a process of its own trains on the batches of two epochs, or on as many as bench.epoch_updates
+says, and after each again and again on its first ones. Whatever is compiled for new shapes is in the rates of the
+epochs: kernels of oneDNN for bf16 products on CPUs, one for each shape of a product, and the graphs of torch.compile.
 Other toolkits: each turn of each, and of endeavour, is a process of its own that trains on the same pairs, in batches
 of its own making; the first half, with all starting, does not count. Theirs is the speed that their logs state.
 "endeavour by this" is the median of the ratios of each turn, with endeavour in its faster precision.

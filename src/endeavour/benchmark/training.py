@@ -42,15 +42,21 @@ def check_budget(data: Path, tokens_per_batch: int) -> None:
 
 def draw_rows(data: Path, *, tokens_per_batch: int, seed: int, updates: int) -> list[Rows]:
     """The pairs of the first `updates` batches of training on this data; a short epoch is repeated."""
+    epoch = draw_epoch(data, tokens_per_batch=tokens_per_batch, seed=seed, epoch=0, updates=updates)
+    return list(islice(cycle(epoch), updates))
+
+
+def draw_epoch(data: Path, *, tokens_per_batch: int, seed: int, epoch: int, updates: int) -> list[Rows]:
+    """The pairs of each batch, of the first `updates`, in one epoch of training on this data."""
     dataset = ParallelDataset.open(data, "train")
-    epoch = epoch_batches(
+    batches = epoch_batches(
         dataset.source.lengths,
         dataset.target.lengths,
         tokens_per_batch=tokens_per_batch,
         seed=seed,
-        epoch=0,
+        epoch=epoch,
     )
-    return list(islice(cycle(epoch), updates))
+    return list(islice(batches, updates))
 
 
 def measure_training(

@@ -164,6 +164,7 @@ def _measures(
     return {
         "precision": lambda _: subject.automatic(),
         "training": subject.training,
+        "epochs": subject.epochs,
         "decoding": subject.decoding_rows,
         "data": data,
         "startup": startup,

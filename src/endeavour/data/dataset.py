@@ -33,7 +33,8 @@ def save_rows(prefix: Path, rows: Sequence[Sequence[int]], *, vocabulary_size: i
 def join_rows(parts: Sequence[Path], prefix: Path) -> None:
     """Saves the rows of at least one part, in order; holds the ids of one part in memory at a time."""
     arrays = [RaggedArray(part) for part in parts]
-    offsets = np.cumsum(np.concatenate([[0], *(array.lengths for array in arrays)]), dtype=np.int64)
+    offsets = np.zeros(1 + sum(map(len, arrays)), np.int64)
+    np.cumsum(np.concatenate([array.lengths for array in arrays]), out=offsets[1:])
     np.save(f"{prefix}.offsets.npy", offsets)
     with Path(f"{prefix}.ids.npy").open("wb") as file:
         descr = npy.dtype_to_descr(arrays[0].ids.dtype)

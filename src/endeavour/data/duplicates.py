@@ -35,7 +35,7 @@ class SeenHashes:
         unique, first = np.unique(hashes, return_index=True)
         known = np.zeros(len(unique), bool)
         for array in self._arrays:
-            known |= np.searchsorted(array, unique, side="right") > np.searchsorted(array, unique)
+            known |= np.take(array, np.searchsorted(array, unique), mode="clip") == unique
         seen = np.ones(len(hashes), bool)
         seen[first[~known]] = False
         added = unique[~known]

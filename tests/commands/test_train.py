@@ -106,6 +106,24 @@ def test_train_evaluate_translate(
     assert theirs["signature"] in capsys.readouterr().out
 
 
+def test_a_second_validation_set_is_scored_beside_the_others_and_chooses_no_checkpoint(
+    parallel_files: list[str], folders: list[str], run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour("train", *parallel_files, *folders, "corpus.held_out_rare=20") == 0
+    assert list(json.loads((run_folder / "summary.json").read_text())["test"]) == ["test", "validation_rare"]
+    held_out = run_folder / "evaluation" / "validation_rare-beam"
+    assert len((held_out / "hypotheses.txt").read_text("utf-8").splitlines()) == 20
+    assert json.loads((held_out / "scores.json").read_text("utf-8"))["overlap"]["sources"] == 0
+    assert "validation_rare" in capsys.readouterr().out
+    shown = [*folders[:2], "device=cpu", "evaluation.splits=[validation,validation_rare]", "decoding=greedy"]
+    assert endeavour("evaluate", *shown) == 0
+    assert "validation_rare" in capsys.readouterr().out
+    samples = (run_folder / "log.jsonl").read_text("utf-8")
+    assert not any(
+        json.dumps(line) in samples for line in (held_out / "sources.txt").read_text().splitlines()
+    )
+
+
 def test_far_more_tokens_than_the_text_has_are_an_epoch_an_update_and_a_long_warmup_is_noted(
     parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

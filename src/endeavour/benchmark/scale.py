@@ -57,6 +57,7 @@ def write_corpus(folder: Path, count: int, seed: int) -> CorpusConfig:
         parts={},
         tags=False,
         tag=None,
+        held_out_rare=None,
         path_files=None,
         english_column=None,
         german_column=None,

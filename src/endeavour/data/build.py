@@ -26,7 +26,7 @@ from endeavour.data.cleaning import (
     restore_steps,
     summed,
 )
-from endeavour.data.corpus import TRAIN, Progress
+from endeavour.data.corpus import RARE, TRAIN, Progress
 from endeavour.data.crawled import Languages
 from endeavour.data.dataset import ParallelDataset, join_rows
 from endeavour.data.encoding import SIDES, count_tokens, encode_split, encode_train
@@ -34,6 +34,7 @@ from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect_training_pair, symbols
+from endeavour.data.rare_words import rarest_pairs
 from endeavour.data.tables import batches, count_rows, new_table, read_tables, save_tables, write
 from endeavour.data.tokenizer import (
     Tokenizer,
@@ -56,6 +57,7 @@ def build(
     *,
     tags: bool,
     tag: str | None,
+    held_out_rare: int | None,
     languages: Languages,
     cleaning: CleaningConfig,
     augmentation: AugmentationConfig | None,
@@ -71,6 +73,7 @@ def build(
         parts: those of each part of the training split, which `splits` then lacks. Parts are cleaned and stored one
             after the other, and duplicates are looked for within each of them.
         tags, tag: whether the sources of a part begin with its tag; and of which part validation and test have it.
+        held_out_rare: how many clean training pairs, those with the rarest words, are a split of their own instead.
         languages: of source and target.
         augmentation: which copies of training pairs are added, as ids: the text tables have none.
         tokenizer: how to train tokenizers, or tokenizers that exist.
@@ -98,6 +101,12 @@ def build(
     ]
     for part in training:
         part.clean_all(parts[part.name] if parts else splits[TRAIN], progress)
+    if held_out_rare is not None:
+        progress("hold out rare words", 0, None)
+        rare = rarest_pairs([table for part in training for table in part.clean], held_out_rare)
+        tables[RARE] = _read_held_out(RARE, rare, folder, scratch, held_out, progress)
+        for part in training:
+            part.hold_out(rare, overlap=cleaning.drop_overlap)
     clean = [table for part in training for table in part.clean]
     if isinstance(tokenizer, TokenizerConfig):
         progress("train the tokenizer", 0, None)
@@ -144,15 +153,37 @@ class _Part:
     augmenter: Augmenter
     clean: list[Path] = field(default_factory=list[Path])
     encoded: list[Path] = field(default_factory=list[Path])
+    held: list[Step] = field(default_factory=list[Step])
 
     @property
     def steps(self) -> list[Step]:
-        return [*self.cleaner.steps, *self.lengths.steps]
+        return [*self.cleaner.steps, *self.held, *self.lengths.steps]
 
     def clean_all(self, pairs: Iterable[Pair], progress: Progress) -> None:
         self.journal.folder.mkdir(exist_ok=True)
         self.clean.extend(clean_pairs(pairs, self.cleaner, self.journal, progress))
         self._require_pairs(sum(count_rows(table) for table in self.clean))
+
+    def hold_out(self, pairs: Sequence[Pair], *, overlap: bool) -> None:
+        """Drops clean pairs that are held out after all, and with `overlap` those that share a side with one.
+
+        A build that was stopped does this again, from the same tables to the same ones.
+        """
+        chosen, sides = set(pairs), HeldOut()
+        sides.add(pairs if overlap else [])
+        held, shared = Step("held out for its rare words"), Step(f"overlap with {RARE}")
+        for number, clean in enumerate(self.clean):
+            self.clean[number] = self.journal.path(f"rest-{number:05d}", "arrow")
+            with new_table(self.clean[number]) as table:
+                for batch in read_tables(clean):
+                    dropped = [
+                        held if pair in chosen else shared if sides.overlaps(pair) else None for pair in batch
+                    ]
+                    for pair, step in zip(batch, dropped, strict=True):
+                        if step is not None:
+                            step.drop(pair)
+                    write(table, [pair for pair, step in zip(batch, dropped, strict=True) if step is None])
+        self.held.extend([held, shared] if overlap else [held])
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
         self.encoded.extend(

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from endeavour.data.cleaning import visible
+from endeavour.data.corpus import RARE
 from endeavour.data.scored_pairs import Selection
 
 Steps = Sequence[dict[str, Any]]
@@ -17,6 +18,7 @@ def as_markdown(report: dict[str, Any], title: str) -> str:
         "",
         f"Training pairs read: {report['read']:,}; kept: {report['kept']:,}.",
         "Validation and test were neither cleaned nor altered.",
+        *([f"{RARE} was taken from the clean training pairs."] if RARE in report["splits"] else []),
         "",
         *_table(report["steps"]),
         "",

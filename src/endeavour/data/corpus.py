@@ -25,6 +25,7 @@ ExtraPairs = tuple[Path, Path]  # two line-aligned text files, English and Germa
 Progress = Callable[[str, int, int | None], None]  # (what, done, total or None)
 TRAIN = "train"
 VALIDATION = "validation"
+RARE = "validation_rare"  # held out of the training text: the pairs with the rarest words
 _TEXTBOOK = "endeavour.textbook"
 _COMMIT = r"[0-9a-f]{40}"
 _NAME = r"[A-Za-z0-9_-]+"  # of a split
@@ -52,6 +53,8 @@ class CorpusConfig:
     parts: dict[str, list[str]]
     tags: bool  # files in parts: whether each training source begins with the tag of its part
     tag: str | None  # the part whose tag all other sources begin with
+    # how many training pairs, those with the rarest words, become the split `validation_rare`
+    held_out_rare: Annotated[int, Field(ge=1)] | None
     # hub: a file in `splits` → the files that hold the same under `path`, where it is not there by its own name
     path_files: dict[str, list[str]] | None
     english_column: str | None  # TSV, JSON lines, Parquet: name of the column, "translation.en" if nested
@@ -82,6 +85,10 @@ class CorpusConfig:
                 raise ValueError("corpus.train_pairs and corpus.seed must be set")
         else:
             self._check_splits()
+        if self.held_out_rare is not None and self.splits.get(RARE):
+            raise ValueError(
+                f"corpus.held_out_rare makes the split {RARE}: give corpus.splits.{RARE} another name"
+            )
         self._check_parts()
         return self
 

@@ -61,6 +61,14 @@ class SeenPairs(SeenHashes):
         return self.add(_hashes("\t".join(pair).encode() for pair in pairs)).tolist()
 
 
+class SeenSources(SeenHashes):
+    """Whose source occurred earlier, whatever their target: 8 bytes for each distinct source."""
+
+    def drops(self, pairs: Sequence[Pair]) -> list[bool]:
+        """For each pair whether its source occurred earlier, in this batch or another; then remembers them all."""
+        return self.add(_hashes(source.encode() for source, _ in pairs)).tolist()
+
+
 class NearDuplicates(SeenHashes):
     """Which pairs share most of their words with an earlier one: 80 bytes for each pair.
 

@@ -86,6 +86,8 @@ def prepare_data(
         if tokenizers is None
         else {"digests": [one.digest for one in tokenizers]},
     }
+    if corpus.held_out_rare is not None:
+        recipe["held_out_rare"] = corpus.held_out_rare
     if corpus.tags:
         recipe["tag"] = corpus.tag
     if augmentation is not None and augmentation.rates:
@@ -112,6 +114,7 @@ def prepare_data(
                         _directed(load_parts(corpus), direction),
                         tags=corpus.tags,
                         tag=corpus.tag,
+                        held_out_rare=corpus.held_out_rare,
                         languages=_LANGUAGES[direction],
                         cleaning=cleaning,
                         augmentation=augmentation,

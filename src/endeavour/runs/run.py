@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from filelock import FileLock
 
-from endeavour.data.corpus import TRAIN, VALIDATION
+from endeavour.data.corpus import RARE, TRAIN, VALIDATION
 from endeavour.data.perturbations import copy_of
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
@@ -114,7 +114,8 @@ class Run:
         scored = [
             name for name in self.summary.get("test", {}) if name not in others and not copy_of(name)[1]
         ]
-        return list(dict.fromkeys([TRAIN, VALIDATION, *self.config.corpus.splits, *scored]))
+        rare = [] if self.config.corpus.held_out_rare is None else [RARE]
+        return list(dict.fromkeys([TRAIN, VALIDATION, *self.config.corpus.splits, *scored, *rare]))
 
     @property
     def test_splits(self) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from endeavour.data.corpus import VALIDATION
+from endeavour.data.corpus import RARE, VALIDATION
 from endeavour.errors import UserError
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import Evaluation, decoding_label, evaluated_runs, evaluations_of
@@ -70,11 +70,12 @@ def _require_evaluated(runs: Sequence[Run], label: str, test_set: str) -> None:
 
 def _first_test_set(runs: Sequence[Run], label: str) -> str:
     """The first, by name, that all were evaluated on: a test split of the baseline's corpus before other files, and
-    validation if there is no other."""
+    the validation splits if there is no other."""
     evaluated = [{one.test_set for one in evaluations_of(run) if one.label == label} for run in runs]
     own = runs[0].test_splits
     common = sorted(
-        set[str].intersection(*evaluated), key=lambda name: (name == VALIDATION, name not in own, name)
+        set[str].intersection(*evaluated),
+        key=lambda name: (name in (RARE, VALIDATION), name not in own, name),
     )
     if common:
         return common[0]

@@ -1,0 +1,69 @@
+"""The pairs of a training text whose sources have the rarest words, for a second validation set unlike the rest.
+
+Knows tables of clean pairs. Does not know who takes the pairs out, and what they are used for.
+"""
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from endeavour.data.duplicates import SeenSources
+from endeavour.data.files import Pair
+from endeavour.data.tables import read_tables
+from endeavour.errors import UserError
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
+    """The `count` pairs with the rarest words in their sources, the rarest first; of equals the earlier.
+
+    A source is the rarer, the further the mean logarithm of its words' frequencies lies below that of all words, in
+    standard errors: the sum of (log f(w) - μ) over its n different words, divided by σ √n, where f(w) is the number of
+    sources that have the word, and μ and σ are mean and standard deviation of log f over the words of all sources. So
+    neither short sentences, whose means scatter more, nor long ones, which have more words that may be rare, are
+    preferred. Words are runs of letters without case; sources without letters are not taken.
+
+    A source that stands in several pairs counts once, with its first pair. So translations of the text that are added
+    behind it (of teachers) change nothing.
+
+    Raises:
+        UserError: these would be more than half of the sources.
+    """
+    frequencies = Counter(word for pair in _distinct(tables) for word in _words(pair[0]))
+    logarithms = {word: math.log(frequency) for word, frequency in frequencies.items()}
+    total = max(frequencies.total(), 1)
+    mean = math.fsum(frequencies[word] * value for word, value in logarithms.items()) / total
+    squares = math.fsum(frequencies[word] * (value - mean) ** 2 for word, value in logarithms.items())
+    deviation = math.sqrt(squares / total) or 1.0
+    sources = 0
+
+    def scored() -> Iterator[tuple[float, int, Pair]]:
+        nonlocal sources
+        for sources, pair in enumerate(_distinct(tables), start=1):
+            if words := _words(pair[0]):
+                above = math.fsum(logarithms[word] - mean for word in words)
+                yield above / (deviation * math.sqrt(len(words))), sources, pair
+
+    rarest = heapq.nsmallest(count, scored())
+    if 2 * len(rarest) > sources or len(rarest) < count:
+        raise UserError(
+            f"corpus.held_out_rare={count}: the training text has {sources:,} different sources, of which at most half "
+            "can be held out; choose a smaller number, or null"
+        )
+    return [pair for _, _, pair in rarest]
+
+
+def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
+    """The first pair of each source, in order."""
+    seen = SeenSources()
+    for table in tables:
+        for pairs in read_tables(table):
+            yield from (pair for pair, again in zip(pairs, seen.drops(pairs), strict=True) if not again)
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))

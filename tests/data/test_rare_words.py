@@ -1,0 +1,203 @@
+"""The pairs with the rarest words as a split of their own: rare, disjoint from training, and the same every time."""
+
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+from omegaconf import OmegaConf
+from pydantic import ValidationError
+from test_parts import in_parts
+from test_preparing import CLEANING, CONF, TOKENIZER, contents, stop_at, write
+
+from endeavour.data import build
+from endeavour.data.corpus import RARE, CorpusConfig
+from endeavour.data.files import Pair
+from endeavour.data.prepared import PreparedData
+from endeavour.data.preparing import prepare_data
+from endeavour.errors import UserError
+
+HELD_OUT = 30
+
+
+def zipfian(count: int = 600, seed: int = 1) -> list[Pair]:
+    """Sentences of two to twenty words, of which the few frequent ones are most of the text, and their translations."""
+    draw = random.Random(seed)
+    names = [
+        f"{a}{b}{c}" for a in "bdfgklmnpr" for b in ("a", "ei", "o", "u") for c in ("n", "rt", "ls", "m")
+    ]
+    weights = [1 / rank for rank in range(1, len(names) + 1)]
+    sources = [draw.choices(names, weights, k=draw.randint(2, 20)) for _ in range(count)]
+    return [(" ".join(words).capitalize() + ".", " ".join(words[::-1]) + " -") for words in sources]
+
+
+TEXT = list(dict.fromkeys(zipfian()))
+
+
+def settings_for(folder: Path, train: list[Pair], **changes: Any) -> dict[str, Any]:
+    folder.mkdir(exist_ok=True)
+    return {
+        "corpus": replace(write(folder / "raw", train=train), **({"held_out_rare": HELD_OUT} | changes)),
+        "cleaning": CLEANING,
+        "tokenizer": TOKENIZER,
+        "direction": "en-de",
+        "folder": folder / "data",
+    }
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, Any]:
+    return settings_for(tmp_path, TEXT)
+
+
+def pairs_of(data: PreparedData, split: str) -> list[Pair]:
+    table = datasets.load_from_disk(str(data.folder / "text" / split))
+    return list(zip(table["source"], table["target"], strict=True))
+
+
+def words(pairs: list[Pair]) -> list[set[str]]:
+    return [set(source.lower().rstrip(".").split()) for source, _ in pairs]
+
+
+def test_the_rarest_are_held_out_of_everything(settings: dict[str, Any]) -> None:
+    data = prepare_data(**settings)
+    held, kept = pairs_of(data, RARE), pairs_of(data, "train")
+    assert len(held) == HELD_OUT
+    assert not {source for source, _ in held} & {source for source, _ in kept}
+    assert not {target for _, target in held} & {target for _, target in kept}
+    assert sorted([*held, *kept]) == sorted(TEXT)
+
+    frequencies = Counter(word for one in words(TEXT) for word in one)
+    logarithm = {word: np.log(count) for word, count in frequencies.items()}
+    means = [[mean(logarithm[word] for word in one) for one in words(pairs)] for pairs in (held, kept)]
+    assert mean(means[0]) < mean(means[1]) - np.std(means[1])
+    lengths = [mean(map(len, words(pairs))) for pairs in (held, kept)]
+    assert lengths[1] / 1.5 < lengths[0] < lengths[1] * 1.5, "neither the short nor the long are preferred"
+
+    assert (data.validation_split, data.test_splits) == ("validation", ["test", RARE])
+    assert data.lines(RARE, "source") == [source for source, _ in held]
+    assert data.splits[RARE]["pairs"] == HELD_OUT
+    report = json.loads((data.folder / "report.json").read_text())
+    assert report["read"] - report["kept"] == sum(step["dropped"] for step in report["steps"])
+    assert RARE in (data.folder / "report.md").read_text()
+
+
+def test_the_score_is_as_it_is_defined(settings: dict[str, Any]) -> None:
+    """Computed plainly, with all sentences in memory."""
+    running = [word for one in words(TEXT) for word in one]
+    logarithm = {word: np.log(count) for word, count in Counter(running).items()}
+    values = np.array([logarithm[word] for word in running])
+
+    def score(one: set[str]) -> float:
+        above = np.array([logarithm[word] for word in one]) - values.mean()
+        return float(above.sum() / values.std() / np.sqrt(len(one)))
+
+    expected = sorted(TEXT, key=lambda pair: score(words([pair])[0]))[:HELD_OUT]
+    assert set(pairs_of(prepare_data(**settings), RARE)) == set(expected)
+
+
+def test_the_tokenizer_has_not_read_them(settings: dict[str, Any], tmp_path: Path) -> None:
+    data = prepare_data(**settings)
+    rest = settings_for(tmp_path / "rest", pairs_of(data, "train"), held_out_rare=None)
+    alone = prepare_data(**rest)
+    assert data.manifest["vocabularies"] == alone.manifest["vocabularies"]
+    for side in ("source", "target"):
+        name = f"train.{side}.ids.npy"
+        assert (data.folder / name).read_bytes() == (alone.folder / name).read_bytes()
+
+
+def test_what_shares_a_side_with_one_goes_too(settings: dict[str, Any], tmp_path: Path) -> None:
+    held = pairs_of(prepare_data(**settings), RARE)
+    frequent = " ".join(
+        word for word, _ in Counter(word for one in words(TEXT) for word in one).most_common(5)
+    )
+    more = [(held[0][0], "etwas anderes"), (frequent, held[1][1]), held[2]]
+    dirty = settings_for(tmp_path / "dirty", [*TEXT, *more])
+    data = prepare_data(**dirty)
+    assert set(pairs_of(data, RARE)) == set(held), "a source that stands there twice counts once"
+    kept = pairs_of(data, "train")
+    assert held[0][0] not in {source for source, _ in kept}
+    assert held[1][1] not in {target for _, target in kept}
+    steps = json.loads((data.folder / "report.json").read_text())["steps"]
+    assert {
+        step["name"]: step["dropped"] for step in steps if RARE in step["name"] or "rare" in step["name"]
+    } == {
+        "held out for its rare words": HELD_OUT,
+        f"overlap with {RARE}": 2,
+    }
+    both = prepare_data(**dirty | {"cleaning": replace(CLEANING, drop_overlap=False)})
+    assert (held[0][0], "etwas anderes") in pairs_of(both, "train")
+
+
+def test_translations_of_the_text_that_are_added_hold_out_the_same(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    data = prepare_data(**settings)
+    texts = list(zip(*pairs_of(data, "train"), strict=True))
+    files = tmp_path / "teacher.en", tmp_path / "teacher.de"
+    for path, lines in zip(files, (texts[0], [f"{line} !" for line in texts[1]]), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    taught = prepare_data(**settings, extra_pairs=[files])
+    assert taught.lines(RARE, "source") == data.lines(RARE, "source")
+    assert taught.lines(RARE, "target") == data.lines(RARE, "target")
+    assert taught.splits["train"]["pairs"] == 2 * data.splits["train"]["pairs"]
+
+
+def test_the_option_alone_makes_another_folder(settings: dict[str, Any], tmp_path: Path) -> None:
+    plain = prepare_data(**settings | {"corpus": replace(settings["corpus"], held_out_rare=None)})
+    assert "held_out_rare" not in json.dumps(plain.manifest)
+    assert RARE not in plain.splits
+    folders = {plain.folder}
+    for count in (HELD_OUT, HELD_OUT + 1):
+        folders.add(
+            prepare_data(**settings | {"corpus": replace(settings["corpus"], held_out_rare=count)}).folder
+        )
+    assert len(folders) == 3
+
+
+@pytest.mark.parametrize("event", [3, 6, 9, 11, 13, 16, 20])
+def test_a_stopped_build_holds_out_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
+) -> None:
+    settings = settings_for(tmp_path, TEXT[:200])
+    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+    whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
+    stop_at(event, settings, monkeypatch)
+    assert contents(prepare_data(**settings)) == contents(whole)
+
+
+def test_parts_hold_out_together(tmp_path: Path, settings: dict[str, Any]) -> None:
+    corpus = in_parts(tmp_path / "parts", {"one": TEXT[:250], "two": TEXT[250:]}, held_out_rare=HELD_OUT)
+    data = prepare_data(**settings | {"corpus": corpus})
+    assert set(pairs_of(data, RARE)) == set(pairs_of(prepare_data(**settings), RARE))
+    assert sum(counts["pairs"] for counts in data.parts.values()) == len(TEXT) - HELD_OUT
+
+
+def test_the_textbook_has_rare_words_too(tmp_path: Path, settings: dict[str, Any]) -> None:
+    values = OmegaConf.to_container(OmegaConf.load(CONF / "corpus" / "textbook.yaml"))
+    corpus = CorpusConfig(**(values | {"train_pairs": 400, "held_out_rare": 20}))
+    tokenizer = replace(TOKENIZER, vocabulary_size=600)
+    data = prepare_data(**settings | {"corpus": corpus, "tokenizer": tokenizer})
+    assert data.test_splits == ["test", "test_unseen", RARE]
+    assert data.splits[RARE]["pairs"] == 20
+
+
+def test_more_than_half_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    for corpus in (
+        replace(settings["corpus"], held_out_rare=len(TEXT) // 2 + 1),
+        replace(write(tmp_path / "digits", train=[(f"{n} .", f"{n} !") for n in range(90)]), held_out_rare=5),
+    ):
+        with pytest.raises(UserError, match=r"corpus\.held_out_rare="):
+            prepare_data(**settings | {"corpus": corpus})
+
+
+def test_a_split_of_that_name_is_refused(settings: dict[str, Any]) -> None:
+    corpus = settings["corpus"]
+    with pytest.raises(ValidationError, match=rf"corpus\.splits\.{RARE}"):
+        replace(corpus, splits=corpus.splits | {RARE: corpus.splits["test"]})

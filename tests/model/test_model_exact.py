@@ -8,7 +8,7 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from endeavour.model import attention, layers
+from endeavour.model import attention, decoder_step, layers
 from endeavour.model.attention import attend, causal_mask, masked_value, padding_mask
 from endeavour.model.layers import Dropout, FeedForward, project
 from endeavour.model.positions import (
@@ -82,29 +82,30 @@ def test_everything_is_made_on_the_models_device_whatever_the_default_is(positio
 def test_a_cache_has_room_for_a_few_steps_at_a_time() -> None:
     made, beam = model(), 3
     cache = made.start(made.encode(SOURCE), beam_size=beam)
-    assert attention.STEPS_AT_A_TIME == 8
+    assert decoder_step.STEPS_AT_A_TIME == 8
     for steps in range(1, 26):
         made.step(torch.full((2, beam), 5), cache)
         assert cache.length == steps
         slots = -(-steps // 8) * 8 * beam
-        assert cache.visible.shape == (2, beam, slots)
-        assert cache.visible.sum(dim=-1).eq(steps).all(), "each hypothesis sees one slot of each step"
-        for own in cache.layers:
-            key, value = own.stored
-            assert key.shape == value.shape == (2, 4, slots, 4)
-            assert own.used == steps * beam
-            assert not key[:, :, own.used :].any()
+        assert cache.mask.shape == (2, 1, beam, slots)
+        assert cache.mask.eq(0).sum(dim=-1).eq(steps).all(), "each hypothesis sees one slot of each step"
+        for layer in cache.layers:
+            assert layer.own.stored is not None
+            assert layer.own.stored.shape == (2, 2, 4, slots, 4)
+            assert layer.own.used == steps * beam
+            assert not layer.own.stored[:, :, :, layer.own.used :].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@torch.no_grad()
 def test_a_caches_mask_shows_each_hypothesis_its_own_slot(dtype: torch.dtype) -> None:
-    made = model()
+    made = model().to(dtype)
     cache = made.start(made.encode(SOURCE), beam_size=2)
-    mask = cache.advance(dtype)
-    assert mask.shape == (2, 1, 2, 16)
-    assert mask.dtype == dtype
-    assert (mask[1, 0, :, :3] == 0).tolist() == [[True, False, False], [False, True, False]]
-    assert set(mask.flatten().tolist()) == {0.0, masked_value(dtype)}
+    made.step(torch.full((2, 2), 5), cache)
+    assert cache.mask.shape == (2, 1, 2, 16)
+    assert cache.mask.dtype == dtype
+    assert (cache.mask[1, 0, :, :3] == 0).tolist() == [[True, False, False], [False, True, False]]
+    assert set(cache.mask.flatten().tolist()) == {0.0, masked_value(dtype)}
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from endeavour.model.attention import DecoderCache
+from endeavour.model.decoder_step import DecoderCache
 from endeavour.model.transformer import Memory, Transformer
 
 

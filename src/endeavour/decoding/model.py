@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class Cache(Protocol):
-    """A model's state between steps, for a batch of beams; see `model.attention.DecoderCache`."""
+    """A model's state between steps, for a batch of beams; see `model.decoder_step.DecoderCache`."""
 
     def reorder(self, parents: Tensor) -> None:
         """Hypothesis i of a sentence continues what was hypothesis parents[i]; parents are (batch, beam)."""

@@ -1,4 +1,4 @@
-"""Multi-head attention: the product itself, its masks, self- and cross-attention, the decoder's cache.
+"""Multi-head attention: the product itself, its masks, self- and cross-attention.
 
 Knows shapes and masks; not tokens (except for PAD, from which a mask is made), layers or search strategies.
 
@@ -20,10 +20,6 @@ from endeavour.special import PAD
 # this many sentences on.
 PLAIN_SCORES = 256 * 256
 PLAIN_SENTENCES = 4
-# The decoder's cache grows by this many steps at a time. On a CPU torch copies bf16 tensors that are not contiguous
-# before a product, and compiles a product for each new shape: keys that fill their memory need no copy and have few
-# shapes.
-STEPS_AT_A_TIME = 8
 
 
 def masked_value(dtype: torch.dtype) -> float:
@@ -99,87 +95,6 @@ class KeyValue(NamedTuple):
     value: Tensor
 
 
-class SelfCache:
-    """Keys and values of one self-attention, (batch, heads, slots, head_width), filled step by step.
-
-    Slots are allocated for `STEPS_AT_A_TIME` steps; the unused ones are zeros, which the mask of
-    `DecoderCache.advance` hides.
-    """
-
-    def __init__(self) -> None:
-        self.stored: KeyValue | None = None
-        self.used = 0
-
-    def append(self, new: KeyValue) -> KeyValue:
-        """Adds the keys and values of the newest tokens and returns all slots."""
-        start, self.used = self.used, self.used + new.key.shape[2]
-        if self.stored is None or self.used > self.stored.key.shape[2]:
-            self.stored = KeyValue(*(self._grown(index, new[index]) for index in range(2)))
-        for stored, added in zip(self.stored, new, strict=True):
-            stored[:, :, start : self.used] = added
-        return self.stored
-
-    def _grown(self, index: int, new: Tensor) -> Tensor:
-        batch, heads, added, head_width = new.shape
-        old = 0 if self.stored is None else self.stored[index].shape[2]
-        grown = new.new_zeros(batch, heads, old + STEPS_AT_A_TIME * added, head_width)
-        if self.stored is not None:
-            grown[:, :, :old] = self.stored[index]
-        return grown
-
-    def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences only."""
-        if self.stored is not None:
-            self.stored = KeyValue(*(part.index_select(0, sentences) for part in self.stored))
-
-
-class DecoderCache:
-    """A decoder's state between steps, for a batch of beams.
-
-    All hypotheses of a sentence share one store of keys and values: each step adds one slot per beam position, and
-    nothing is moved when the search reorders its beams. Instead `visible` says which slots belong to the past of
-    which hypothesis, and becomes the mask of the self-attention.
-    """
-
-    def __init__(self, cross: list[KeyValue], memory_mask: Tensor | None, *, beam_size: int) -> None:
-        self.cross = cross
-        self.memory_mask = memory_mask
-        self.layers = [SelfCache() for _ in cross]
-        self.length = 0
-        """Positions decoded so far."""
-        key = cross[0].key
-        self.visible = torch.empty(len(key), beam_size, 0, dtype=torch.bool, device=key.device)
-        """(batch, beam, slots); length × beam slots are used, the others are visible to no hypothesis."""
-
-    def advance(self, dtype: torch.dtype) -> Tensor:
-        """Opens the slots of the next step, each visible to its own hypothesis.
-
-        Returns:
-            The mask for that step, (batch, 1, beam, slots).
-        """
-        _, beam, slots = self.visible.shape
-        start, self.length = self.length * beam, self.length + 1
-        if start == slots:
-            self.visible = functional.pad(self.visible, (0, STEPS_AT_A_TIME * beam))
-        own = torch.eye(beam, dtype=torch.bool, device=self.visible.device)
-        self.visible[:, :, start : start + beam] = own
-        mask = torch.zeros(self.visible.shape, dtype=dtype, device=self.visible.device)
-        return mask.masked_fill_(~self.visible, masked_value(dtype))[:, None]
-
-    def reorder(self, parents: Tensor) -> None:
-        """Hypothesis i of a sentence continues what was hypothesis parents[i]; parents are (batch, beam)."""
-        self.visible = self.visible.gather(1, parents[:, :, None].expand_as(self.visible))
-
-    def select(self, sentences: Tensor) -> None:
-        """Keeps these sentences only, in this order; their indices are (kept,)."""
-        self.cross = [KeyValue(*(part.index_select(0, sentences) for part in layer)) for layer in self.cross]
-        if self.memory_mask is not None:
-            self.memory_mask = self.memory_mask.index_select(0, sentences)
-        self.visible = self.visible.index_select(0, sentences)
-        for layer in self.layers:
-            layer.select(sentences)
-
-
 class SelfAttention(nn.Module):
     """Attention of a sequence to itself (section 3.2.2); query, key and value come from one fused map."""
 
@@ -203,18 +118,12 @@ class SelfAttention(nn.Module):
         mask: Tensor | None = None,
         causal: bool = False,
         rotation: Rotation | None = None,
-        cache: SelfCache | None = None,
         record: list[Tensor] | None = None,
     ) -> Tensor:
-        """States (batch, length, width) in and out; with a cache, these keys are added to those that it holds.
-
-        With a cache, `mask` is what `DecoderCache.advance` returned. The weights are appended to `record`.
-        """
+        """States (batch, length, width) in and out; the weights are appended to `record`."""
         query, key, value = split_heads(self.input(states), 3, self.num_heads)
         if rotation is not None:
             query, key = rotate(query, rotation), rotate(key, rotation)
-        if cache is not None:
-            key, value = cache.append(KeyValue(key, value))
         attended = attend(query, key, value, mask=mask, causal=causal, dropout=self.dropout, record=record)
         return self.output(merge_heads(attended))
 
@@ -240,8 +149,7 @@ class CrossAttention(nn.Module):
 
     def project_kv(self, memory: Tensor) -> KeyValue:
         """Keys and values of the encoder's states (batch, keys, width), computed once per sentence."""
-        key, value = split_heads(self.memory(memory), 2, self.num_heads)
-        return KeyValue(key, value)
+        return KeyValue(*split_heads(self.memory(memory), 2, self.num_heads))
 
     def forward(
         self,
@@ -259,11 +167,10 @@ class CrossAttention(nn.Module):
         return self.output(merge_heads(attended))
 
 
-def split_heads(fused: Tensor, parts: int, num_heads: int) -> tuple[Tensor, ...]:
-    """(batch, length, parts × width) to `parts` × (batch, heads, length, head_width), in one copy for all."""
+def split_heads(fused: Tensor, parts: int, num_heads: int) -> Tensor:
+    """(batch, length, parts × width) to (parts, batch, heads, length, head_width), in one copy for all."""
     batch, length, _ = fused.shape
-    split = fused.view(batch, length, parts, num_heads, -1).permute(2, 0, 3, 1, 4)
-    return split.contiguous().unbind(0)
+    return fused.view(batch, length, parts, num_heads, -1).permute(2, 0, 3, 1, 4).contiguous()
 
 
 def merge_heads(heads: Tensor) -> Tensor:

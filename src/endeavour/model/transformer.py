@@ -13,15 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from endeavour.errors import UserError
-from endeavour.model.attention import (
-    CrossAttention,
-    DecoderCache,
-    KeyValue,
-    SelfAttention,
-    SelfCache,
-    padding_mask,
-)
+from endeavour.model.attention import CrossAttention, KeyValue, SelfAttention, padding_mask
 from endeavour.model.config import ModelConfig
+from endeavour.model.decoder_step import DecoderCache, LayerStep
 from endeavour.model.layers import Dropout, FeedForward, Residual, project
 from endeavour.model.positions import LearnedPositions, RotaryPositions, Rotation, SinusoidalPositions
 from endeavour.special import PAD
@@ -154,24 +148,27 @@ class Transformer(nn.Module):
 
     def start(self, memory: Memory, *, beam_size: int) -> DecoderCache:
         """An empty cache for `step`, with the cross-attention's keys and values computed."""
-        cross = [layer.cross_attention.project_kv(memory.states) for layer in self._decoder_layers]
-        return DecoderCache(cross, memory.mask, beam_size=beam_size)
+        layers = [
+            LayerStep(
+                layer.self_attention,
+                layer.cross_attention,
+                layer.feed_forward,
+                (layer.attention_residual, layer.cross_residual, layer.feed_forward_residual),
+                cross=layer.cross_attention.project_kv(memory.states),
+            )
+            for layer in self._decoder_layers
+        ]
+        return DecoderCache(layers, memory.mask, beam_size=beam_size)
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """`decode` for one more position: the newest ids (batch, beam) to states (batch, beam, width).
+        """`decode` for one more position, without dropout: the newest ids (batch, beam) to states (batch, beam, width).
 
         Every layer treats the beam as the length of a sequence: the hypotheses share the keys of their sentence, and
         the cache's mask shows each of them only its own past.
         """
         position = cache.length
         states = self._embed(self._target_embedding, self.target_positions, tokens, position, 1)
-        rotation = self._rotation(position, 1)
-        mask = cache.advance(states.dtype)
-        for layer, cross, own in zip(self._decoder_layers, cache.cross, cache.layers, strict=True):
-            states = layer(
-                states, cross, memory_mask=cache.memory_mask, mask=mask, rotation=rotation, cache=own
-            )
-        return self.decoder_norm(states)
+        return self.decoder_norm(cache.advance(states, self._rotation(position, 1)))
 
     def project(self, states: Tensor) -> Tensor:
         """States (..., width) to logits (..., target_vocabulary)."""
@@ -259,9 +256,7 @@ class DecoderLayer(nn.Module):
         *,
         memory_mask: Tensor | None,
         rotation: Rotation | None,
-        mask: Tensor | None = None,
         causal: bool = False,
-        cache: SelfCache | None = None,
         record: AttentionMaps | None = None,
     ) -> Tensor:
         """States (batch, target, width) in and out; `memory` is the encoder's states, or `project_kv` of them."""
@@ -270,9 +265,7 @@ class DecoderLayer(nn.Module):
         own, cross = (None, None) if record is None else (record.decoder, record.cross)
         states = self.attention_residual(
             states,
-            partial(
-                self.self_attention, mask=mask, causal=causal, rotation=rotation, cache=cache, record=own
-            ),
+            partial(self.self_attention, causal=causal, rotation=rotation, record=own),
         )
         states = self.cross_residual(
             states, partial(self.cross_attention, memory=memory, mask=memory_mask, record=cross)

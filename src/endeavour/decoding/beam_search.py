@@ -29,6 +29,7 @@ from endeavour.special import BOS, EOS, PAD
 
 # Finished sentences leave the batch once they are this share of it, because removing them copies the caches.
 DONE_SHARE = 0.25
+STEPS_UNSEEN = 4  # a GPU computes so many steps before the host waits to see which sentences are done
 BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 
@@ -95,6 +96,7 @@ def beam_search(
     state.prefixes = prefixes
     extra = 0 if observer is None else observer.extra
     cache = model.start(model.encode(source), beam_size=beam_size)
+    unseen = 1 if source.device.type == "cpu" or observer is not None else STEPS_UNSEEN
     while len(state.rows):
         hidden = model.step(state.sequences[:, :, -1], cache)
         extensions = state.extend(model.project(hidden), extra)
@@ -103,6 +105,8 @@ def beam_search(
         scores, parents, tokens = (column[:, :beam_size] for column in extensions)
         state.update(scores, parents, tokens)
         cache.reorder(parents)
+        if state.generated % unseen and state.generated <= max(state.limits_met):
+            continue
         done = state.done()
         if done.sum() >= DONE_SHARE * len(done):
             state.read_out(done, results)
@@ -122,6 +126,7 @@ class _State:
         """The row of each sentence in the source, (batch)."""
         self.limits = torch.tensor(limits, device=device)
         self.limits_met = frozenset(limits)
+        self.largest_penalties = length_penalty(self.limits + 1, alpha)
         self.sequences = torch.full((batch, beam_size, 1), BOS, device=device)
         """Live hypotheses with BOS, (batch, beam, 1 + tokens so far)."""
         self.live = torch.full((batch, beam_size), -torch.inf, device=device)
@@ -148,7 +153,8 @@ class _State:
             Log-probabilities, parents (places in the beam) and tokens, each (batch, beam + extra), the best first.
         """
         log_probabilities = logits.float().log_softmax(dim=-1)
-        log_probabilities[..., PAD] = log_probabilities[..., BOS] = -torch.inf
+        for never in (PAD, BOS):
+            log_probabilities.select(-1, never).fill_(-torch.inf)
         if self.prefixes is not None:
             self.prefixes.restrict(log_probabilities, self.rows.tolist(), self.sequences[:, :, 1:])
         # The best of all extensions are among the best extensions of each hypothesis.
@@ -161,17 +167,25 @@ class _State:
             scores[..., 0] = ended
             tokens.masked_fill_(at_limit[..., None], EOS)
         each = scores.shape[-1]
-        scores, index = (scores + self.live[:, :, None]).flatten(1).topk(beam, dim=-1)
+        scores = (scores + self.live[:, :, None]).flatten(1)
+        if scores.shape[1] == 1:  # greedily: nothing to choose from
+            return scores, torch.zeros_like(tokens[:, 0]), tokens[:, 0]
+        scores, index = scores.topk(beam, dim=-1)
         return scores, index // each, tokens.flatten(1).gather(1, index)
 
     def update(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
         """Adds the extensions, (batch, beam) each: finished ones may enter the best, the others live on."""
-        past = self.sequences.gather(1, parents[:, :, None].expand_as(self.sequences))
+        past = self.sequences
+        if past.shape[1] > 1:
+            past = past.gather(1, parents[:, :, None].expand_as(past))
         self.sequences = torch.cat([past, tokens[:, :, None]], dim=2)
-        ended = (tokens == EOS) & log_probabilities.isfinite()
-        self.live = log_probabilities.masked_fill(tokens == EOS, -torch.inf)
-        if not ended.any():
+        ended = tokens == EOS
+        # Asking saves a CPU the rest of most steps; on a GPU the host would have to wait for the answer.
+        if ended.device.type == "cpu" and not ended.any():
+            self.live = log_probabilities
             return
+        self.live = log_probabilities.masked_fill(ended, -torch.inf)
+        ended &= log_probabilities.isfinite()
         log_probabilities = log_probabilities.masked_fill(~ended, -torch.inf)
         scores = log_probabilities / length_penalty(self.generated, self.alpha)
         missing = self.sequences.shape[2] - self.best_sequences.shape[2]
@@ -190,7 +204,7 @@ class _State:
         Log-probabilities only fall and the penalty only grows, so none ends above its present log-probability divided
         by the penalty of the longest sentence allowed.
         """
-        reachable = self.live.amax(dim=1) / length_penalty(self.limits + 1, self.alpha)
+        reachable = self.live.amax(dim=1) / self.largest_penalties
         return (self.best_scores[:, -1] >= reachable) | (self.generated > self.limits)
 
     def read_out(self, done: Tensor, results: list[list[Hypothesis]]) -> None:
@@ -209,6 +223,7 @@ class _State:
         for name in (
             "rows",
             "limits",
+            "largest_penalties",
             "sequences",
             "live",
             "best_sequences",

@@ -94,8 +94,8 @@ class LayerStep:
         fused = split_heads(linear(self._enter(0, states), *self._input), 3, self._heads)
         if rotation is not None:
             fused = torch.cat([rotate(fused[:2], rotation), fused[2:]])
-        query = fused[0]
-        attended = _attend(query, *self.own.append(fused[1:]).unbind(), mask)
+        key, value = self.own.append(fused[1:])
+        attended = _attend(fused[0], key, value, mask)
         states = self._leave(0, states, linear(attended, *self._output))
 
         query = split_heads(linear(self._enter(1, states), *self._query), 1, self._heads)[0]
@@ -171,6 +171,4 @@ def _map(linear: nn.Linear) -> tuple[Tensor, Tensor]:
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
     """Heads (batch, heads, beam or keys, head_width) to (batch, beam, width)."""
-    return merge_heads(
-        attend(query, key, value, mask=mask, causal=False, dropout=NO_DROPOUT, record=None)
-    )
+    return merge_heads(attend(query, key, value, mask=mask, causal=False, dropout=NO_DROPOUT, record=None))

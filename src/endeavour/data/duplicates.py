@@ -43,7 +43,8 @@ class SeenHashes:
         while self._arrays and len(self._arrays[-1]) < 2 * len(added):
             shorter = self._arrays.pop()
             added = np.insert(added, np.searchsorted(added, shorter), shorter)
-        self._arrays.append(added)
+        if len(added):
+            self._arrays.append(added)
         return seen
 
     def take_new(self) -> NDArray[np.uint64]:

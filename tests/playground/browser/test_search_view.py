@@ -63,6 +63,7 @@ def test_the_tree_is_walked_by_arrows_and_continued_from_by_enter(visit: Visit) 
     assert translation(page) != before
     expect(tree).to_be_focused()
     page.keyboard.press("Backspace")
+    expect(page.locator("#output .piece.forced")).to_have_count(0)
     assert translation(page) == before
 
 

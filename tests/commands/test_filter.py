@@ -9,7 +9,7 @@ import torch
 
 from commands import endeavour
 from endeavour.config import load_config
-from endeavour.data import build, tables
+from endeavour.data import part, tables
 from endeavour.data.cleaning import visible
 from endeavour.data.files import read_pairs
 from endeavour.data.normalization import normalize
@@ -147,7 +147,7 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(
     whole = [(folder / name).read_text("utf-8") for name in names]
     folder.rename(tmp_path / "whole")
     monkeypatch.setattr(tables, "BATCH", 10)
-    monkeypatch.setattr(build, "SHARD_PAIRS", 20)
+    monkeypatch.setattr(part, "SHARD_PAIRS", 20)
     scored: list[int] = []
     score = DualScorer.score
 

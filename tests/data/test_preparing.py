@@ -13,7 +13,7 @@ import datasets
 import pytest
 from omegaconf import OmegaConf
 
-from endeavour.data import build, encoding, file_hashes, preparing, tables
+from endeavour.data import encoding, file_hashes, part, preparing, tables
 from endeavour.data.cleaning import CleaningConfig, TextCleaner
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.crawled import CrawledConfig
@@ -310,9 +310,9 @@ def contents(data: PreparedData) -> list[object]:
     ("module", "name", "size"),
     [
         (tables, "BATCH", 7),
-        (build, "SHARD_PAIRS", 7),
-        (build, "SHARD_PAIRS", 40),
-        (build, "SHARD_PAIRS", len(DIRTY)),  # which leaves nothing for its second part
+        (part, "SHARD_PAIRS", 7),
+        (part, "SHARD_PAIRS", 40),
+        (part, "SHARD_PAIRS", len(DIRTY)),  # which leaves nothing for its second part
     ],
 )
 def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, module, name, size):
@@ -325,7 +325,7 @@ def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monke
 
 def stop_at(event, settings, monkeypatch):
     """Prepares shards of 40 pairs until so many things were reported."""
-    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+    monkeypatch.setattr(part, "SHARD_PAIRS", 40)
     events = count()
 
     def progress(*_):
@@ -376,7 +376,7 @@ def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, tmp
 
 
 def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
-    monkeypatch.setattr(build, "SHARD_PAIRS", 40)
+    monkeypatch.setattr(part, "SHARD_PAIRS", 40)
 
     def stop_late(what, done, total):
         if what == "encode train":

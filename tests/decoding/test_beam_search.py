@@ -44,8 +44,13 @@ def test_a_wide_beam_equals_exhaustive_search(alpha: float, seed: int) -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("beam", [1, 2, 5])
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
-def test_equals_the_simple_search_sentence_by_sentence(alpha: float, beam: int, positions: str) -> None:
+@pytest.mark.parametrize(("positions", "unseen"), [("sinusoidal", 1), ("rotary", 1), ("rotary", 4)])
+def test_equals_the_simple_search_sentence_by_sentence(
+    alpha: float, beam: int, positions: str, unseen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many steps are computed before the host looks at what is done, 4 as on a GPU or each."""
+    for device in search_module.STEPS_UNSEEN:
+        monkeypatch.setitem(search_module.STEPS_UNSEEN, device, unseen)
     model = random_model(12, seed=beam, positions=positions)
     source = random_sources(12, [5, 1, 8, 0, 3, 8, 2])
     found = search(model, source, beam_size=beam, num_hypotheses=beam, alpha=alpha)

@@ -29,7 +29,8 @@ from endeavour.special import BOS, EOS, PAD
 
 # Finished sentences leave the batch once they are this share of it, because removing them copies the caches.
 DONE_SHARE = 0.25
-STEPS_UNSEEN = 4  # a GPU computes so many steps before the host waits to see which sentences are done
+# So many steps are computed before the host waits to see which sentences are done, by type of device.
+STEPS_UNSEEN = {"cpu": 1, "cuda": 4}
 BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 
@@ -96,7 +97,7 @@ def beam_search(
     state.prefixes = prefixes
     extra = 0 if observer is None else observer.extra
     cache = model.start(model.encode(source), beam_size=beam_size)
-    unseen = 1 if source.device.type == "cpu" or observer is not None else STEPS_UNSEEN
+    unseen = 1 if observer is not None else STEPS_UNSEEN.get(source.device.type, 1)
     while len(state.rows):
         hidden = model.step(state.sequences[:, :, -1], cache)
         extensions = state.extend(model.project(hidden), extra)

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from endeavour.data.build import clean_pairs
 from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner, restore_steps
 from endeavour.data.corpus import Progress
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
+from endeavour.data.part import clean_pairs
 from endeavour.data.scored_pairs import ScoredPair, join_scored, write_scored
 from endeavour.data.tables import count_rows, read_tables
 from endeavour.data.tokenizer import encode_pairs

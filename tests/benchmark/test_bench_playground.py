@@ -13,6 +13,7 @@ from endeavour.storage import write_json
 from served import small_run
 
 SENTENCES = [f"Satz {number} hat Worte wie {number}." for number in range(6)]
+SENTENCES.insert(0, "Satz mit mehr Worten, als die Seite zeigt. " * 40)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ Knows the addresses and what is answered; nothing of the server's insides.
 """
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -97,15 +98,19 @@ def sentences(site: Site) -> list[str]:
     return sorted(texts, key=lambda text: abs(lengths[text] - PIECES))[: max(1, len(texts) // 2)]
 
 
-def _pieces(connection: HTTPConnection, text: str) -> int:
-    (start, *_) = list(search(connection, text, beam_size=1))
+def _pieces(connection: HTTPConnection, text: str) -> float:
+    """Infinitely many where there are more than the page shows."""
+    try:
+        (start, *_) = list(search(connection, text, beam_size=1))
+    except UserError:
+        return math.inf
     return len(start[1]["source"])
 
 
 def search(connection: HTTPConnection, text: str, *, beam_size: int) -> Iterator[Event]:
-    _send(connection, "POST", "/api/search", {"text": text, "beam_size": beam_size})
+    """Raises `UserError` where it is refused."""
     name = ""
-    for line in connection.getresponse():
+    for line in _response(connection, "POST", "/api/search", {"text": text, "beam_size": beam_size}):
         key, _, value = line.decode().rstrip("\n").partition(": ")
         if key == "event":
             name = value
@@ -120,16 +125,16 @@ def translate(connection: HTTPConnection, text: str, target: str) -> str:
 
 def answer(connection: HTTPConnection, method: str, path: str, content: object = None) -> Any:
     """Raises `UserError` for an answer that says that something went wrong."""
-    _send(connection, method, path, content)
-    response = connection.getresponse()
-    body = json.loads(response.read())
-    if response.status != 200:
-        raise UserError(f"the playground answered {path} with {response.status}: {body['error']}")
-    return body
+    return json.loads(_response(connection, method, path, content).read())
 
 
-def _send(connection: HTTPConnection, method: str, path: str, content: object) -> None:
+def _response(connection: HTTPConnection, method: str, path: str, content: object) -> HTTPResponse:
     if content is None:
         connection.request(method, path)
     else:
         connection.request(method, path, json.dumps(content), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    if response.status != 200:
+        error = json.loads(response.read())["error"]
+        raise UserError(f"the playground answered {path} with {response.status}: {error}")
+    return response

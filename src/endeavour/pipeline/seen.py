@@ -120,7 +120,8 @@ def _judgement(config: RunConfig, seen: Seen) -> str:
     low, high = usual_times(config, sum(seen.pairs.values()) / copies)
     judgement = "few" if times < low else "many" if times > high else "usual"
     regularised = " and ".join(_regularisers(config))
-    usually = f"{low} to {high} are usual for a text of this size{regularised and f' with {regularised}'}"
+    text = "the textbook" if config.corpus.kind == "textbook" else "a text of this size"
+    usually = f"{low} to {high} are usual for {text}{regularised and f' with {regularised}'}"
     line = f"{judgement}: each sentence is seen about {times:,.1f} times, and {usually}"
     settings = config.training
     if judgement == "few" and seen.updates == settings.max_updates:

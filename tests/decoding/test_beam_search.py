@@ -149,24 +149,25 @@ def test_dropout_is_refused() -> None:
         search(random_model(12).train(), random_sources(12, [3]))
 
 
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16)])
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("changes", [{}, {"positions": "rotary"}, {"positions": "learned", "norm": "post"}])
-def test_in_bf16_scores_are_those_of_fp32_but_for_rounding(
-    beam_size: int, changes: dict[str, object]
+def test_scores_are_those_of_fp32_but_for_rounding(
+    precision: str, dtype: torch.dtype, beam_size: int, changes: dict[str, object]
 ) -> None:
     model = random_model(12, **changes)
     source = random_sources(12, [5, 0, 9, 3])
-    decoding = run_config(["decoding.precision=bf16", f"decoding.beam_size={beam_size}"]).decoding
+    decoding = run_config([f"decoding.precision={precision}", f"decoding.beam_size={beam_size}"]).decoding
     sources = [[int(number) for number in row if number != PAD] for row in source]
     engine = PyTorchEngine(model, decoding)
-    assert {parameter.dtype for parameter in engine.model.parameters()} == {torch.bfloat16}
+    assert {parameter.dtype for parameter in engine.model.parameters()} == {dtype}
     found = engine.search(sources)
     exact = [
         log_probability_of(model, torch.tensor([ids]), hypotheses[0].ids)
         for ids, hypotheses in zip(sources, found, strict=True)
     ]
     rounded = [hypotheses[0].log_probability for hypotheses in found]
-    assert rounded != pytest.approx(exact, abs=1e-4)
+    assert rounded != pytest.approx(exact, abs=1e-6)
     assert rounded == pytest.approx(exact, rel=0.05, abs=0.3)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 

@@ -15,6 +15,7 @@ NOT_OF_A_SEARCH: list[dict[str, Any]] = [
     {"utility": "comet"},
     {"precision": "int8"},
     {"engine": "ctranslate2", "precision": "bf16"},
+    {"engine": "ctranslate2", "precision": "fp16"},
     {"beam_size": 0},
     {"num_hypotheses": 0},
     {"num_hypotheses": 6},

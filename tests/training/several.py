@@ -97,6 +97,7 @@ def run(
     *overrides: str,
     after: Callable[[int], None] = lambda update: None,
     dropout: float = 0.0,
+    precision: torch.dtype = torch.float32,
 ) -> list[str]:
     """One start of a run, as the train stage makes it. Returns the notes of the restart."""
     small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
@@ -125,7 +126,7 @@ def run(
         data,
         config,
         seed=1,
-        precision=torch.float32,
+        precision=precision,
         ranks=ranks,
         optimizer=optimizer,
         state=state,

@@ -72,6 +72,7 @@ def run(
     overrides: Sequence[str] = (),
     after: Callable[[int], None] = lambda update: None,
     device: torch.device = CPU,
+    precision: torch.dtype = torch.float32,
 ) -> TrainState:
     """One start of the run in `folder`, as the train stage makes it; `overrides` are of the model."""
     model = make_model(*overrides).to(device)
@@ -86,7 +87,7 @@ def run(
         data,
         config,
         seed=1,
-        precision=torch.float32,
+        precision=precision,
         ranks=Ranks(0, 1, device),
         optimizer=optimizer,
         state=state,
@@ -192,13 +193,14 @@ def test_accumulated_gradients_equal_one_large_batch(device: torch.device, data:
         torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-7)
 
 
-def test_bf16_gradients_are_those_of_fp32_but_for_rounding(
-    device: torch.device, data: ParallelDataset
+@pytest.mark.parametrize("rounding", [torch.bfloat16, torch.float16])
+def test_gradients_are_those_of_fp32_but_for_rounding(
+    rounding: torch.dtype, device: torch.device, data: ParallelDataset
 ) -> None:
     model = make_model().to(device).eval()
     batch = collate(data, list(range(40)))
     gradients: list[torch.Tensor] = []
-    for precision in (torch.float32, torch.bfloat16):
+    for precision in (torch.float32, rounding):
         model.zero_grad()
         accumulate_gradients(
             LossModel(model, label_smoothing=0.1),

@@ -74,7 +74,7 @@ def test_auto_is_bf16_where_it_is_clearly_faster(
     assert calls == [sizes | {"tokens": 7}, sizes | {"rows": 5}]
 
 
-@pytest.mark.parametrize("name", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
 def test_a_precision_that_is_asked_for_is_not_measured(name: str, measured: Measured, cache: Path) -> None:
     calls = measured(3.0)
     for chosen in (train_in(name), decode_in(name)):

@@ -72,7 +72,7 @@ class BenchConfig:
     known_sizes: list[BenchSize]
     references: list[Literal["torch", "huggingface", "ctranslate2"]]
     peers: dict[str, Peer]
-    precisions: Annotated[list[Literal["fp32", "bf16"]], Some]
+    precisions: Annotated[list[Literal["fp32", "bf16", "fp16"]], Some]
     repeats: PositiveInt
     tokens_per_batch: PositiveInt
     compile: Literal["auto", "always", "never"]

@@ -21,6 +21,8 @@ from endeavour.benchmark.references import reference
 from endeavour.data.batching import Batch
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.special import PAD
+from endeavour.training import loss_scale
+from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import autocast, dtype_of
 from endeavour.training.step import LossModel, choose_compile, make_update
@@ -74,7 +76,8 @@ class Ours:
             compiled=choose_compile(settings.compile, task.device),
         )
         self._optimizer = make_optimizer(self.model, settings)
-        self._guard = NonFiniteGuard(0, task.device)
+        scale = LossScale(loss_scale.FIRST, 0, task.device) if precision == torch.float16 else None
+        self._guard = NonFiniteGuard(0, task.device, loss_scale=scale)
         self._precision = precision
         self._task = task
         # As the loop's batches are.
@@ -108,6 +111,7 @@ class Plain:
             betas=(settings.adam_beta1, settings.adam_beta2),
             eps=settings.adam_epsilon,
         )
+        self._scaler = torch.amp.GradScaler(task.device.type, enabled=precision == torch.float16)
         self._precision = precision
         self._task = task
 
@@ -123,9 +127,11 @@ class Plain:
                 ignore_index=PAD,
                 label_smoothing=settings.label_smoothing,
             )
-        loss.backward()
+        self._scaler.scale(loss).backward()
+        self._scaler.unscale_(self._optimizer)
         nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf)
-        self._optimizer.step()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
         return loss.detach() * tokens, tokens
 
 

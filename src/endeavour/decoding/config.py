@@ -17,7 +17,7 @@ class DecodingConfig:
 
     name: str
     engine: Literal["pytorch", "ctranslate2"]
-    precision: Literal["auto", "fp32", "bf16"]
+    precision: Literal["auto", "fp32", "bf16", "fp16"]
     beam_size: PositiveInt
     # 2 already prefers the longest hypotheses; some hundreds exceed the range of numbers.
     length_penalty: Annotated[float, Field(ge=0, le=10)]
@@ -38,10 +38,10 @@ class DecodingConfig:
     def _check_keys_together(self) -> Self:
         if not self.name or set(self.name) & set("/\\") or self.name in (".", ".."):
             raise ValueError(f"decoding.name={self.name!r} must be a folder name, without / or \\")
-        if self.engine != "pytorch" and self.precision == "bf16":
+        if self.engine != "pytorch" and self.precision in ("bf16", "fp16"):
             raise ValueError(
-                "decoding.precision=bf16 needs decoding.engine=pytorch: set fp32; an export has a quantization=… "
-                "instead"
+                f"decoding.precision={self.precision} needs decoding.engine=pytorch: set fp32; an export has a "
+                "quantization=… instead"
             )
         if self.sampling:
             self._check_sampling()

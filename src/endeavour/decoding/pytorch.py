@@ -20,6 +20,7 @@ from endeavour.decoding.sampling import sample
 from endeavour.errors import named_memory_error
 from endeavour.model.transformer import Transformer
 
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SMALLER_BATCHES = "lower decoding.tokens_per_batch (validation_decoding.tokens_per_batch while training)"
 
 
@@ -27,13 +28,14 @@ class PyTorchEngine:
     """A `decoding.engine.Engine` over one of our models or an ensemble, by beam search or by sampling.
 
     Args:
-        model: each call switches it to evaluation mode and back afterwards. With precision bf16 a copy is used.
-        decoding: see conf/decoding/*.yaml; its precision must be fp32 or bf16, with "auto" already resolved.
+        model: each call switches it to evaluation mode and back afterwards. Except with precision fp32 a copy is used.
+        decoding: see conf/decoding/*.yaml; its precision must not be "auto" any more.
     """
 
     def __init__(self, model: Transformer | Ensemble, decoding: DecodingConfig) -> None:
-        assert decoding.precision in ("fp32", "bf16"), "resolve decoding.precision=auto first"
-        self.model = model if decoding.precision == "fp32" else copy.deepcopy(model).bfloat16()
+        assert decoding.precision != "auto", "resolve decoding.precision=auto first"
+        half = HALVES.get(decoding.precision)
+        self.model = model if half is None else copy.deepcopy(model).to(half)
         self.decoding = decoding
         self._generator = torch.Generator(next(model.parameters()).device)
 

@@ -19,7 +19,7 @@ class TrainingConfig:
     mixture: list[Stage] | None
     tokens_per_batch: PositiveInt
     accumulate: PositiveInt
-    precision: Literal["auto", "fp32", "bf16"]
+    precision: Literal["auto", "fp32", "bf16", "fp16"]
     compile: Literal["auto", "always", "never"]
     sharded: bool
     label_smoothing: Fraction

@@ -19,6 +19,7 @@ from endeavour.training.checkpoint import checkpoints_in, optimizer_tensors, ran
 from endeavour.training.config import TrainingConfig
 from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricWindow
+from endeavour.training.loss_scale import LossScale
 from endeavour.training.monitor import Monitor, Validation
 from endeavour.training.optimizer import NonFiniteGuard, set_learning_rate
 from endeavour.training.sharding import is_sharded, whole_model
@@ -70,7 +71,8 @@ def train(
     loss_model: nn.Module = LossModel(model, label_smoothing=config.label_smoothing, compiled=compiled)
     if not sharded:
         loss_model = ranks.wrap_ddp(loss_model)
-    guard = NonFiniteGuard(state.skipped_in_a_row, device)
+    loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None
+    guard = NonFiniteGuard(state.skipped_in_a_row, device, loss_scale=loss_scale)
     window = MetricWindow(state.window)
     started = time.monotonic() - state.seconds
     model.train()
@@ -108,6 +110,7 @@ def train(
             if validates or signalled:
                 state.seconds, signalled = ranks.all_reduce_max(time.monotonic() - started, stop.number)
                 state.window = {} if validates else window.state(ranks)
+                state.loss_scale = state.loss_scale if loss_scale is None else loss_scale.state()
                 _save(model, optimizer, state, checkpoints, ranks, stopped=not validates)
                 if signalled:
                     raise Interrupted(

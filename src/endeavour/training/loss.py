@@ -78,7 +78,9 @@ class _ProjectedLoss(torch.autograd.Function):
             each = torch.arange(len(ids), device=ids.device)
             logits = states[part] @ matrix.T
             # With gradients rounded like the tensors that they are multiplied with; otherwise as exact as possible.
-            probabilities = logits.softmax(dim=-1, dtype=logits.dtype if needs_gradient else torch.float32)
+            # (fp16 has no small probabilities.)
+            rounded = needs_gradient and logits.dtype != torch.float16
+            probabilities = logits.softmax(dim=-1, dtype=logits.dtype if rounded else torch.float32)
             chosen, chosen_logits = probabilities[each, ids].float(), logits[each, ids].float()
             surprise = -chosen.clamp_min(SMALLEST).log()
             # On a CPU it costs nothing to ask whether there are such rows; on a GPU the host would have to wait.
@@ -92,6 +94,7 @@ class _ProjectedLoss(torch.autograd.Function):
                 continue
             # d loss / d logits = softmax - (1 - ε)·one-hot - ε / vocabulary, the last of which is added elsewhere
             probabilities[each, ids] = (chosen - (1 - smoothing)).to(probabilities.dtype)
+            probabilities = probabilities.to(states.dtype)
             torch.mm(probabilities, matrix, out=states_gradient[part])
             if weight_gradient.dtype == states.dtype:
                 weight_gradient.addmm_(probabilities.T, visible[part])

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from endeavour.training.config import TrainingConfig
+from endeavour.training.loss_scale import LossScale
 from endeavour.training.schedule import learning_rate
 
 
@@ -58,9 +59,15 @@ class NonFiniteGuard:
 
     The answer stays on the device: a fused optimizer reads it there (as `found_inf`, which torch's GradScaler sets
     too), so the host need not wait for it.
+
+    Args:
+        loss_scale: in fp16, adapted after every step.
     """
 
-    def __init__(self, skipped_in_a_row: int, device: torch.device) -> None:
+    def __init__(
+        self, skipped_in_a_row: int, device: torch.device, *, loss_scale: LossScale | None = None
+    ) -> None:
+        self.loss_scale = loss_scale
         self._in_a_row = torch.tensor(skipped_in_a_row, dtype=torch.int64, device=device)
         self._longest = self._in_a_row
 
@@ -74,6 +81,8 @@ class NonFiniteGuard:
             optimizer.step()
         elif finite:
             optimizer.step()
+        if self.loss_scale is not None:
+            self.loss_scale.adapt(finite)
         return finite
 
     def skipped_in_a_row(self) -> tuple[int, int]:

@@ -19,7 +19,8 @@ import torch
 
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 
-PRECISIONS = ("auto", "fp32", "bf16")
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
 # is not, and tends to lose: 1.3 times as fast products made searches slower, 1.45 times as fast 1.1 to 1.25 faster.
 WORTHWHILE = {"training": 1.05, "decoding": 1.4}
@@ -35,13 +36,13 @@ class Precision:
 
     @property
     def name(self) -> str:
-        """`fp32` or `bf16`."""
-        return "bf16" if self.dtype == torch.bfloat16 else "fp32"
+        """`fp32`, `bf16` or `fp16`."""
+        return next(name for name, dtype in DTYPES.items() if dtype == self.dtype)
 
 
 def dtype_of(name: str) -> torch.dtype:
-    """Of `fp32` or `bf16`."""
-    return {"fp32": torch.float32, "bf16": torch.bfloat16}[name]
+    """Of `fp32`, `bf16` or `fp16`."""
+    return DTYPES[name]
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:

@@ -17,6 +17,7 @@ from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.storage import atomic_folder, verify
+from endeavour.training import loss_scale
 from endeavour.training.checkpoint import (
     Tensors,
     checkpoints_in,
@@ -45,8 +46,9 @@ class TrainState:
         tracking_id: the tracker's ID of the run.
         data_digest: digest of the prepared data that the run is trained on.
         pretrained_digest: digest of the weights that the run began with; empty if it began from nothing.
-        precision: "fp32" or "bf16", as chosen when the run began; empty before that.
+        precision: "fp32", "bf16" or "fp16", as chosen when the run began; empty before that.
         skipped_in_a_row: updates skipped since the last one that was made, because their gradients were not finite.
+        loss_scale: of fp16, and the updates without overflow since it last changed.
         window: metrics that are summed but not yet logged.
     """
 
@@ -63,6 +65,7 @@ class TrainState:
     pretrained_digest: str = ""
     precision: str = ""
     skipped_in_a_row: int = 0
+    loss_scale: tuple[float, int] = (loss_scale.FIRST, 0)
     window: dict[str, Any] = field(default_factory=lambda: {})
 
     def advance(self, update: Update) -> None:

@@ -84,6 +84,7 @@ def accumulate_gradients(
     device: torch.device,
     precision: torch.dtype,
     world_size: int = 1,
+    loss_scale: Tensor | float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """Adds the gradients of the summed loss of `batches` divided by `target_tokens`.
 
@@ -94,6 +95,7 @@ def accumulate_gradients(
         batches: this process's, on the host.
         target_tokens: of the update, over all batches and processes.
         world_size: number of processes, of whose gradients the mean is taken.
+        loss_scale: what the gradients are multiplied with.
 
     Returns:
         Sums of loss and negative log-likelihood over `batches` (nats, on `device`, without waiting for it).
@@ -111,7 +113,7 @@ def accumulate_gradients(
         with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape):
             with autocast(device, precision):
                 loss, nll = loss_model(batch.source, batch.target_in, batch.target_out)
-            (loss * world_size / target_tokens).backward()
+            (loss * world_size / target_tokens * loss_scale).backward()
         loss_sum += loss.detach()
         nll_sum += nll
     return loss_sum, nll_sum
@@ -141,7 +143,10 @@ def make_update(
         device=device,
         precision=precision,
         world_size=world_size,
+        loss_scale=1.0 if guard.loss_scale is None else guard.loss_scale.value,
     )
+    if guard.loss_scale is not None:
+        guard.loss_scale.unscale(loss_model.parameters())
     norm = whole_tensor(nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf))
     finite = guard.step(optimizer, norm)
     optimizer.zero_grad()

@@ -36,6 +36,16 @@ def test_the_import_loads_nothing_and_everything_is_found() -> None:
         _ = endeavour.nothing_of_this_name  # type: ignore[attr-defined]
 
 
+def test_what_translates_waits_for_nothing_that_trains_evaluates_or_reports() -> None:
+    """Each of them would add tenths of a second to the first translation."""
+    code = (
+        "import sys, endeavour.commands.translate; "
+        "late = {'endeavour.pipeline', 'endeavour.reports', 'jinja2', 'wandb', 'datasets', 'matplotlib'}; "
+        "assert not late & set(sys.modules), late & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_run_is_trained_and_known(run: endeavour.TrainedRun) -> None:
     assert (run.name, run.config.seed, run.folder.name) == ("one", 1, "one")
     assert {"train", "validation"} <= {line["kind"] for line in run.history}

@@ -136,15 +136,16 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
     if command == "sweep":  # in a sweep commas and quotes have the meaning that Hydra gives them
         function([override for override in overrides if override not in MULTIRUN])
         return
-    from endeavour.config import run_hydra, to_config
+    from endeavour.config import load_config, run_hydra, to_config
 
     kinds = get_type_hints(function)
     noted = {"command": words} if "command" in kinds else {}
-    run_hydra(
-        COMMANDS[command],
-        command,
-        lambda composed: function(to_config(kinds["config"], composed), **noted),
-        [quote_literal(override) for override in overrides],
+    root, overrides = COMMANDS[command], [quote_literal(override) for override in overrides]
+    if not any(override.startswith(("-", "hydra.", "hydra/")) for override in overrides):
+        function(load_config(root, kinds["config"], overrides), **noted)
+        return
+    run_hydra(  # --help, --cfg and the like; it composes twice
+        root, command, lambda composed: function(to_config(kinds["config"], composed), **noted), overrides
     )
 
 

@@ -60,7 +60,7 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
 
 
 def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
-    """Composes `conf/<root>.yaml` as the command line would, for tests and notebooks."""
+    """Composes `conf/<root>.yaml` with overrides as the command line has them."""
     with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
         try:
             composed = compose(root, overrides=list(overrides))

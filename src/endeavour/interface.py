@@ -25,10 +25,6 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.pipeline.data import data_of, training_texts
-from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
-from endeavour.pipeline.evaluator import Evaluator, Values
-from endeavour.pipeline.training import train_run
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary, select_runs
 from endeavour.runs.translators import (
@@ -181,7 +177,7 @@ class TrainedRun:
         data_folder: str | Path = "data",
         corpus_path: str | None = None,
         **settings: Any,
-    ) -> Values:
+    ) -> dict[str, dict[str, float]]:
         """Translates and scores test sets, and writes reports into the run's folder, as `endeavour evaluate` does.
 
         Args:
@@ -202,8 +198,15 @@ class TrainedRun:
 
     def evaluate_as(
         self, asked: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
-    ) -> Values:
+    ) -> dict[str, dict[str, float]]:
         """`evaluate` with all settings given."""
+        from endeavour.pipeline.data import (
+            data_of,
+            training_texts,
+        )  # with sacreBLEU and Jinja: translating needs none
+        from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
+        from endeavour.pipeline.evaluator import Evaluator
+
         asked = as_asked(asked, self.config.evaluation)
         data = None
         if asked.splits != []:  # for other files alone the corpus may be gone
@@ -256,6 +259,8 @@ def train(overrides: Sequence[str] = ()) -> TrainedRun:
     """
     if isinstance(overrides, str):  # which is a sequence of characters
         raise UserError(f"train takes a list of overrides: train([{overrides!r}])")
+    from endeavour.pipeline.training import train_run
+
     config = load_config("train", RunConfig, overrides)
     train_run(config, ["endeavour", "train", *overrides])
     return load(config.name, output_folder=config.output_folder, device=config.device)

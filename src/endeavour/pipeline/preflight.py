@@ -75,7 +75,11 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))
     _longest_batch(
         config,
-        LossModel(model.train(), label_smoothing=config.training.label_smoothing),
+        LossModel(
+            model.train(),
+            label_smoothing=config.training.label_smoothing,
+            r_drop=config.training.r_drop,
+        ),
         data,
         ranks,
         precision,

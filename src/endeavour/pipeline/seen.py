@@ -137,6 +137,7 @@ def _regularisers(config: RunConfig) -> list[str]:
     """What regularises strongly, in words."""
     found = {
         f"a dropout of {config.model.dropout:g}": config.model.dropout >= STRONG_DROPOUT,
+        "R-Drop": config.training.r_drop > 0,
         "altered copies": bool(config.augmentation.rates),
         "teachers": config.teachers is not None,
     }

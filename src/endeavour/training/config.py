@@ -23,6 +23,7 @@ class TrainingConfig:
     compile: Literal["auto", "always", "never"]
     sharded: bool
     label_smoothing: Fraction
+    r_drop: NonNegativeFloat
     clip_norm: PositiveFloat | None
     learning_rate: PositiveFloat
     schedule: Literal["inverse_sqrt", "cosine"]

@@ -68,7 +68,12 @@ def train(
     device = ranks.device
     sharded = is_sharded(model)
     compiled = not sharded and choose_compile(config.compile, device)
-    loss_model: nn.Module = LossModel(model, label_smoothing=config.label_smoothing, compiled=compiled)
+    loss_model: nn.Module = LossModel(
+        model,
+        label_smoothing=config.label_smoothing,
+        r_drop=config.r_drop,
+        compiled=compiled,
+    )
     if not sharded:
         loss_model = ranks.wrap_ddp(loss_model)
     loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None

@@ -18,6 +18,7 @@ from endeavour.model.transformer import Transformer
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.precision import autocast
+from endeavour.training.r_drop import r_drop_loss
 from endeavour.training.sharding import whole_tensor
 
 SMALLER_BATCHES = (
@@ -42,6 +43,7 @@ class LossModel(nn.Module):
     """A model together with its loss: the function that is differentiated.
 
     Args:
+        r_drop: weight of the divergence between two passes, `r_drop_loss`; 0: there is one pass.
         compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes.
     """
 
@@ -50,11 +52,13 @@ class LossModel(nn.Module):
         model: Transformer,
         *,
         label_smoothing: float,
+        r_drop: float = 0.0,
         compiled: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
+        self.r_drop = r_drop
         self._states: Callable[[Tensor, Tensor], Tensor] = model.states
         if compiled:
             # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape.
@@ -62,7 +66,17 @@ class LossModel(nn.Module):
             self._states = torch.compile(model.states, dynamic=True)
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids of a `Batch` to the sums of loss and negative log-likelihood of `projected_loss`, in nats."""
+        """Ids of a `Batch` to the sums of loss and negative log-likelihood of its target tokens, in nats."""
+        if self.r_drop:
+            first, second = self._states(source.repeat(2, 1), target_in.repeat(2, 1)).chunk(2)
+            return r_drop_loss(
+                first,
+                second,
+                self.model.output_weight,
+                target_out,
+                label_smoothing=self.label_smoothing,
+                r_drop=self.r_drop,
+            )
         return projected_loss(
             self._states(source, target_in),
             self.model.output_weight,

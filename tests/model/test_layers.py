@@ -5,22 +5,21 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from endeavour.model.layers import FEW_ROWS, Dropout, FeedForward, Residual, project
+from endeavour.model.layers import Dropout, FeedForward, Residual, store_by_columns
 
 
-@pytest.mark.parametrize("shape", [(1,), (1, 1), (2, 1), (1, 5), (4, FEW_ROWS // 4), (FEW_ROWS + 1,), (0, 5)])
-@pytest.mark.parametrize("training", [False, True])
-def test_the_projection_is_a_matrix_product_for_few_and_many_rows(
-    shape: tuple[int, ...], training: bool
-) -> None:
+def test_stored_by_columns_weights_have_the_same_values_and_are_read_as_they_are() -> None:
     torch.manual_seed(0)
-    weight = torch.randn(50, 8, requires_grad=True)
-    # Every second element of a larger tensor: states need not be contiguous.
-    states = torch.randn(*shape, 16)[..., ::2]
-    with torch.set_grad_enabled(training):
-        logits = project(states, weight)
-    torch.testing.assert_close(logits, torch.einsum("...w,vw->...v", states, weight))
-    assert logits.requires_grad == training
+    model = FeedForward(width=8, feed_forward=32, activation="relu", dropout=0.0).eval()
+    vocabulary, states = torch.randn(50, 8), torch.randn(3, 8)
+    before, expected, rows = model(states), states @ vocabulary.T, vocabulary.clone()
+    store_by_columns(model, vocabulary)
+    assert torch.equal(vocabulary, rows)
+    assert vocabulary.T.is_contiguous()
+    assert model.inner.weight.T.is_contiguous()
+    assert model.outer.weight.is_contiguous()
+    torch.testing.assert_close(model(states), before)
+    torch.testing.assert_close(states @ vocabulary.T, expected)
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5])

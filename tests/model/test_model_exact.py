@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from endeavour.model import attention, decoder_step, layers
 from endeavour.model.attention import attend, causal_mask, masked_value, padding_mask
-from endeavour.model.layers import Dropout, FeedForward, project
+from endeavour.model.layers import Dropout, FeedForward
 from endeavour.model.positions import (
     FIRST_TABLE,
     LearnedPositions,
@@ -231,22 +231,6 @@ def test_relu_works_in_place_where_no_gradient_needs_what_was_there(gradients: b
     found = layers.ACTIVATIONS["relu"](given)
     assert found.tolist() == [0.0, 2.0]
     assert (found.data_ptr() == given.data_ptr()) != gradients
-
-
-def test_few_rows_are_multiplied_with_the_large_matrix_on_the_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    weight, asked = torch.randn(9, 4), []
-    plain = torch.nn.functional.linear
-
-    def noting(states: Tensor, matrix: Tensor) -> Tensor:
-        asked.append(states.numel() // 4)
-        return plain(states, matrix)
-
-    monkeypatch.setattr(layers.functional, "linear", noting)
-    for rows in (0, 1, 2, layers.FEW_ROWS, layers.FEW_ROWS + 1):
-        with torch.no_grad():
-            assert project(torch.ones(rows, 4), weight).shape == (rows, 9)
-    project(torch.ones(2, 4), weight)
-    assert asked == [0, 1, layers.FEW_ROWS + 1, 2]
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "swiglu"])

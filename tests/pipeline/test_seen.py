@@ -42,7 +42,9 @@ def test_more_epochs_are_first_few_then_usual_then_many() -> None:
     assert said == ["few", "few", "usual", "usual", "many", "many"]
 
 
-@pytest.mark.parametrize("regulariser", ["model.dropout=0.3", "augmentation.typos=0.01"])
+@pytest.mark.parametrize(
+    "regulariser", ["model.dropout=0.3", "training.r_drop=0.5", "augmentation.typos=0.01"]
+)
 def test_what_regularises_asks_for_more(regulariser: str) -> None:
     assert judged(20_000, "training.max_updates=9000") == "usual"  # 45 epochs
     assert judged(20_000, "training.max_updates=9000", regulariser) == "few"

@@ -1,4 +1,4 @@
-"""The layers besides attention: a large projection, dropout, the feed-forward block, the residual connection.
+"""The layers besides attention: dropout, the feed-forward block, the residual connection; and how weights are stored.
 
 Knows nothing of tokens, masks, configs, encoder or decoder: every layer takes and returns states (..., width).
 """
@@ -11,24 +11,18 @@ from torch.nn import functional
 
 BYTE_VALUES = 256  # a random byte is dropped when it falls below probability × 256
 LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
-FEW_ROWS = 16  # up to this many rows a CPU multiplies faster with the large matrix on the left
 
 
-def project(states: Tensor, weight: Tensor) -> Tensor:
-    """states · weightᵀ like torch.nn.functional.linear, but faster for the few rows of decoding one sentence.
+def store_by_columns(model: nn.Module, *others: Tensor) -> None:
+    """Stores the weights of `model`'s linear maps, and `others`, by columns, except where a map makes states narrower.
 
-    On a CPU mm(states, weight.T) of 2 to 16 rows takes twice as long as its transpose mm(weight, states.T).
-
-    Args:
-        states: (..., width); weight: (vocabulary, width).
-
-    Returns:
-        (..., vocabulary).
+    Values and shapes stay. A CPU multiplies one row, as decoding a sentence greedily does, in 0.2 to 0.6 of the time
+    that weights stored by rows take, and many rows about as fast.
     """
-    rows = states.numel() // states.shape[-1]
-    if states.device.type != "cpu" or not 1 < rows <= FEW_ROWS or torch.is_grad_enabled():
-        return functional.linear(states, weight)
-    return (weight @ states.reshape(rows, -1).T).T.view(*states.shape[:-1], -1)
+    weights = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
+    for weight in (*weights, *others):
+        if weight.shape[0] >= weight.shape[1]:
+            weight.data = weight.data.T.contiguous().T
 
 
 class Dropout(nn.Module):

@@ -260,13 +260,19 @@ def test_off_the_cpu_the_layers_are_one_graph_for_batches_of_all_shapes(
 
 
 @pytest.mark.parametrize(
-    "overrides",
-    [[], ["training.accumulate=3"]],
-    ids=["plain", "accumulated"],
+    ("overrides", "precision"),
+    [
+        ([], torch.float32),
+        (["training.accumulate=3"], torch.float32),
+        (["training.r_drop=0.5"], torch.float32),
+        ([], torch.float16),
+    ],
+    ids=["plain", "accumulated", "R-Drop", "fp16"],
 )
 @pytest.mark.parametrize("dies_at", [4, 12])
 def test_a_run_that_died_ends_as_if_it_had_not(
     overrides: list[str],
+    precision: torch.dtype,
     dies_at: int,
     device: torch.device,
     tmp_path: Path,
@@ -274,7 +280,7 @@ def test_a_run_that_died_ends_as_if_it_had_not(
     tokenizer: Tokenizer,
 ) -> None:
     config = training_config(*overrides)
-    run(tmp_path / "whole", data, tokenizer, config, device=device)
+    run(tmp_path / "whole", data, tokenizer, config, device=device, precision=precision)
 
     validations = 0
 
@@ -286,12 +292,12 @@ def test_a_run_that_died_ends_as_if_it_had_not(
         return no_validation(model)
 
     with pytest.raises(RuntimeError, match="power cut"):
-        run(tmp_path / "cut", data, tokenizer, config, die, device=device)
+        run(tmp_path / "cut", data, tokenizer, config, die, device=device, precision=precision)
     assert (
         json.loads((checkpoints_in(tmp_path / "cut")[-1] / "state.json").read_text())["state"]["update"]
         == dies_at
     )
-    run(tmp_path / "cut", data, tokenizer, config, device=device)
+    run(tmp_path / "cut", data, tokenizer, config, device=device, precision=precision)
     if device.type == "cpu":
         assert_same(tmp_path / "whole", tmp_path / "cut")
     else:  # where sums may be taken in another order each time; other draws of dropout would be further away

@@ -264,7 +264,7 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
         ("parts=[trainig]", "parts"),
         ("sizes=[huge]", "bench.sizes: huge"),
         ("references=[jax]", "references"),
-        ("precisions=[fp16]", "precisions"),
+        ("precisions=[fp8]", "precisions"),
         ("precisions=[]", "precisions"),
         ("sizes=[]", "sizes"),
         ("repeats=0", "repeats"),

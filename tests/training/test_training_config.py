@@ -10,7 +10,8 @@ from configs import run_config
 
 CONFIG = run_config([]).training
 NO_TRAINING: list[dict[str, Any]] = [
-    {"precision": "fp16"},
+    {"precision": "fp8"},
+    {"r_drop": -0.5},
     {"schedule": "linear"},
     {"label_smoothing": 1.0},
     {"adam_beta2": 1.0},

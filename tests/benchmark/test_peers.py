@@ -181,9 +181,10 @@ def test_one_that_cannot_be_measured_is_left_out(environment: Path) -> None:
 
 
 def test_the_command_measures_peers_beside_ours(
-    environment: Path, parallel_files: list[str], tmp_path: Path
+    environment: Path, parallel_files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One by the tool in place of fairseq's programs; another is not there."""
+    """One by the tool in place of fairseq's programs, which run in another folder; another is not there."""
+    monkeypatch.chdir(tmp_path)
     for name in ("fairseq-preprocess", "fairseq-train"):
         (environment / "bin" / name).symlink_to("tool")
     changed = [
@@ -194,7 +195,7 @@ def test_the_command_measures_peers_beside_ours(
     config = load_bench(
         [
             *parallel_files,
-            *(f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}", "device=cpu"),
+            *("data_folder=data", "output_folder=outputs", "device=cpu"),
             *("bench=smoke", "bench.parts=[peers]", "bench.precisions=[fp32]", "bench.repeats=1"),
             *("tokenizer.vocabulary_size=400", "bench.references=[]"),
             *(f"bench.peers.{name}.environment={environment}" for name in ("fairseq", "marian")),

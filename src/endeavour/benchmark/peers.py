@@ -62,7 +62,7 @@ def measure_peers(
         folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again.
         notes: gets a line for each peer that failed, which then has no row and no further turns.
     """
-    text = folder / task.model.name
+    text = folder.absolute() / task.model.name  # the commands run elsewhere
     tokens = write_text(task, text)
     rates: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     running = dict(peers)

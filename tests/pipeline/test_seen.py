@@ -64,11 +64,15 @@ def test_a_teachers_translation_is_its_sentence_seen_again() -> None:
     assert judged(60_000, "training.max_updates=24000", 'teachers="1 2"') == "usual"
 
 
-def test_the_hint_makes_few_usual() -> None:
-    (_, line) = ending_lines(run_config([*FILES, BATCH, "training.max_updates=777"]), data(20_000))
+@pytest.mark.parametrize(("updates", "judgement"), [(777, "few"), (77_777, "many")])
+def test_the_hint_makes_few_or_many_usual(updates: int, judgement: str) -> None:
+    (_, line) = ending_lines(run_config([*FILES, BATCH, f"training.max_updates={updates}"]), data(20_000))
     hint = next(word for word in line.split() if word.startswith("training.max_updates="))
-    assert line.startswith("few")
+    assert line.startswith(judgement)
     assert judged(20_000, hint) == "usual"
+
+
+def test_the_hint_names_the_limit_that_counts() -> None:
     (_, line) = ending_lines(
         run_config(
             [
@@ -82,6 +86,9 @@ def test_the_hint_makes_few_usual() -> None:
         data(20_000),
     )
     assert "training.max_epochs=30" in line
+    endless = ["training.schedule=inverse_sqrt", "training.max_updates=77777"]
+    (_, line) = ending_lines(run_config([*FILES, BATCH, *endless]), data(20_000))
+    assert "training.patience=" in line
 
 
 def test_the_first_limit_counts() -> None:

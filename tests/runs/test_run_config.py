@@ -24,6 +24,7 @@ def run_config(*typed: str) -> RunConfig:
         [],
         ["experiment=multi30k_best"],
         ["experiment=wmt14_base"],
+        ["experiment=small_corpus"],
         ["name=1", "corpus=wmt14", "training=long", "decoding=mbr", "tokenizer=unigram8k"],
         ["name='Größe'", 'teachers=2 "a b+3"', "direction=de-en", "model.tie=decoder"],
         ["+evaluation.files.news=[no,1]", "evaluation.splits=[]", "training.learning_rate=1e-30"],

@@ -141,7 +141,10 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
     kinds = get_type_hints(function)
     noted = {"command": words} if "command" in kinds else {}
     root, overrides = COMMANDS[command], [quote_literal(override) for override in overrides]
-    if not any(override.startswith(("-", "hydra.", "hydra/")) for override in overrides):
+    if not any(
+        override.lstrip("+~").startswith(("-", "hydra.", "hydra/")) or "${hydra:" in override
+        for override in overrides
+    ):
         function(load_config(root, kinds["config"], overrides), **noted)
         return
     run_hydra(  # --help, --cfg and the like; it composes twice

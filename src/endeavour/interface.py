@@ -203,7 +203,7 @@ class TrainedRun:
         from endeavour.pipeline.data import (
             data_of,
             training_texts,
-        )  # with sacreBLEU and Jinja: translating needs none
+        )  # translating needs none of them
         from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
         from endeavour.pipeline.evaluator import Evaluator
 

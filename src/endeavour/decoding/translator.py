@@ -185,7 +185,7 @@ class Translator:
         by_text = {one.text: one for one in reversed(found)}  # of equal texts the most probable
         from endeavour.decoding.minimum_bayes_risk import (
             most_useful,
-        )  # with sacreBLEU, which takes long to import
+        )
 
         ranked = most_useful(texts, weights, self._utility)
         return [by_text[text]._replace(score=utility) for text, utility in ranked]

@@ -204,7 +204,7 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
         asked.append((texts, weights, utility))
         return [(texts[-1], 7.0), (texts[0], 5.0)]
 
-    monkeypatch.setattr("endeavour.decoding.minimum_bayes_risk.most_useful", chosen)
+    monkeypatch.setattr(module, "most_useful", chosen)
     decoding = replace(
         BEAM, utility="bleu", num_hypotheses=3, sampling=sampling, beam_size=1 if sampling else 5
     )

@@ -55,6 +55,7 @@ def test_a_model_comes_back_equal_from_its_folder_alone(
     torch.testing.assert_close(
         model(ids, ids), loaded(ids, ids)
     )  # stored by columns, products round elsewhere
+    assert loaded.output_weight.T.is_contiguous()
     assert source.digest == tokenizer.digest
     assert not loaded.training
 

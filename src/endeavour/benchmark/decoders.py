@@ -20,6 +20,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.export.huggingface import write_huggingface
+from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import DecoderLayer, ModelConfig, Transformer
 from endeavour.optional import require
 from endeavour.special import EOS, PAD
@@ -194,6 +195,8 @@ def make_decoders(task: DecodingTask, names: Sequence[str], folder: Path) -> dic
     source, target = task.vocabularies
     model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
     model = never_ending(model).to(task.device).eval()
+    if task.device.type == "cpu":  # as a model that is loaded
+        store_by_columns(model, model.output_weight)
     decoders: dict[str, Decoder] = {}
     for name in names:
         package, _, kind = name.partition(" ")

@@ -14,6 +14,7 @@ from endeavour.data.tokenizer import Tokenizers, encode_pairs, placeholders_of
 from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
+from endeavour.decoding.minimum_bayes_risk import most_useful
 from endeavour.decoding.sentences import split_sentences
 from endeavour.special import EOS
 
@@ -183,9 +184,6 @@ class Translator:
         best = max(hypothesis.score for hypothesis in hypotheses)
         weights = [math.exp(self._sharpness * (hypothesis.score - best)) for hypothesis in hypotheses]
         by_text = {one.text: one for one in reversed(found)}  # of equal texts the most probable
-        from endeavour.decoding.minimum_bayes_risk import (
-            most_useful,
-        )
 
         ranked = most_useful(texts, weights, self._utility)
         return [by_text[text]._replace(score=utility) for text, utility in ranked]

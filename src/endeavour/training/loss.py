@@ -44,14 +44,18 @@ def projected_loss(
         states, target_out = states[kept], target_out.flatten()[kept]
     if not torch.is_grad_enabled():  # the function below only sees whether its tensors require gradients
         states, weight = states.detach(), weight.detach()
+    return without_autocast(_ProjectedLoss, states, weight, target_out.flatten(), label_smoothing)
+
+
+def without_autocast(
+    function: type[torch.autograd.Function], states: Tensor, *others: Tensor | float
+) -> tuple[Tensor, Tensor]:
+    """The two scalars of `function`, whose `states` are in the type of autocast where that is on, and off inside."""
     device = states.device.type
     if torch.is_autocast_enabled(device):
         states = states.to(torch.get_autocast_dtype(device))
     with torch.autocast(device, enabled=False):
-        return cast(
-            tuple[Tensor, Tensor],
-            _ProjectedLoss.apply(states, weight, target_out.flatten(), label_smoothing),
-        )
+        return cast(tuple[Tensor, Tensor], function.apply(states, *others))
 
 
 class _ProjectedLoss(torch.autograd.Function):

@@ -5,13 +5,13 @@ Knows states, a projection matrix and ids; not the model that made them.
 Shapes: tokens = positions of a batch that are not PAD; width = of the model; vocabulary = target pieces.
 """
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from endeavour.special import PAD
-from endeavour.training.loss import CPU_ROWS, GPU_ROWS
+from endeavour.training.loss import CPU_ROWS, GPU_ROWS, without_autocast
 
 
 def r_drop_loss(
@@ -45,14 +45,7 @@ def r_drop_loss(
     states = torch.stack((first.flatten(0, 1), second.flatten(0, 1)))
     if states.device.type == "cpu":
         states, target = states[:, target != PAD], target[target != PAD]
-    device = states.device.type
-    if torch.is_autocast_enabled(device):
-        states = states.to(torch.get_autocast_dtype(device))
-    with torch.autocast(device, enabled=False):
-        return cast(
-            tuple[Tensor, Tensor],
-            _RDropLoss.apply(states, weight, target, label_smoothing, r_drop),
-        )
+    return without_autocast(_RDropLoss, states, weight, target, label_smoothing, r_drop)
 
 
 class _RDropLoss(torch.autograd.Function):

@@ -200,10 +200,8 @@ class TrainedRun:
         self, asked: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
     ) -> dict[str, dict[str, float]]:
         """`evaluate` with all settings given."""
-        from endeavour.pipeline.data import (
-            data_of,
-            training_texts,
-        )  # translating needs none of them
+        # Translating needs none of them.
+        from endeavour.pipeline.data import data_of, training_texts
         from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
         from endeavour.pipeline.evaluator import Evaluator
 

@@ -18,9 +18,9 @@ from sacrebleu_cache import REFERENCES, SOURCES, XML, add_old_set, add_set, unpa
 
 from endeavour.errors import UserError
 from endeavour.evaluation import standard_sets
+from endeavour.evaluation.config import folder_name
 from endeavour.evaluation.standard_sets import (
     check_standard_sets,
-    folder_name,
     read_standard_set,
     standard_name,
 )

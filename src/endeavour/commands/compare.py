@@ -21,7 +21,7 @@ from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
-from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
+from endeavour.evaluation.config import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.progress import progress_bar, say

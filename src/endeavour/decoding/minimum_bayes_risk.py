@@ -11,6 +11,8 @@ references, each with its weight. A utility is a metric's sentence score, 0 to 1
 Knows texts and weights; not models, ids or files. For n candidates there are n² scores, which sacreBLEU would compute
 one by one. Here one matrix product gives all of them: the t-th occurrence of an n-gram is a feature of its own,
 which a text has or lacks, so that the clipped matches of two texts are the features that both have.
+
+sacreBLEU is imported where it is used: importing it takes a tenth of a second, and most translations need none of it.
 """
 
 from collections import Counter
@@ -18,8 +20,6 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu.metrics.bleu import BLEU, MAX_NGRAM_ORDER
-from sacrebleu.metrics.chrf import CHRF
 
 Matrix = NDArray[np.float64]
 
@@ -52,6 +52,8 @@ def pairwise(texts: Sequence[str], utility: str) -> Matrix:
 
 def _bleu(texts: Sequence[str]) -> Matrix:
     """Papineni et al. 2002; exponential smoothing: Chen & Cherry 2014, method 3, as in sacreBLEU."""
+    from sacrebleu.metrics.bleu import BLEU, MAX_NGRAM_ORDER
+
     tokenize = BLEU().tokenizer
     words = [tokenize(text.rstrip()).split() for text in texts]
     lengths = np.array([len(row) for row in words], np.float64)
@@ -71,6 +73,8 @@ def _bleu(texts: Sequence[str]) -> Matrix:
 
 def _chrf(texts: Sequence[str]) -> Matrix:
     """Popović 2015; precision and recall are means over the orders for which both texts are long enough."""
+    from sacrebleu.metrics.chrf import CHRF
+
     matches, totals = _counts(["".join(text.split()) for text in texts], CHRF.CHAR_ORDER)
     both = (totals[:, :, None] > 0) & (totals[:, None, :] > 0)
     orders = np.maximum(both.sum(axis=0), 1)

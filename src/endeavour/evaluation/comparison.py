@@ -13,11 +13,9 @@ from pydantic import Field
 
 from endeavour.data.normalization import normalize
 from endeavour.evaluation.comet import LABEL, Comet, comet_signature
+from endeavour.evaluation.config import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.mean_tests import paired_mean_tests
-from endeavour.evaluation.metrics import (
-    MIN_BOOTSTRAP_SAMPLES,
-    sentence_scores,
-)
+from endeavour.evaluation.metrics import sentence_scores
 from endeavour.evaluation.rates import OutputRates, anomalies, output_rates
 from endeavour.evaluation.significance import MetricTest, paired_tests
 from endeavour.evaluation.subsets import bleu_by_source_length, group_rows, part_bleu

@@ -7,8 +7,10 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from endeavour.data.perturbations import Perturbation
-from endeavour.evaluation.metrics import MIN_BOOTSTRAP_SAMPLES
 from endeavour.settings import STRICT
+
+# Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
+MIN_BOOTSTRAP_SAMPLES = 40
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -36,3 +38,8 @@ class EvaluationConfig:
         if self.tokenized_references is not None and not self.tokenized_bleu:
             raise ValueError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
         return self
+
+
+def folder_name(standard: str) -> str:
+    """The name of a standard set as a file can be called: that of wmt14/full is wmt14_full."""
+    return standard.replace("/", "_")

@@ -20,9 +20,7 @@ from sacrebleu.metrics.ter import TER, TERScore
 
 from endeavour.errors import UserError
 from endeavour.evaluation import moses
-
-# Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
-MIN_BOOTSTRAP_SAMPLES = 40
+from endeavour.evaluation.config import MIN_BOOTSTRAP_SAMPLES
 
 # sacreBLEU draws all resamples at once: the bytes they may take together, and those of one for each sentence.
 RESAMPLING_MEMORY = 1_600_000_000

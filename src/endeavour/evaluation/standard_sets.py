@@ -14,6 +14,7 @@ from sacrebleu.utils import SACREBLEU_DIR, get_files, get_langpairs_for_testset,
 
 from endeavour.data.files import text_lines
 from endeavour.errors import UserError
+from endeavour.evaluation.config import folder_name
 from endeavour.storage import file_lock
 
 TIMEOUT = 10.0  # seconds that a server may be silent: where there is no network, it is to be said soon
@@ -27,11 +28,6 @@ class StandardSet:
     sources: list[str]
     references: list[str]
     labels: dict[str, list[str]]
-
-
-def folder_name(name: str) -> str:
-    """`name` as a file can be called: that of wmt14/full is wmt14_full."""
-    return name.replace("/", "_")
 
 
 def standard_name(folder: str) -> str | None:

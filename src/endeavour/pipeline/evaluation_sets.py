@@ -13,9 +13,9 @@ from endeavour.data.files import read_pairs, require_file, text_lines
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
-from endeavour.evaluation.config import EvaluationConfig
+from endeavour.evaluation.config import EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
-from endeavour.evaluation.standard_sets import check_standard_sets, folder_name, read_standard_set
+from endeavour.evaluation.standard_sets import check_standard_sets, read_standard_set
 
 _SEED = 1  # of the altered copies: fixed, so that all runs are tested on the same text
 

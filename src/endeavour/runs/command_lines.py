@@ -12,7 +12,6 @@ from urllib.parse import unquote
 
 from endeavour.data.corpus import VALIDATION
 from endeavour.data.perturbations import copy_of
-from endeavour.evaluation.standard_sets import standard_name
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run
 from endeavour.settings import config_folder
@@ -67,6 +66,8 @@ def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> l
 
 
 def _test_set_word(run: Run, test_set: str) -> str:
+    from endeavour.evaluation.standard_sets import standard_name  # sacreBLEU, which translating does without
+
     if test_set == VALIDATION or (run.has_config and test_set in run.test_splits):
         return f"evaluation.splits=[{test_set}]"
     files = run.config.evaluation.files if run.has_config else {}

@@ -16,7 +16,7 @@ from endeavour.data.corpus import VALIDATION
 from endeavour.data.perturbations import PERTURBATIONS, copy_name
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.evaluation.standard_sets import folder_name
+from endeavour.evaluation.config import folder_name
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.run import Run
 from endeavour.storage import read_lines

@@ -26,7 +26,7 @@ from endeavour.data.corpus import RARE, TRAIN, VALIDATION
 from endeavour.data.perturbations import copy_of
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
-from endeavour.evaluation.standard_sets import folder_name
+from endeavour.evaluation.config import folder_name
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder

@@ -18,6 +18,7 @@ from endeavour.training import loss_scale
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.distributed import Ranks
 from endeavour.training.loss_scale import LossScale
+from endeavour.training.optimizer import NonFiniteGuard
 
 CPU = torch.device("cpu")
 ALONE = Ranks(0, 1, CPU)
@@ -73,6 +74,16 @@ def test_it_never_falls_below_one_and_stays_finite() -> None:
     assert math.isfinite(value)
 
 
+def test_only_what_overflows_at_the_smallest_scale_counts_as_diverged() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    guard = NonFiniteGuard(0, CPU, loss_scale=LossScale(4.0, 0, CPU))
+    counted = []
+    for norm in (math.inf, math.nan, math.inf, math.nan, 1.0, math.inf):
+        guard.step(torch.optim.SGD([weight]), torch.tensor(norm))
+        counted.append(guard.skipped_in_a_row())
+    assert counted == [(0, 0), (0, 0), (1, 1), (2, 2), (0, 2), (1, 2)]
+
+
 def test_gradients_are_divided_by_it_without_rounding() -> None:
     weight, unused = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
     weight.grad = torch.tensor([1.0, 3.0, 1e-7]) * 1024
@@ -98,9 +109,10 @@ def test_a_run_in_fp16_is_the_one_in_fp32_but_for_rounding(
 def test_it_recovers_from_a_scale_that_is_too_large(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, begins_with: Callable[[float], None]
 ) -> None:
-    """Updates that overflow are skipped, until none does."""
+    """Updates that overflow are skipped, until none does; none of them counts as diverged."""
     begins_with(2.0**20)
-    run(tmp_path / "run", data, tokenizer, ALONE, precision=torch.float16)
+    overrides = ("training.max_skipped_updates=1",)
+    run(tmp_path / "run", data, tokenizer, ALONE, *overrides, precision=torch.float16)
     skipped = [math.isnan(loss) for loss, _ in losses(tmp_path / "run")]
     count = skipped.count(True)
     assert 0 < count < len(skipped)
@@ -153,9 +165,14 @@ def test_a_run_that_was_cut_off_goes_on_with_its_scale_to_the_bit(
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("sharded", ["false", "true"])
 def test_two_processes_have_the_scale_of_one(
-    sharded: str, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    sharded: str,
+    tmp_path: Path,
+    data: ParallelDataset,
+    tokenizer: Tokenizer,
+    begins_with: Callable[[float], None],
 ) -> None:
     """Although only one of them may see an overflow."""
+    begins_with(2.0**18)
     run(tmp_path / "one", data, tokenizer, ALONE, precision=torch.float16)
 
     def work(ranks: Ranks) -> None:
@@ -163,6 +180,7 @@ def test_two_processes_have_the_scale_of_one(
         run(tmp_path / "two", data, tokenizer, ranks, *overrides, precision=torch.float16)
 
     assert in_processes(2, work) == [0, 0]
+    assert math.isnan(losses(tmp_path / "one")[0][0])
     assert state(tmp_path / "two")["loss_scale"] == state(tmp_path / "one")["loss_scale"]
     assert_near(weights(tmp_path / "two"), weights(tmp_path / "one"))
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 FIRST = 2.0**16
+SMALLEST = 1.0
 # Updates in a row without overflow after which the scale is doubled.
 GROWTH_INTERVAL = 2000
 
@@ -29,17 +30,19 @@ class LossScale:
 
     def unscale(self, parameters: Iterable[nn.Parameter]) -> None:
         """Divides the gradients, which are in fp32, by the scale; a power of two, so that nothing is rounded."""
-        factor = 1 / self.value
-        for parameter in parameters:
-            if parameter.grad is not None:
-                parameter.grad *= factor
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        torch._foreach_mul_(gradients, 1 / self.value)
+
+    def is_smallest(self) -> Tensor:
+        """Whether an overflow cannot be cured by halving it; on the device."""
+        return self.value <= SMALLEST
 
     def adapt(self, finite: Tensor) -> None:
         """Halves or doubles the scale after an update whose gradients were `finite`, or not."""
         in_a_row = torch.where(finite, self._in_a_row + 1, 0)
         grows = in_a_row == GROWTH_INTERVAL
         factor = torch.where(finite, torch.where(grows, 2.0, 1.0), 0.5)
-        self.value = (self.value * factor).clamp(1.0, torch.finfo(torch.float32).max)
+        self.value = (self.value * factor).clamp(SMALLEST, torch.finfo(torch.float32).max)
         self._in_a_row = torch.where(grows, 0, in_a_row)
 
     def state(self) -> tuple[float, int]:

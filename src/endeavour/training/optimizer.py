@@ -58,7 +58,7 @@ class NonFiniteGuard:
     """Lets an optimizer step only where the gradients are finite, and counts the skipped steps.
 
     The answer stays on the device: a fused optimizer reads it there (as `found_inf`, which torch's GradScaler sets
-    too), so the host need not wait for it.
+    too), so the host need not wait for it. With a loss scale only those steps count that were skipped at the smallest.
 
     Args:
         loss_scale: in fp16, adapted after every step.
@@ -74,7 +74,8 @@ class NonFiniteGuard:
     def step(self, optimizer: torch.optim.Optimizer, norm: Tensor) -> Tensor:
         """One step, unless `norm`, the norm of the gradients, is not finite. Returns whether it is."""
         finite = norm.isfinite()
-        self._in_a_row = torch.where(finite, 0, self._in_a_row + 1)
+        counts = 1 if self.loss_scale is None else self.loss_scale.is_smallest()
+        self._in_a_row = torch.where(finite, 0, self._in_a_row + counts)
         self._longest = torch.maximum(self._longest, self._in_a_row)
         if optimizer.defaults["fused"]:
             optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]

@@ -14,15 +14,19 @@ LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
 
 
 def store_by_columns(model: nn.Module, *others: Tensor) -> None:
-    """Stores the weights of `model`'s linear maps, and `others`, by columns, except where a map makes states narrower.
-
-    Values and shapes stay. A CPU multiplies one row, as decoding a sentence greedily does, in 0.2 to 0.6 of the time
-    that weights stored by rows take, and many rows about as fast.
-    """
+    """Stores the weights of `model`'s linear maps, and `others`, as `by_columns`; values and shapes stay."""
     weights = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
     for weight in (*weights, *others):
-        if weight.shape[0] >= weight.shape[1]:
-            weight.data = weight.data.T.contiguous().T
+        weight.data = by_columns(weight.data)
+
+
+def by_columns(weight: Tensor) -> Tensor:
+    """(outputs, inputs): a copy stored by columns, or `weight` itself where the map makes states narrower.
+
+    A CPU multiplies one row, as decoding a sentence greedily does, in 0.2 to 0.6 of the time that weights stored by
+    rows take, and many rows about as fast.
+    """
+    return weight.T.contiguous().T if weight.shape[0] >= weight.shape[1] else weight
 
 
 class Dropout(nn.Module):

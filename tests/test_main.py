@@ -136,6 +136,15 @@ def test_hydras_own_flags_work() -> None:
     assert "seed: 7" in job.stdout
 
 
+def test_a_value_may_ask_hydra_for_a_chosen_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the recorded commands of a sweep's trials do, whose names tell them apart."""
+    train_run = Mock()
+    monkeypatch.setattr("endeavour.commands.train.train_run", train_run)
+    assert endeavour("train", "model=small", "name=${seed}-model_${hydra:runtime.choices.model}") == 0
+    config, _ = train_run.call_args.args
+    assert config.name == "1-model_small"
+
+
 def test_a_process_that_is_still_joined_with_others_ends_without_waiting_for_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,13 +74,17 @@ class Ours:
 
     def __init__(self, model: Transformer, task: DecodingTask, precision: torch.dtype) -> None:
         self._model = copy.deepcopy(model).to(precision)
+        self._greedy = self._model
+        if task.device.type == "cpu":  # as a translator stores them
+            self._greedy = copy.deepcopy(self._model)
+            store_by_columns(self._greedy)
         self._task = task
 
     def decode(self, sources: Sentences, beam_size: int) -> list[int]:
         ids = pad(sources).to(self._task.device)
         tokens = self._task.tokens
         found = beam_search(
-            self._model,
+            self._greedy if beam_size == 1 else self._model,
             ids,
             beam_size=beam_size,
             alpha=0.0,
@@ -195,8 +199,6 @@ def make_decoders(task: DecodingTask, names: Sequence[str], folder: Path) -> dic
     source, target = task.vocabularies
     model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
     model = never_ending(model).to(task.device).eval()
-    if task.device.type == "cpu":  # as a model that is loaded
-        store_by_columns(model, model.output_weight)
     decoders: dict[str, Decoder] = {}
     for name in names:
         package, _, kind = name.partition(" ")

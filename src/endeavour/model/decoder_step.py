@@ -22,7 +22,7 @@ from endeavour.model.attention import (
     merge_heads,
     split_heads,
 )
-from endeavour.model.layers import Dropout, FeedForward, Residual
+from endeavour.model.layers import Dropout, FeedForward, Residual, linear
 from endeavour.model.positions import Rotation, rotate
 
 # The cache grows by this many steps at a time. On a CPU torch copies bf16 tensors that are not contiguous before a
@@ -90,7 +90,6 @@ class LayerStep:
         self, states: Tensor, *, mask: Tensor, memory_mask: Tensor | None, rotation: Rotation | None
     ) -> Tensor:
         """States (batch, beam, width) in and out; `mask` (batch, 1, beam, slots) shows each its own past."""
-        linear = functional.linear
         fused = split_heads(linear(self._enter(0, states), *self._input), 3, self._heads)
         if rotation is not None:
             fused = torch.cat([rotate(fused[:2], rotation), fused[2:]])
@@ -165,8 +164,8 @@ class DecoderCache:
             layer.select(sentences)
 
 
-def _map(linear: nn.Linear) -> tuple[Tensor, Tensor]:
-    return linear.weight, linear.bias
+def _map(module: nn.Linear) -> tuple[Tensor, Tensor]:
+    return module.weight, module.bias
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:

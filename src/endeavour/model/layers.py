@@ -11,22 +11,34 @@ from torch.nn import functional
 
 BYTE_VALUES = 256  # a random byte is dropped when it falls below probability × 256
 LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
+FEW_ROWS = 8
 
 
-def store_by_columns(model: nn.Module, *others: Tensor) -> None:
-    """Stores the weights of `model`'s linear maps, and `others`, as `by_columns`; values and shapes stay."""
-    weights = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
-    for weight in (*weights, *others):
-        weight.data = by_columns(weight.data)
+def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """As torch.nn.functional.linear, (..., inputs) to (..., outputs), and faster for the few rows of a small beam.
 
-
-def by_columns(weight: Tensor) -> Tensor:
-    """(outputs, inputs): a copy stored by columns, or `weight` itself where the map makes states narrower.
-
-    A CPU multiplies one row, as decoding a sentence greedily does, in 0.2 to 0.6 of the time that weights stored by
-    rows take, and many rows about as fast.
+    On a CPU the product with a weight stored by rows on the left takes 0.5 to 0.7 of the time for 2 to 8 rows. It has
+    no gradient.
     """
-    return weight.T.contiguous().T if weight.shape[0] >= weight.shape[1] else weight
+    rows = states.numel() // states.shape[-1]
+    few = 1 < rows <= FEW_ROWS and states.device.type == "cpu" and states.dtype == torch.float32
+    if not few or weight.stride(1) != 1 or torch.is_grad_enabled():
+        return functional.linear(states, weight, bias)
+    columns = states.reshape(rows, -1).T
+    product = weight @ columns if bias is None else torch.addmm(bias[:, None], weight, columns)
+    return product.T.contiguous().view(*states.shape[:-1], -1)
+
+
+def store_by_columns(model: nn.Module) -> None:
+    """Stores a model's matrices by columns, except those that make states narrower; values and shapes stay.
+
+    Embeddings are among them, since they project onto the vocabulary too. A CPU multiplies one row, as decoding a
+    sentence greedily does, in 0.2 to 0.7 of the time that weights stored by rows take, many rows about as fast, and
+    the few of a beam more slowly than `linear` does by rows.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding) and module.weight.shape[0] >= module.weight.shape[1]:
+            module.weight.data = module.weight.data.T.contiguous().T
 
 
 class Dropout(nn.Module):

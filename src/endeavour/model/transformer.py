@@ -16,7 +16,7 @@ from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, KeyValue, SelfAttention, padding_mask
 from endeavour.model.config import ModelConfig
 from endeavour.model.decoder_step import DecoderCache, LayerStep
-from endeavour.model.layers import Dropout, FeedForward, Residual
+from endeavour.model.layers import Dropout, FeedForward, Residual, linear
 from endeavour.model.positions import LearnedPositions, RotaryPositions, Rotation, SinusoidalPositions
 from endeavour.special import PAD
 
@@ -172,7 +172,7 @@ class Transformer(nn.Module):
 
     def project(self, states: Tensor) -> Tensor:
         """States (..., width) to logits (..., target_vocabulary)."""
-        return nn.functional.linear(states, self.output_weight)
+        return linear(states, self.output_weight)
 
     @torch.no_grad()
     def attention_maps(self, source: Tensor, target_in: Tensor) -> AttentionMaps:

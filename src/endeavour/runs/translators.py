@@ -15,6 +15,7 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import token_log_probabilities
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
+from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import Transformer
 from endeavour.runs.command_lines import export_command
 from endeavour.runs.run import Run
@@ -131,6 +132,9 @@ def open_translator(
     """
     engine: Engine
     if decoding.engine == "pytorch":
+        on_cpu = loaded.first.output_weight.device.type == "cpu"
+        if on_cpu and decoding.beam_size == 1 and not decoding.sampling:  # a sentence alone is one row
+            store_by_columns(loaded.model)
         engine = PyTorchEngine(loaded.model, decoding)
     elif len(runs) > 1:
         raise UserError(

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.model.layers import by_columns
 from endeavour.training.loss import projected_loss
 
 SECONDS = 0.15  # for each of the two pieces, besides one call in both precisions to warm up
@@ -57,10 +56,9 @@ def decoding_speedup(*, width: int, feed_forward: int, vocabulary: int, rows: in
     """Seconds in fp32 ÷ seconds in bf16, for the products of one step of a search, with weights held in each."""
     precisions = (torch.float32, torch.bfloat16)
     weights = {
-        each: [by_columns(weight.to(each)) for weight in _layer_weights(width, feed_forward)]
-        for each in precisions
+        each: [weight.to(each) for weight in _layer_weights(width, feed_forward)] for each in precisions
     }
-    output = {each: by_columns(_numbers(min(vocabulary, MOST_PIECES), width).to(each)) for each in precisions}
+    output = {each: _numbers(min(vocabulary, MOST_PIECES), width).to(each) for each in precisions}
     taken = _rows(len(output[torch.float32]) * width, rows)
     states = {each: _numbers(taken, width).to(each) for each in precisions}
 

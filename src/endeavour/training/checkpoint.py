@@ -18,7 +18,6 @@ from torch import Tensor
 
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
-from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import ModelConfig, Transformer
 from endeavour.storage import DIGESTS, verify
 from endeavour.training.sharding import local_part, whole_tensor
@@ -59,8 +58,6 @@ def load_model(folder: Path, device: torch.device) -> tuple[Transformer, Tokeniz
         target_vocabulary=description["target_vocabulary"],
     )
     load_weights(model, folder)
-    if device.type == "cpu":
-        store_by_columns(model, model.output_weight)
     return model.to(device).eval(), tokenizers
 
 

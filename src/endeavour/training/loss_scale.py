@@ -31,7 +31,7 @@ class LossScale:
     def unscale(self, parameters: Iterable[nn.Parameter]) -> None:
         """Divides the gradients, which are in fp32, by the scale; a power of two, so that nothing is rounded."""
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        torch._foreach_mul_(gradients, 1 / self.value)
+        torch._foreach_mul_(gradients, 1 / self.value)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
 
     def is_smallest(self) -> Tensor:
         """Whether an overflow cannot be cured by halving it; on the device."""

@@ -5,6 +5,7 @@ The path is followed, not the file: a run that is resumed replaces it.
 
 import asyncio
 import json
+import math
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -97,7 +98,12 @@ def _status(path: Path) -> os.stat_result | None:
 def _entry(line: bytes) -> dict[str, Any] | None:
     """A line of a log, with null for what is not a number; None for a line that is damaged."""
     try:
-        entry = json.loads(line, parse_constant=lambda _: None)
+        entry = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
     except ValueError:
         return None
     return entry if isinstance(entry, dict) else None
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None

@@ -60,10 +60,10 @@ function resolved(colour) {
 const asText = (node) => new XMLSerializer().serializeToString(node);
 
 /** The bytes of a graphic as SVG. */
-export const svgFile = (graphic) => new Blob([asText(standalone(graphic))], { type: "image/svg+xml" });
+const svgFile = (graphic) => new Blob([asText(standalone(graphic))], { type: "image/svg+xml" });
 
 /** The bytes of a graphic as PNG, at twice its size on the screen. */
-export async function pngFile(graphic) {
+async function pngFile(graphic) {
   const copy = standalone(graphic);
   const url = URL.createObjectURL(new Blob([asText(copy)], { type: "image/svg+xml" }));
   try {
@@ -82,7 +82,7 @@ export async function pngFile(graphic) {
 }
 
 /** The bytes of a page with the graphic and its table, without script or reference to anything else. */
-export function htmlFile({ title, note, svg, table }) {
+function htmlFile({ title, note, svg, table }) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => resolved(style.getPropertyValue(name));
   const fonts = style.getPropertyValue("--sans").replaceAll('"', "'");
@@ -106,7 +106,7 @@ export function htmlFile({ title, note, svg, table }) {
 }
 
 /** The bytes of a value as indented JSON. */
-export const jsonFile = (value) =>
+const jsonFile = (value) =>
   new Blob([`${JSON.stringify(value, null, 1)}\n`], { type: "application/json" });
 
 const NAMES = /[^a-z0-9]+/g;

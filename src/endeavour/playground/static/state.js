@@ -45,7 +45,7 @@ const KEYS = {
 const DELAY = 250; // ms; browsers limit how often the address may change, and typing changes it with every key
 
 /** The state an address's hash describes; keys it lacks, or that make no sense, have their defaults. */
-export function parseHash(hash) {
+function parseHash(hash) {
   const query = new URLSearchParams(hash.replace(/^#/, ""));
   const state = {};
   for (const [key, kind] of Object.entries(KEYS)) {
@@ -55,7 +55,7 @@ export function parseHash(hash) {
 }
 
 /** The shortest hash that describes a state: keys at their default are left out. */
-export function printHash(state) {
+function printHash(state) {
   const query = new URLSearchParams();
   for (const [key, kind] of Object.entries(KEYS)) {
     if (state[key] !== kind.fallback) query.set(key, kind.print(state[key]));

@@ -12,7 +12,7 @@ const FAR = 4; // places from which all distances are one
 const ENDS = ["<s>", "</s>"];
 
 /** The share of a map's weight by distance, and on the sign of the beginning or end: [label, share][]. */
-export function byDistance({ rows, columns, values }) {
+function byDistance({ rows, columns, values }) {
   const shares = new Array(2 * FAR + 1).fill(0);
   let end = 0;
   values.forEach((row, i) =>

@@ -33,7 +33,7 @@ export const KINDS = {
     columnSide: "source",
   },
 };
-export const SALIENCY = {
+const SALIENCY = {
   name: "Gradient saliency",
   rows: "writes",
   columns: "depends on",

@@ -18,7 +18,7 @@ const STRONGEST = 8; // bits from which the colour of a surprise does not grow a
 export const strength = (surprisal) => Math.sqrt(Math.min(1, surprisal / STRONGEST));
 
 /** Units of the target with their numbers: those of a word are its pieces' together. */
-export function scoredUnits(target, words) {
+function scoredUnits(target, words) {
   return unitsOf(target, words).map((unit) => {
     const pieces = target.slice(unit.from, unit.to);
     return { ...unit, pieces, surprisal: pieces.reduce((sum, { surprisal }) => sum + surprisal, 0) };

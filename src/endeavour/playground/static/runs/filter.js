@@ -24,7 +24,7 @@ const COMPARE = {
 };
 
 /** A filter as a function from a row to whether it is shown. */
-export function parseFilter(filter) {
+function parseFilter(filter) {
   const tests = filter
     .split(/\s+/)
     .filter(Boolean)

@@ -19,7 +19,6 @@ import torch
 
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 
-PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
 # is not, and tends to lose: 1.3 times as fast products made searches slower, 1.45 times as fast 1.1 to 1.25 faster.
@@ -58,7 +57,7 @@ def choose_training_precision(
     """The precision of training under `autocast`.
 
     Args:
-        name: one of `PRECISIONS`.
+        name: auto, fp32, bf16 or fp16.
         width, feed_forward, vocabulary: the model's sizes, the vocabulary being the target's.
         tokens: of one batch.
     """
@@ -72,7 +71,7 @@ def choose_decoding_precision(
     """The precision of a search whose weights are held in it.
 
     Args:
-        name: one of `PRECISIONS`.
+        name: auto, fp32, bf16 or fp16.
         width, feed_forward, vocabulary: the model's sizes, the vocabulary being the target's.
         rows: hypotheses that are extended at a time: sentences of a batch × beam size.
     """

@@ -1,5 +1,6 @@
 """Prepared data: a function of config and inputs, faithful to the text, whole or not there."""
 
+import gc
 import json
 import signal
 import subprocess
@@ -425,6 +426,13 @@ def test_progress_counts_up_to_the_total(settings):
     total = len(TRAIN)
     assert {("train the tokenizer", 0, None), ("encode train", total, total)} <= set(seen)
     assert ("read and clean train", total, None) in seen
+
+
+def test_the_garbage_collector_rests_while_text_is_prepared_and_no_longer(settings):
+    before, meanwhile = gc.get_threshold(), {}
+    prepare_data(**settings, progress=lambda what, *_: meanwhile.setdefault(what, gc.get_threshold()[0]))
+    assert meanwhile["read and clean train"] == meanwhile["encode train"] > 100 * before[0]
+    assert gc.get_threshold() == before
 
 
 @pytest.mark.parametrize(

@@ -129,20 +129,28 @@ def _replace(path: Path, text: str) -> None:
     partial.replace(path)
 
 
+def _absolute(path: str) -> Path:
+    """Steps run in the repository, wherever this program was started."""
+    return Path(path).resolve()
+
+
 def main() -> int:
     """Exit code 1 where a step failed or was too slow."""
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", 1)[0])
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; none: all")
+    parser.add_argument("--out", type=_absolute, required=True, help="folder of results")
     parser.add_argument(
-        "--out", type=lambda text: Path(text).resolve(), required=True, help="folder of results"
+        "--wheels",
+        type=_absolute,
+        help="folder of wheels to install first; see wheels.py",
     )
-    parser.add_argument("--wheels", type=Path, help="folder of wheels to install first; see wheels.py")
-    parser.add_argument("--text", type=lambda text: Path(text).resolve(), help="Multi30k: train.en and so on")
+    parser.add_argument("--text", type=_absolute, help="Multi30k: train.en and so on")
     parser.add_argument("--minutes", type=float, default=25, help="after which no step goes on (25)")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, at toy size")
     given = parser.parse_args()
     if unknown := [name for name in given.steps if name not in STEPS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(STEPS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the step that is running is ended too
     place = Place(given.out, given.wheels, given.text, given.rehearse)
     place.out.mkdir(parents=True, exist_ok=True)
     if given.rehearse:

@@ -135,11 +135,11 @@ STEPS = {
         _bench("bench.compile=never", TRAINED, "bench.profile=true"),
         _bench_results,
     ),
-    "base-compiled": Step(300, _bench("bench.compile=always"), _bench_results),
+    "base-compiled": Step(480, _bench("bench.compile=always"), _bench_results),
     "multi30k": Step(480, _multi30k, _run_results, "--text"),
     "decoding": Step(300, _bench("bench.parts=[decoding]", "bench.references=[huggingface]"), _bench_results),
     "big-eager": Step(200, _bench("bench.sizes=[big]", "bench.compile=never"), _bench_results),
-    "big-compiled": Step(300, _bench("bench.sizes=[big]", "bench.compile=always"), _bench_results),
+    "big-compiled": Step(480, _bench("bench.sizes=[big]", "bench.compile=always"), _bench_results),
     "growth": Step(200, _bench("bench.parts=[growth]", "bench.compile=never"), _bench_results),
     "ctranslate2": Step(
         200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results

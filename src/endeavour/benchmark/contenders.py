@@ -70,10 +70,9 @@ class Ours:
         self.model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
         self.model.to(task.device).train()
         settings = task.settings
+        self.compiled = choose_compile(settings.compile, task.device)
         self._loss_model = LossModel(
-            self.model,
-            label_smoothing=settings.label_smoothing,
-            compiled=choose_compile(settings.compile, task.device),
+            self.model, label_smoothing=settings.label_smoothing, compiled=self.compiled
         )
         self._optimizer = make_optimizer(self.model, settings)
         scale = LossScale(loss_scale.FIRST, 0, task.device) if precision == torch.float16 else None

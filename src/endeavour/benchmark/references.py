@@ -8,7 +8,7 @@ Shapes: batch = sentences; source, target = padded lengths; width = of the model
 
 import logging
 import warnings
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any, cast
 
 import torch
@@ -27,8 +27,10 @@ PACKAGES = {"torch": "torch", "huggingface": "transformers", "ctranslate2": "ctr
 
 def why_not(name: str, config: ModelConfig, device: torch.device) -> str | None:
     """Why a reference cannot be compared with a model of this config on this device; None if it can."""
-    if find_spec(PACKAGES[name]) is None:
-        return f"{PACKAGES[name]} is not installed"
+    try:
+        import_module(PACKAGES[name])
+    except ImportError as error:  # or something that it needs is missing, or of another version
+        return f"{PACKAGES[name]} cannot be imported ({str(error).strip().partition(chr(10))[0]})"
     if name == "ctranslate2":  # an export of our own model, whatever its parts
         return None if device.type in ("cpu", "cuda") else f"it does not support {device.type}"
     if config.activation in GATED:

@@ -110,7 +110,7 @@ def beam_search(
             continue
         done = state.done()
         if done.sum() >= DONE_SHARE * len(done):
-            state.read_out(done, results)
+            state.read_out(done.nonzero().squeeze(1), results)
             remaining = (~done).nonzero().squeeze(1)
             state.select(remaining)
             cache.select(remaining)
@@ -209,9 +209,9 @@ class _State:
         return (self.best_scores[:, -1] >= reachable) | (self.generated > self.limits)
 
     def read_out(self, done: Tensor, results: list[list[Hypothesis]]) -> None:
-        """Writes the best hypotheses of finished sentences to their rows of the results."""
+        """Writes the best hypotheses of finished sentences, whose indices are `done`, to their rows of the results."""
         columns = (self.rows, self.best_sequences, self.best_scores, self.best_log_probabilities)
-        for row, *best in zip(*(column[done].tolist() for column in columns), strict=True):
+        for row, *best in zip(*(column.index_select(0, done).tolist() for column in columns), strict=True):
             results[row] = [
                 Hypothesis(ids[1 : ids.index(EOS)], score, log_probability)
                 for ids, score, log_probability in zip(*best, strict=True)

@@ -65,21 +65,24 @@ class CTranslate2Engine:
         self._target_pieces = _vocabulary(folder, "target")
         self._target_ids = {piece: number for number, piece in enumerate(self._target_pieces)}
         threads = torch.get_num_threads()
-        self._translator = require("ctranslate2").Translator(
-            str(folder),
-            device=device,
-            device_index=device_index,
-            inter_threads=workers,
-            intra_threads=1,
-        )
-        if device == "cuda":
-            try:  # only now its libraries are loaded
+        package = require("ctranslate2")
+        try:
+            self._translator = package.Translator(
+                str(folder),
+                device=device,
+                device_index=device_index,
+                inter_threads=workers,
+                intra_threads=1,
+            )
+            if device == "cuda":  # only now its libraries are loaded
                 self._translator.translate_batch([self._source_pieces[:1]], max_decoding_length=1)
-            except RuntimeError as error:
-                raise UserError(
-                    f"CTranslate2 does not run on this GPU ({error}): use device=cpu, decoding.engine=pytorch, or "
-                    "in `endeavour bench` bench.references=[torch,huggingface]"
-                ) from error
+        except RuntimeError as error:
+            if device != "cuda":
+                raise
+            raise UserError(
+                f"CTranslate2 does not run on this GPU ({error}): use device=cpu, decoding.engine=pytorch, or "
+                "in `endeavour bench` bench.references=[torch,huggingface]"
+            ) from error
         torch.set_num_threads(threads)  # CTranslate2 has set it to one thread, for the whole process
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:

@@ -20,22 +20,20 @@ from endeavour.special import PAD
 # this many sentences on.
 PLAIN_SCORES = 256 * 256
 PLAIN_SENTENCES = 4
-
-
-def masked_value(dtype: torch.dtype) -> float:
-    """Far below any score, so that the weight is exactly 0, but finite: a row without keys does not become NaN."""
-    return torch.finfo(dtype).min / 2
+# Far below any score, so that the weight is exactly 0, but finite in every type that autocast may make of a mask: a row
+# without keys does not become NaN.
+HIDDEN = -(2.0**15)
 
 
 def padding_mask(ids: Tensor, dtype: torch.dtype) -> Tensor:
     """Hides PAD: ids (batch, keys) to a mask (batch, 1, 1, keys)."""
     mask = torch.zeros(ids.shape, dtype=dtype, device=ids.device)
-    return mask.masked_fill_(ids == PAD, masked_value(dtype))[:, None, None, :]
+    return mask.masked_fill_(ids == PAD, HIDDEN)[:, None, None, :]
 
 
 def causal_mask(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Hides the future: (length, length), query i sees keys 0 to i."""
-    return torch.full((length, length), masked_value(dtype), dtype=dtype, device=device).triu_(1)
+    return torch.full((length, length), HIDDEN, dtype=dtype, device=device).triu_(1)
 
 
 def attend(

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from endeavour.model.attention import (
+    HIDDEN,
     CrossAttention,
     KeyValue,
     SelfAttention,
     attend,
-    masked_value,
     merge_heads,
     split_heads,
 )
@@ -135,7 +135,7 @@ class DecoderCache:
         key = layers[0].cross.key
         self.mask = key.new_empty(len(key), 1, beam_size, 0)
         """(batch, 1, beam, slots): 0 where a hypothesis sees a slot, which are length × beam of them at most."""
-        hidden = key.new_full((beam_size, beam_size), masked_value(key.dtype))
+        hidden = key.new_full((beam_size, beam_size), HIDDEN)
         self._newest = hidden.fill_diagonal_(0.0)
 
     def advance(self, states: Tensor, rotation: Rotation | None) -> Tensor:
@@ -143,8 +143,7 @@ class DecoderCache:
         beam, slots = self.mask.shape[2:]
         start, self.length = self.length * beam, self.length + 1
         if start == slots:
-            hidden = masked_value(self.mask.dtype)
-            self.mask = functional.pad(self.mask, (0, STEPS_AT_A_TIME * beam), value=hidden)
+            self.mask = functional.pad(self.mask, (0, STEPS_AT_A_TIME * beam), value=HIDDEN)
         self.mask[..., start : start + beam] = self._newest
         for layer in self.layers:
             states = layer(states, mask=self.mask, memory_mask=self.memory_mask, rotation=rotation)

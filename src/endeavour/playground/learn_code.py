@@ -42,17 +42,17 @@ OF_KIND = {
     "encoder": {
         "layer": ["model.transformer:EncoderLayer.forward"],
         "project": [ATTENTION + "SelfAttention.forward", ATTENTION + "split_heads"],
-        "mask": [ATTENTION + "padding_mask", ATTENTION + "masked_value"],
+        "mask": [ATTENTION + "padding_mask"],
     },
     "decoder": {
         "layer": ["model.transformer:DecoderLayer.forward"],
         "project": [ATTENTION + "SelfAttention.forward", ATTENTION + "split_heads"],
-        "mask": [ATTENTION + "causal_mask", ATTENTION + "masked_value"],
+        "mask": [ATTENTION + "causal_mask"],
     },
     "cross": {
         "layer": ["model.transformer:DecoderLayer.forward"],
         "project": [ATTENTION + "CrossAttention.forward", ATTENTION + "CrossAttention.project_kv"],
-        "mask": [ATTENTION + "padding_mask", ATTENTION + "masked_value"],
+        "mask": [ATTENTION + "padding_mask"],
     },
 }
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental import _config as shapes
 from torch.nn.parallel import DistributedDataParallel
 
 from endeavour.data.batching import Batch
@@ -61,8 +62,12 @@ class LossModel(nn.Module):
         self.r_drop = r_drop
         self._states: Callable[[Tensor, Tensor], Tensor] = model.states
         if compiled:
-            # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape.
+            # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape; everything
+            # is traced twice, because a module's floats, such as a norm's ε, are first taken to vary; and a first batch
+            # whose sources are as long as its targets gets a graph that no other batch fits.
             torch._dynamo.config.optimize_ddp = False  # pyright: ignore[reportPrivateUsage]
+            torch._dynamo.config.specialize_float = True  # pyright: ignore[reportPrivateUsage]
+            shapes.use_duck_shape = False
             self._states = torch.compile(model.states, dynamic=True)
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,9 @@ def write_profile(task: TrainingTask, name: str, folder: Path) -> None:
     run_updates(contender, dataset, task.rows[: max(1, task.warmup)])
     cuda = task.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with profile(activities=activities) as recorded:
+    with profile(
+        activities=activities, acc_events=True
+    ) as recorded:  # of which 2.11 warns where it is not set
         run_updates(contender, dataset, task.rows[:UPDATES])
         if cuda:
             torch.cuda.synchronize(task.device)

@@ -199,6 +199,6 @@ def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path) -> None:
         run.begin(config, torch.device("cpu"), ["endeavour", "train", word])
     starts = json.loads((run.folder / "run.json").read_text())
     assert [start["command"][-1] for start in starts] == ["one", "two"]
-    assert starts[0]["packages"]["torch"] == torch.__version__
+    assert torch.__version__.startswith(starts[0]["packages"]["torch"])  # and perhaps +cu130
     assert starts[0]["device"]["type"] == "cpu"
     assert run.config == config

@@ -139,11 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).split("\n", 1)[0])
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; none: all")
     parser.add_argument("--out", type=_absolute, required=True, help="folder of results")
-    parser.add_argument(
-        "--wheels",
-        type=_absolute,
-        help="folder of wheels to install first; see wheels.py",
-    )
+    parser.add_argument("--wheels", type=_absolute, help="folder of wheels to install first; see wheels.py")
     parser.add_argument("--text", type=_absolute, help="Multi30k: train.en and so on")
     parser.add_argument("--minutes", type=float, default=25, help="after which no step goes on (25)")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, at toy size")

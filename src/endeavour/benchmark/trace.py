@@ -20,9 +20,8 @@ def write_profile(task: TrainingTask, name: str, folder: Path) -> None:
     run_updates(contender, dataset, task.rows[: max(1, task.warmup)])
     cuda = task.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with profile(
-        activities=activities, acc_events=True
-    ) as recorded:  # of which 2.11 warns where it is not set
+    # Torch 2.11 warns where acc_events is not set.
+    with profile(activities=activities, acc_events=True) as recorded:
         run_updates(contender, dataset, task.rows[:UPDATES])
         if cuda:
             torch.cuda.synchronize(task.device)

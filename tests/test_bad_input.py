@@ -246,7 +246,7 @@ def test_a_defect_is_two_lines_and_exit_code_1_and_its_traceback_comes_when_aske
     def broken(*_: object) -> None:
         raise RuntimeError("\n  the first line\nand many more")
 
-    monkeypatch.setattr("endeavour.interface.load_runs", broken)
+    monkeypatch.setattr("endeavour.runs.translators.load_runs", broken)
     asked = ["translate", f"output_folder={trained}/outputs", "run=run", "text=a", "device=cpu"]
     assert endeavour(*asked) == 1
     said = capsys.readouterr().err

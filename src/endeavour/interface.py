@@ -13,31 +13,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from endeavour.config import load_config
-from endeavour.decoding import alignment
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary, select_runs
-from endeavour.runs.translators import (
-    Loaded,
-    load_runs,
-    open_translator,
-    resolve_decoding,
-    score_pairs,
-)
 from endeavour.settings import validated
 from endeavour.special import EOS
-from endeavour.training.device import choose_device
-from endeavour.training.log import MetricLog
+
+if TYPE_CHECKING:  # PyTorch takes seconds to import, and an export translates without it
+    import torch
+
+    from endeavour.runs.translators import Loaded
 
 Weights = NDArray[np.float32]
 
@@ -66,7 +60,7 @@ class TrainedRun:
     Args:
         runs: the first gives config, history and evaluations.
         decoding: how it decodes.
-        device: where it computes.
+        device: where it computes: auto, cpu, cuda, cuda:1 …, mps.
         quantization: of the export that `decoding.engine=ctranslate2` reads.
     """
 
@@ -75,11 +69,11 @@ class TrainedRun:
         runs: Sequence[Run],
         decoding: DecodingConfig,
         *,
-        device: torch.device,
+        device: str,
         quantization: str = "int8",
     ) -> None:
         self.runs = list(runs)
-        self.device = device
+        self._device = device
         self._asked = decoding
         self._quantization = quantization
 
@@ -108,20 +102,39 @@ class TrainedRun:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Its metric log: a dictionary a line, with `kind` and `update`; see `training.log.MetricLog`."""
+        from endeavour.training.log import MetricLog
+
         return MetricLog(self.folder / "log.jsonl").read()
 
     @cached_property
-    def loaded(self) -> Loaded:
+    def device(self) -> "torch.device":
+        """Where its model computes. Raises `UserError` where there is no such device."""
+        from endeavour.training.device import choose_device
+
+        return choose_device(self._device)
+
+    @cached_property
+    def loaded(self) -> "Loaded":
         """Its model and tokenizers, in memory."""
+        from endeavour.runs.translators import load_runs
+
         return load_runs(self.runs, self.device, self._asked.tag)
 
     @cached_property
     def decoding(self) -> DecodingConfig:
         """How it decodes, its precision resolved."""
+        from endeavour.runs.translators import resolve_decoding
+
         return resolve_decoding(self._asked, self.loaded.first, self.device)
 
     def translator(self, *, window: int = WINDOW) -> Translator:
         """Translates streams of lines; `window` lines are read and decoded together."""
+        if self._asked.engine == "ctranslate2":
+            from endeavour.runs.exports import open_export
+
+            return open_export(self.runs, self._asked, self._quantization, self._device, window)
+        from endeavour.runs.translators import open_translator
+
         return open_translator(self.runs, self.loaded, self.decoding, self._quantization, window)
 
     # A line is an iterable of lines too; of the two the first overload is meant.
@@ -148,6 +161,8 @@ class TrainedRun:
 
         NaN where one is too long for the model.
         """
+        from endeavour.runs.translators import score_pairs
+
         if isinstance(source, str) and isinstance(translation, str):
             return self.score([source], [translation])[0]
         if isinstance(source, str) or isinstance(translation, str) or len(source) != len(translation):
@@ -157,6 +172,8 @@ class TrainedRun:
 
     def attention(self, source: str, translation: str | None = None) -> PairAttention:
         """The attention of a pair in all layers and heads of the first run; without a translation, of its own."""
+        from endeavour.decoding import alignment
+
         source_ids, target_ids, _ = self._part(source, translation)
         found = alignment.attention(self.loaded.first, source_ids, target_ids)
         ours, theirs = self.loaded.tokenizers
@@ -165,8 +182,13 @@ class TrainedRun:
 
     def align(self, source: str, translation: str | None = None) -> list[tuple[int, int]]:
         """Which word of the source each word of a translation belongs to, by the attention of the first run."""
-        part = self._part(source, translation)
-        return alignment.align_translation(self.loaded.first, self.loaded.tokenizers, [part])
+        return self.align_parts([self._part(source, translation)])
+
+    def align_parts(self, parts: Sequence[Part]) -> list[tuple[int, int]]:
+        """The same for the parts of a `Translation`."""
+        from endeavour.decoding.alignment import align_translation
+
+        return align_translation(self.loaded.first, self.loaded.tokenizers, parts)
 
     def evaluate(
         self,
@@ -243,7 +265,7 @@ def load(
     """
     runs = select_runs(run, Path(output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
-    return TrainedRun(runs, settings, device=choose_device(device))
+    return TrainedRun(runs, settings, device=device)
 
 
 def train(overrides: Sequence[str] = ()) -> TrainedRun:

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -184,6 +185,17 @@ def test_the_engine_evaluates_and_translates_beside_our_own(
     assert len(printed) == 9
     assert printed[:4] == printed[4:8]
     assert printed[1] == ""
+
+
+def test_an_export_translates_without_pytorch(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, greedy = "text=the dog sees a tree", ["quantization=float32", "decoding=greedy"]
+    assert endeavour("export", *folders(workplace), *greedy) == 0
+    capsys.readouterr()
+    assert translate(workplace, *greedy, text) == 0
+    code = "import sys; sys.modules['torch'] = None; from endeavour.__main__ import main; main()"
+    asked = ["translate", f"output_folder={workplace}/outputs", *greedy, "decoding.engine=ctranslate2", text]
+    done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, capsys.readouterr().out), done.stderr
 
 
 def test_an_engine_without_a_whole_export_of_its_weights_says_what_to_run(

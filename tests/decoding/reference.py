@@ -9,9 +9,11 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from endeavour.decoding.beam_search import Hypothesis, beam_search
+from endeavour.decoding.beam_search import beam_search
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.model import Model
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
 # Source and target ids, of one forward pass over all of them, to logits.

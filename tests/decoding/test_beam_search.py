@@ -16,7 +16,7 @@ from reference import (
 
 from configs import run_config
 from endeavour.decoding import beam_search as search_module
-from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.special import BOS, EOS, PAD
 

@@ -17,7 +17,7 @@ from transformers.generation.logits_process import (
 )
 
 from configs import run_config
-from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.model import Model
 from endeavour.decoding.pytorch import PyTorchEngine

@@ -18,7 +18,7 @@ from reference import (
 
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.prefix import SPACE, Prefix, Prefixes, typed_prefix
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.sampling import sample

@@ -10,7 +10,7 @@ from scripted import OTHER, REST, WORD, Scripted, sources
 from torch import Tensor
 
 from endeavour.decoding import scoring
-from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
 from endeavour.decoding.sampling import sample, truncated

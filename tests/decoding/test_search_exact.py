@@ -8,7 +8,8 @@ from reference import search
 from scripted import OTHER, REST, WORD, Scripted, sources
 
 from endeavour.decoding import beam_search as module
-from endeavour.decoding.beam_search import length_limit, length_limits
+from endeavour.decoding.beam_search import length_limits
+from endeavour.decoding.engine import length_limit
 from endeavour.special import BOS, EOS, PAD
 
 CERTAIN = 1.0 - 1e-9

@@ -12,7 +12,7 @@ from endeavour.config import load_config
 from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding import translator as module
-from endeavour.decoding.beam_search import Hypothesis
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError

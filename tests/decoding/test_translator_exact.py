@@ -13,8 +13,8 @@ from torch import Tensor
 
 from endeavour.decoding import translator as module
 from endeavour.decoding.alignment import attention_picture
-from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translation, Translator
 from endeavour.special import BOS, EOS, PAD

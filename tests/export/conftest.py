@@ -9,7 +9,8 @@ import torch
 from omegaconf import OmegaConf
 
 from endeavour.decoding.config import DecodingConfig
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
 
 CONF = Path(__file__).parents[2] / "conf"

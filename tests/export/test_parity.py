@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.export.parity import Parity, measure_parity

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from endeavour.model import attention, decoder_step, layers
 from endeavour.model.attention import HIDDEN, attend, causal_mask, padding_mask
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import Dropout, FeedForward
 from endeavour.model.positions import (
     FIRST_TABLE,
@@ -19,7 +20,7 @@ from endeavour.model.positions import (
     SinusoidalPositions,
     rotate,
 )
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
 TINY = OmegaConf.to_container(OmegaConf.load(Path(__file__).parents[2] / "conf" / "model" / "tiny.yaml"))

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from configs import run_config
 from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, SelfAttention
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import FeedForward
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
 VOCABULARY = 11

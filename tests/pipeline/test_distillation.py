@@ -16,8 +16,8 @@ from endeavour.__main__ import quote_literal
 from endeavour.config import load_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
-from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.pipeline import distillation, training
 from endeavour.runs.config import RunConfig, save_config

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from configs import run_config
 from endeavour.errors import UserError
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
 from endeavour.playground.learn import LONGEST, PADDING, learn
 from endeavour.special import BOS, EOS
 

@@ -19,7 +19,8 @@ from torch.nn import functional
 from endeavour.benchmark.config import OURS, BenchConfig, BenchSize
 from endeavour.benchmark.references import reference
 from endeavour.data.batching import Batch
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training import loss_scale
 from endeavour.training.loss_scale import LossScale

@@ -20,8 +20,9 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
 from endeavour.export.huggingface import write_huggingface
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import store_by_columns
-from endeavour.model.transformer import DecoderLayer, ModelConfig, Transformer
+from endeavour.model.transformer import DecoderLayer, Transformer
 from endeavour.optional import require
 from endeavour.special import EOS, PAD
 from endeavour.training.precision import dtype_of

@@ -10,8 +10,8 @@ pads more or recomputes gets no credit for it.
 import numpy as np
 from numpy.typing import NDArray
 
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
-from endeavour.model.transformer import ModelConfig
 
 
 def update_flop(

@@ -8,7 +8,7 @@ from endeavour.benchmark.contenders import TrainingTask, make_contender
 from endeavour.benchmark.measure import spread, timed
 from endeavour.benchmark.training import count, draw_rows, flop_of, run_updates
 from endeavour.data.dataset import ParallelDataset
-from endeavour.model.transformer import ModelConfig
+from endeavour.model.config import ModelConfig
 
 HEAD_WIDTH = 64  # as in both models of Vaswani et al. 2017, table 3
 

@@ -23,7 +23,7 @@ from endeavour.benchmark.training import check_budget, draw_epoch, draw_rows, me
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
-from endeavour.model.transformer import ModelConfig
+from endeavour.model.config import ModelConfig
 from endeavour.reports.growth_picture import draw_growth
 from endeavour.training.precision import (
     Precision,

@@ -24,8 +24,8 @@ from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
-from endeavour.model.transformer import ModelConfig
 from endeavour.storage import write_json
 
 VALIDATION_PAIRS = 8  # most toolkits do not train without some

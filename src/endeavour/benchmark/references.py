@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
 from endeavour.model.positions import SinusoidalPositions
-from endeavour.model.transformer import ModelConfig
 from endeavour.special import BOS, EOS, PAD
 
 # Rows of Marian's table of positions: ours have no limit if they are sinusoidal, whatever model.max_length says.

@@ -33,7 +33,7 @@ from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.model.transformer import ModelConfig
+from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare
 from endeavour.progress import say
 from endeavour.runs.provenance import describe_start

@@ -11,7 +11,6 @@ from endeavour.interface import TrainedRun
 from endeavour.pipeline.evaluator import Values
 from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
-from endeavour.training.device import choose_device
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -33,7 +32,7 @@ def evaluate(config: EvaluateRoot) -> Values:
     run = TrainedRun(
         select_runs(config.run, Path(config.output_folder)),
         config.decoding,
-        device=choose_device(config.device),
+        device=config.device,
         quantization=config.quantization,
     )
     return run.evaluate_as(

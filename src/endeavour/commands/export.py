@@ -24,7 +24,6 @@ from endeavour.optional import require
 from endeavour.pipeline.data import data_of
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run, select_runs
-from endeavour.runs.translators import source_tag
 from endeavour.settings import STRICT
 from endeavour.storage import atomic_folder, write_errors
 
@@ -133,7 +132,7 @@ def _written(
 def _trained(run: Run, config: ExportRoot) -> Trained:
     model, tokenizers = run.load_model(torch.device("cpu"))
     data = data_of(run, Path(config.data_folder), config.corpus_path)
-    part = source_tag(run, config.decoding.tag)
+    part = run.source_tag(config.decoding.tag)
     tag = "" if part is None else f"{tag_of(part)} "  # whoever calls an exported model writes it
     return Trained(
         run=run.name,

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import torch
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
@@ -45,7 +44,7 @@ def pictures(config: PicturesRoot) -> list[Path]:
     if config.text is None and config.translation is not None:
         raise UserError('translation=… needs its sentence: text="…"')
     pairs = _pairs(run)
-    trained = TrainedRun([run], run.config.decoding, device=torch.device("cpu"))
+    trained = TrainedRun([run], run.config.decoding, device="cpu")
     source, target = next((pair for pair in pairs if len(pair[0].split()) in WORDS), pairs[0])
     if config.text is not None:
         source = config.text

@@ -12,7 +12,6 @@ from pydantic.dataclasses import dataclass
 from rich.console import Console
 
 from endeavour.commands.output import open_output
-from endeavour.decoding.alignment import align_translation
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.decoding.translator import WINDOW, Translator
@@ -20,9 +19,7 @@ from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
 from endeavour.progress import progress_bar
 from endeavour.runs.run import select_runs
-from endeavour.runs.translators import Loaded
 from endeavour.settings import STRICT
-from endeavour.training.device import choose_device
 
 # The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
 LONGEST_LINE = 1_000_000  # characters
@@ -62,7 +59,7 @@ def translate(config: TranslateRoot) -> None:
     run = TrainedRun(
         select_runs(config.run, Path(config.output_folder)),
         config.decoding,
-        device=choose_device(config.device),
+        device=config.device,
         quantization=config.quantization,
     )
     with ExitStack() as stack:
@@ -79,7 +76,7 @@ def translate(config: TranslateRoot) -> None:
         shown = config.text is None and not interactive and not target.isatty()
         progress = stack.enter_context(progress_bar(Console(stderr=True), shown=shown))
         task = progress.add_task("translating", total=None)
-        for lines in _output_lines(config, translator, run.loaded, source):
+        for lines in _output_lines(config, translator, run, source):
             print(lines, file=target, flush=interactive)
             progress.advance(task)
         target.flush()
@@ -89,7 +86,7 @@ def translate(config: TranslateRoot) -> None:
 
 
 def _output_lines(
-    config: TranslateRoot, translator: Translator, loaded: Loaded, source: Iterator[str]
+    config: TranslateRoot, translator: Translator, run: TrainedRun, source: Iterator[str]
 ) -> Iterator[str]:
     """What is written for each line of the source."""
     best_alone = config.decoding.num_hypotheses == 1 or config.decoding.utility is not None
@@ -101,7 +98,7 @@ def _output_lines(
                 columns.append(f"{one.log_probability:.4f}")
             columns.append(one.text)
             if config.alignments:
-                pairs = align_translation(loaded.first, loaded.tokenizers, one.parts)
+                pairs = run.align_parts(one.parts)
                 columns.append(" ".join(f"{source}-{target}" for source, target in pairs))
             written.append("\t".join(columns))
         yield "\n".join(written)

@@ -15,12 +15,13 @@ A prefix that is forced (`prefix`) leaves only the tokens that fit it. An `Obser
 Shapes: batch = unfinished sentences; beam = live hypotheses per sentence; best = finished ones kept per sentence.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from endeavour.decoding.engine import Hypothesis, length_limit
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
 from endeavour.decoding.prefix import Prefixes
@@ -33,17 +34,6 @@ DONE_SHARE = 0.25
 STEPS_UNSEEN = {"cpu": 1, "cuda": 4}
 BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
-
-
-class Hypothesis(NamedTuple):
-    """One finished translation: ids without BOS and EOS; score = log_probability / length penalty.
-
-    `log_probability` is the natural logarithm of the model's probability of the ids and EOS.
-    """
-
-    ids: list[int]
-    score: float
-    log_probability: float
 
 
 class Observer(Protocol):
@@ -258,12 +248,6 @@ def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     from_rest = index - count * BLOCK
     block = chosen.gather(-1, (index // BLOCK).clamp_(max=count - 1))
     return found, torch.where(from_rest < 0, block * BLOCK + index % BLOCK, blocks * BLOCK + from_rest)
-
-
-def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: int | None) -> int:
-    """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
-    limit = max(0, int(ratio * source_tokens + offset))
-    return limit if positions is None else min(limit, positions - 1)
 
 
 def length_limits(

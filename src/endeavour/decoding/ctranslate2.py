@@ -11,15 +11,13 @@ Knows ids and the folder; not text, nor how the model was converted. CTranslate2
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
-from endeavour.decoding.beam_search import Hypothesis, length_limit
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.engine import batches_of_one_length, rank
+from endeavour.decoding.engine import Hypothesis, batches_of_one_length, length_limit, rank
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
@@ -64,7 +62,8 @@ class CTranslate2Engine:
         self._source_pieces = _vocabulary(folder, "source")
         self._target_pieces = _vocabulary(folder, "target")
         self._target_ids = {piece: number for number, piece in enumerate(self._target_pieces)}
-        threads = torch.get_num_threads()
+        torch = sys.modules.get("torch")
+        threads = torch.get_num_threads() if torch else 0
         package = require("ctranslate2")
         try:
             self._translator = package.Translator(
@@ -83,7 +82,8 @@ class CTranslate2Engine:
                 f"CTranslate2 does not run on this GPU ({error}): use device=cpu, decoding.engine=pytorch, or "
                 "in `endeavour bench` bench.references=[torch,huggingface]"
             ) from error
-        torch.set_num_threads(threads)  # CTranslate2 has set it to one thread, for the whole process
+        if torch:
+            torch.set_num_threads(threads)  # CTranslate2 has set it to one thread, for the whole process
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`. Raises `UserError` for a sentence longer than the positions exported."""

@@ -4,10 +4,20 @@ Knows ids and hypotheses; not models, text or files.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
+
+
+class Hypothesis(NamedTuple):
+    """One finished translation: ids without BOS and EOS; score = log_probability / length penalty.
+
+    `log_probability` is the natural logarithm of the model's probability of the ids and EOS.
+    """
+
+    ids: list[int]
+    score: float
+    log_probability: float
 
 
 class Engine(Protocol):
@@ -25,6 +35,12 @@ class Engine(Protocol):
             sources: ids of each sentence, ending in EOS.
         """
         ...
+
+
+def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: int | None) -> int:
+    """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
+    limit = max(0, int(ratio * source_tokens + offset))
+    return limit if positions is None else min(limit, positions - 1)
 
 
 def batches_of_one_length(sources: Sequence[Sequence[int]], tokens_per_batch: int) -> list[list[int]]:

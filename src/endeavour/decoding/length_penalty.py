@@ -1,10 +1,11 @@
 """What the log-probability of a hypothesis is divided by, so that short ones do not win. Knows lengths only."""
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
-Length = TypeVar("Length", float, Tensor)
+Length = TypeVar("Length", float, "Tensor")
 
 
 def length_penalty(length: Length, alpha: float) -> Length:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from endeavour.data.batching import length_batches, pad
-from endeavour.decoding.beam_search import Hypothesis, beam_search
+from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.prefix import Prefixes
 from endeavour.decoding.sampling import sample

@@ -10,7 +10,8 @@ Shapes: batch = sentences; draws = unfinished translations of all sentences.
 import torch
 from torch import Tensor
 
-from endeavour.decoding.beam_search import DONE_SHARE, Hypothesis, length_limits
+from endeavour.decoding.beam_search import DONE_SHARE, length_limits
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
 from endeavour.decoding.prefix import Prefixes

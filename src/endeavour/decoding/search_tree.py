@@ -11,7 +11,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from endeavour.decoding.beam_search import Hypothesis, beam_search
+from endeavour.decoding.beam_search import beam_search
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
 from endeavour.decoding.prefix import Prefix, Prefixes

@@ -11,9 +11,8 @@ from typing import NamedTuple
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect, restore
 from endeavour.data.tokenizer import Tokenizers, encode_pairs, placeholders_of
-from endeavour.decoding.beam_search import Hypothesis
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.engine import Engine
+from endeavour.decoding.engine import Engine, Hypothesis
 from endeavour.decoding.minimum_bayes_risk import most_useful
 from endeavour.decoding.sentences import split_sentences
 from endeavour.special import EOS

@@ -12,8 +12,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from endeavour.model.attention import CrossAttention, SelfAttention
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED, FeedForward
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig, Transformer
+from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, UNK
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.normalization import normalize
-from endeavour.decoding.beam_search import length_limit
 from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
+from endeavour.decoding.engine import length_limit
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import positions_of

@@ -22,7 +22,8 @@ from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, w
 from endeavour.export.model_card import LANGUAGES, Card, data_lines, metadata, score_lines, setting_lines
 from endeavour.export.parity import ExportedEngine
 from endeavour.export.tokenizer_json import TARGET_FOLDER, is_separate, require_same_ids, write_tokenizers
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, PAD
 
 FormatName = Literal["ctranslate2", "huggingface", "argos"]

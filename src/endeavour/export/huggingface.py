@@ -15,16 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from endeavour.decoding.beam_search import Hypothesis, length_limit
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.engine import batches_of_one_length, rank
+from endeavour.decoding.engine import Hypothesis, batches_of_one_length, length_limit, rank
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import positions_of
 from endeavour.export.readme import MAX_LENGTH
 from endeavour.model.attention import CrossAttention, SelfAttention
+from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, ModelConfig, Transformer
+from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 

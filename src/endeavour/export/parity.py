@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from endeavour.decoding.beam_search import Hypothesis
-from endeavour.decoding.engine import Engine
+from endeavour.decoding.engine import Engine, Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.evaluation.metrics import corpus_bleu

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect_target, restore
-from endeavour.decoding.beam_search import Hypothesis, length_limit
+from endeavour.decoding.engine import Hypothesis, length_limit
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
 from endeavour.decoding.scoring import score_pieces

@@ -17,7 +17,7 @@ from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.runs.names import run_name
 from endeavour.runs.run import Run
-from endeavour.runs.translators import Loaded, open_translator, resolve_decoding, source_tag
+from endeavour.runs.translators import Loaded, open_translator, resolve_decoding
 from endeavour.storage import DIGESTS
 from endeavour.training.checkpoint import checkpoints_in, load_model
 
@@ -119,7 +119,7 @@ class Systems:
         return System(
             name=name,
             run=run,
-            loaded=Loaded(model, model, with_tag(tokenizers, source_tag(run, decoding.tag))),
+            loaded=Loaded(model, model, with_tag(tokenizers, run.source_tag(decoding.tag))),
             decoding=decoding,
             stamp=stamp,
             quantization=self._quantization,

@@ -18,7 +18,7 @@ from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.model.transformer import ModelConfig
+from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
 from endeavour.runs.names import normal_teachers, run_name
 from endeavour.settings import STRICT, validated

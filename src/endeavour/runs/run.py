@@ -17,9 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from filelock import FileLock
 
 from endeavour.data.corpus import RARE, TRAIN, VALIDATION
@@ -27,13 +26,15 @@ from endeavour.data.perturbations import copy_of
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
-from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
 from endeavour.runs.names import names_in, quoted, run_name
-from endeavour.runs.provenance import describe_start
 from endeavour.storage import DIGESTS, file_digest, write_errors, write_json
-from endeavour.training.checkpoint import checkpoints_in, load_model
+
+if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
+    import torch
+
+    from endeavour.model.transformer import Transformer
 
 Summary = dict[str, Any]
 
@@ -123,6 +124,26 @@ class Run:
         return [split for split in self.splits if split not in (TRAIN, VALIDATION)]
 
     @property
+    def source_language(self) -> str:
+        """Of the sources: "en" or "de"."""
+        return self.config.direction.partition("-")[0]
+
+    def source_tag(self, asked: str | None) -> str | None:
+        """The part whose tag the sources begin with: `asked`, which is `decoding.tag`, or `corpus.tag`.
+
+        Raises:
+            UserError: no part of that name has a tag.
+        """
+        corpus = self.config.corpus
+        if asked is None:
+            return corpus.tag
+        try:
+            corpus.require_tag("decoding.tag", asked)
+        except ValueError as error:
+            raise UserError(f"{self}: {error}") from error
+        return asked
+
+    @property
     def data_digest(self) -> str | None:
         """The content digest of the data that a finished run was trained on."""
         return self.summary.get("data_digest")
@@ -132,12 +153,16 @@ class Run:
         """SHA-256, in hex, of the final weights."""
         return file_digest(self.model_folder / "weights.safetensors")
 
-    def load_model(self, device: torch.device) -> tuple[Transformer, Tokenizers]:
+    def load_model(self, device: "torch.device") -> "tuple[Transformer, Tokenizers]":
         """The final model in evaluation mode, verified, and its tokenizers."""
+        from endeavour.training.checkpoint import load_model
+
         return load_model(self.model_folder, device)
 
     def load_tokenizers(self) -> Tokenizers:
         """Those of the newest model folder, final or of a checkpoint, that has them whole."""
+        from endeavour.training.checkpoint import checkpoints_in
+
         for folder in (self.model_folder, *reversed(checkpoints_in(self.checkpoint_folder))):
             if _has_whole_vocabularies(folder):
                 return load_tokenizers(folder)
@@ -179,7 +204,7 @@ class Run:
         shutil.rmtree(discarded)
         self.__dict__.pop("config", None)
 
-    def begin(self, config: RunConfig, device: torch.device, command: Sequence[str]) -> None:
+    def begin(self, config: RunConfig, device: "torch.device", command: Sequence[str]) -> None:
         """Makes the folder, and writes config and provenance. Raises `UserError` if it cannot be written."""
         with write_errors(self.folder, "output_folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -190,8 +215,10 @@ class Run:
     def finish(self, summary: Summary) -> None:
         write_json(self.folder / "summary.json", summary)
 
-    def _note_start(self, device: torch.device, command: Sequence[str]) -> None:
+    def _note_start(self, device: "torch.device", command: Sequence[str]) -> None:
         """Adds this start to run.json."""
+        from endeavour.runs.provenance import describe_start
+
         path = self.folder / "run.json"
         try:
             starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []

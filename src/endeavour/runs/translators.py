@@ -1,6 +1,5 @@
 """Models of one run or several in memory, and what they do: translate, by whichever engine decodes, and score."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -8,8 +7,6 @@ import torch
 
 from endeavour.data.tokenizer import Tokenizers, encode_pairs, with_tag
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
-from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import token_log_probabilities
@@ -17,10 +14,9 @@ from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import Transformer
-from endeavour.runs.command_lines import export_command
+from endeavour.runs.exports import open_export
 from endeavour.runs.run import Run
 from endeavour.special import EOS
-from endeavour.storage import verify
 from endeavour.training.precision import choose_decoding_precision
 
 
@@ -51,7 +47,7 @@ def load_runs(runs: Sequence[Run], device: torch.device, tag: str | None = None)
     """
     first, *others = runs
     model, tokenizers = first.load_model(device)
-    tokenizers = with_tag(tokenizers, source_tag(first, tag))
+    tokenizers = with_tag(tokenizers, first.source_tag(tag))
     if not others:
         return Loaded(model, model, tokenizers)
     models = [model]
@@ -64,22 +60,6 @@ def load_runs(runs: Sequence[Run], device: torch.device, tag: str | None = None)
         require_same_vocabularies(first, tokenizers, run, theirs)
         models.append(other)
     return Loaded(model, Ensemble(models), tokenizers)
-
-
-def source_tag(run: Run, asked: str | None) -> str | None:
-    """The part whose tag the sources of a run begin with: `asked`, which is `decoding.tag`, or `corpus.tag`.
-
-    Raises:
-        UserError: no part of that name has a tag.
-    """
-    corpus = run.config.corpus
-    if asked is None:
-        return corpus.tag
-    try:
-        corpus.require_tag("decoding.tag", asked)
-    except ValueError as error:
-        raise UserError(f"{run}: {error}") from error
-    return asked
 
 
 def score_pairs(
@@ -127,43 +107,22 @@ def open_translator(
     """A translator by `loaded`, the models of `runs`, or by the first run's export.
 
     Raises:
-        UserError: the export that `decoding.engine` needs is missing, damaged, or made from other weights; or it
-            cannot decode an ensemble.
+        UserError: see `open_export`.
     """
-    engine: Engine
-    if decoding.engine == "pytorch":
-        on_cpu = loaded.first.output_weight.device.type == "cpu"
-        if on_cpu and decoding.beam_size == 1 and not decoding.sampling:  # a sentence alone is one row
-            store_by_columns(loaded.model)
-        engine = PyTorchEngine(loaded.model, decoding)
-    elif len(runs) > 1:
-        raise UserError(
-            f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several"
-        )
-    else:
-        device = next(loaded.first.parameters()).device
-        engine = _open_export(runs[0], decoding, quantization, device)
-    language = runs[0].config.direction.partition("-")[0] if decoding.split_sentences else None
-    return Translator(engine, loaded.tokenizers, window, decoding=decoding, language=language)
-
-
-def _open_export(run: Run, decoding: DecodingConfig, quantization: str, device: torch.device) -> Engine:
-    folder = run.export_folder(decoding.engine, quantization)
-    remedy = f"run `{export_command(run, quantization)}`"
-    if not folder.is_dir():
-        raise UserError(f"decoding.engine=ctranslate2 needs {folder}: {remedy}")
-    verify(folder, remedy)
-    description = json.loads((folder / DESCRIPTION).read_text("utf-8"))
-    if description["weights_sha256"] != run.weights_digest:
-        raise UserError(f"{folder} was made from other weights than {run.model_folder} has: {remedy}")
-    if device.type == "mps":
-        raise UserError("decoding.engine=ctranslate2 runs on device=cpu or cuda")
-    return CTranslate2Engine(
-        folder,
-        decoding,
-        device=device.type,
-        device_index=device.index or 0,
-        workers=torch.get_num_threads() if device.type == "cpu" else 1,
+    device = loaded.first.output_weight.device
+    if decoding.engine == "ctranslate2":
+        return open_export(runs, decoding, quantization, str(device), window)
+    if (
+        device.type == "cpu" and decoding.beam_size == 1 and not decoding.sampling
+    ):  # a sentence alone is one row
+        store_by_columns(loaded.model)
+    engine = PyTorchEngine(loaded.model, decoding)
+    return Translator(
+        engine,
+        loaded.tokenizers,
+        window,
+        decoding=decoding,
+        language=runs[0].source_language if decoding.split_sentences else None,
     )
 
 

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.errors import UserError
-from endeavour.model.transformer import ModelConfig, Transformer
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
 from endeavour.storage import DIGESTS, verify
 from endeavour.training.sharding import local_part, whole_tensor
 

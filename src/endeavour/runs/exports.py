@@ -1,0 +1,82 @@
+"""Translating by a run's export for CTranslate2. It imports no PyTorch: of a short start that would be the most."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from endeavour.data.tokenizer import load_tokenizers, with_tag
+from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.translator import WINDOW, Translator
+from endeavour.errors import UserError
+from endeavour.optional import require
+from endeavour.runs.command_lines import export_command
+from endeavour.runs.run import Run
+from endeavour.storage import verify
+
+
+def open_export(
+    runs: Sequence[Run], decoding: DecodingConfig, quantization: str, device: str, window: int = WINDOW
+) -> Translator:
+    """A translator by the export of a run.
+
+    Args:
+        runs: one.
+        device: auto, which is a GPU where CTranslate2 sees one, cpu, cuda, or cuda:1 …
+
+    Raises:
+        UserError: the export is missing, damaged, or made from other weights than the run has; it cannot decode an
+            ensemble, or on this device.
+    """
+    run, *others = runs
+    if others:
+        raise UserError(
+            f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several"
+        )
+    folder = _whole_export(run, quantization)
+    kind, index = _device(device)
+    engine = CTranslate2Engine(
+        folder,
+        decoding,
+        device=kind,
+        device_index=index,
+        workers=_usable_cores() if kind == "cpu" else 1,
+    )
+    return Translator(
+        engine,
+        with_tag(load_tokenizers(folder), run.source_tag(decoding.tag)),
+        window,
+        decoding=decoding,
+        language=run.source_language if decoding.split_sentences else None,
+    )
+
+
+def _whole_export(run: Run, quantization: str) -> Path:
+    folder = run.export_folder("ctranslate2", quantization)
+    remedy = f"run `{export_command(run, quantization)}`"
+    if not folder.is_dir():
+        raise UserError(f"decoding.engine=ctranslate2 needs {folder}: {remedy}")
+    verify(folder, remedy)
+    description = json.loads((folder / DESCRIPTION).read_text("utf-8"))
+    if description["weights_sha256"] != run.weights_digest:
+        raise UserError(f"{folder} was made from other weights than {run.model_folder} has: {remedy}")
+    return folder
+
+
+def _device(name: str) -> tuple[str, int]:
+    """Kind and index."""
+    kind, _, index = name.partition(":")
+    if kind == "auto":
+        kind = "cuda" if require("ctranslate2").get_cuda_device_count() else "cpu"
+    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
+        raise UserError(f"device={name}: decoding.engine=ctranslate2 runs on auto, cpu, cuda, cuda:1 …")
+    return kind, int(index or 0)
+
+
+def _usable_cores() -> int:
+    """As many as OpenMP would take."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

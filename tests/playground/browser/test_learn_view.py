@@ -215,3 +215,12 @@ def test_a_narrow_window_scrolls_in_one_direction_only(learn: Visit) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     expect(page.locator(".reading")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_narrow_window_breaks_the_names_of_sublayers_and_cuts_none(learn: Visit) -> None:
+    page = learn(step=3)
+    page.set_viewport_size({"width": 390, "height": 844})
+    picture = step(page, "stream").locator(".stage > svg")
+    expect(picture.locator("text", has_text=re.compile("^attention$"))).to_have_count(2)
+    expect(picture.locator("text", has_text=re.compile("^forward$"))).to_have_count(1)
+    expect(picture.locator("text", has_text="…")).to_have_count(0)

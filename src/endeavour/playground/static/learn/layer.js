@@ -20,8 +20,8 @@ export function stream(view) {
       : ["self-attention", "cross-attention", "feed-forward"];
   const here = kind === "cross" ? 1 : 0;
   const y = 96;
-  const left = 20;
-  const step = (view.width - left - 30) / names.length;
+  const left = 10;
+  const step = (view.width - left - 20) / names.length;
   page.add(y + 30, arrow(left, y, view.width - 4, y, { kind: "lane" }));
   names.forEach((name, i) => {
     const from = left + i * step + step * 0.12;
@@ -43,10 +43,12 @@ export function stream(view) {
       arrow(middle - wide / 2 - 8, 36, middle - wide / 2, 36),
       arrow(to, y - 20, to, y - 9),
       el("rect", { x: middle - wide / 2, y: 18, width: wide, height: 36, rx: 8, class: `box${lit}` }),
-      text(middle, 36, shortened(name, wide - 8, 12), {
-        anchor: "middle",
-        kind: lit ? "label small strong lit" : "label small strong",
-      }),
+      ...nameLines(name, wide - 8).map((line, row, lines) =>
+        text(middle, 36 + 14 * (row - (lines.length - 1) / 2), line, {
+          anchor: "middle",
+          kind: lines.length > 1 ? "label small" : `label small strong${lit}`,
+        }),
+      ),
       el("circle", { cx: to, cy: y, r: 9, class: "plus" }),
       text(to, y, "+", { anchor: "middle", kind: "sign" }),
       model.norm === "pre"
@@ -74,6 +76,11 @@ export function stream(view) {
       ),
     json: { pieces: view.labels.queries, stream: attention.stream },
   };
+}
+
+/** A sublayer's name on one line, or broken at its hyphen where it is wider than `width`. */
+function nameLines(name, width) {
+  return shortened(name, width, 12) === name ? [name] : name.split(/(?<=-)/);
 }
 
 /** One vector before and after its norm. */

@@ -16,7 +16,7 @@ from faults.killing import counted, killed_at
 
 def kills(harness: Harness) -> Row:
     """SIGKILL at random moments, some of them chosen inside a save, all of one run."""
-    wanted, wanted_in_save = (2, 3) if harness.quick else (100, 30)
+    wanted, wanted_in_save = (4, 4) if harness.quick else (100, 30)
     note = harness.folder / "steps.txt"
     harness.live("counted", before=counted(note))
     ends = [int(line) for line in note.read_text().split()]
@@ -48,7 +48,7 @@ def kills(harness: Harness) -> Row:
 
 def stops(harness: Harness) -> Row:
     """SIGTERM at random moments: what was logged last is what the next life goes on from."""
-    wanted = 2 if harness.quick else 20
+    wanted = 3 if harness.quick else 20
     done = lost = in_training = finished = 0
     while done < wanted:
         code = harness.live("stopped", kill=(2 * harness.moment(), signal.SIGTERM))

@@ -214,9 +214,8 @@ def test_a_log_is_followed_as_it_grows_and_when_it_is_replaced(begun: Run) -> No
         add(begun, end=", damaged\n")
         add(begun, {"update": 4, "loss": float("nan")})
         assert await log.next() == ("line", {"update": 4, "loss": None})
-        with (begun.folder / "log.jsonl").open(
-            "a"
-        ) as file:  # Python reads it as infinity, which JSON has not
+        with (begun.folder / "log.jsonl").open("a") as file:
+            # Python reads it as infinity, which JSON has not.
             file.write('{"update": 5, "loss": 1e999}\n')
         assert await log.next() == ("line", {"update": 5, "loss": None})
         write_atomically(begun.folder / "log.jsonl", '{"update": 1}\n')  # as a run that is resumed does

@@ -1,4 +1,4 @@
-"""Translating by a run's export for CTranslate2. It imports no PyTorch: of a short start that would be the most."""
+"""Translating by a run's export for CTranslate2. Imports no PyTorch, which would take most of the start."""
 
 import json
 import os

@@ -112,9 +112,8 @@ def open_translator(
     device = loaded.first.output_weight.device
     if decoding.engine == "ctranslate2":
         return open_export(runs, decoding, quantization, str(device), window)
-    if (
-        device.type == "cpu" and decoding.beam_size == 1 and not decoding.sampling
-    ):  # a sentence alone is one row
+    greedy = decoding.beam_size == 1 and not decoding.sampling
+    if device.type == "cpu" and greedy:  # a sentence alone is one row
         store_by_columns(loaded.model)
     engine = PyTorchEngine(loaded.model, decoding)
     return Translator(

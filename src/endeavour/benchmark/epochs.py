@@ -4,7 +4,6 @@ What is compiled for a shape, by oneDNN or by torch.compile, costs time where th
 nothing of it. Knows batches and clocks; no screen.
 """
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,6 +51,7 @@ def _train_epochs(
     for rows in epochs:
         rates.append(rate(rows))
         repeated += [rate(rows[: len(task.rows)]) for _ in range(repeats)]
+    repeated_rate = spread(1, [1 / each for each in repeated])
     compiled = compiled_so_far()
     shapes = batches_by_shape(dataset, [*epochs[0], *epochs[1]])
     return {
@@ -60,8 +60,8 @@ def _train_epochs(
         "updates": [len(rows) for rows in epochs],
         "first_epoch_tokens_per_second": rates[0],
         "second_epoch_tokens_per_second": rates[1],
-        "repeated_tokens_per_second": spread(1, [1 / each for each in repeated]),
-        "second_by_repeated": rates[1] / statistics.median(repeated),
+        "repeated_tokens_per_second": repeated_rate,
+        "second_by_repeated": rates[1] / repeated_rate["median"],
         "batch_shapes": len(shapes),
         "product_shapes": len(product_shapes(task, name, list(shapes.values())))
         if task.device.type == "cpu"

@@ -61,7 +61,7 @@ slow: $(VENV)/installed  ## run the tests that take minutes
 faults: $(VENV)/installed  ## kill, stop, starve and damage a small run some 200 times; minutes
 	cd tests && ../$(VENV)/bin/python -m faults
 
-mutants: $(VENV)/installed  ## change the arithmetic in thousands of places; which changes no test notices; an hour
+mutants: $(VENV)/installed  ## change the arithmetic in thousands of places; which changes no test notices; half an hour
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'
 	$(VENV)/bin/python tests/mutants.py
 

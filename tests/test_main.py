@@ -11,9 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commands import endeavour
-from endeavour.__main__ import COMMANDS, LITERAL_KEYS, quote_literal
+from endeavour.__main__ import COMMANDS
 from endeavour.commands.compare import CompareRoot
-from endeavour.config import load_config
+from endeavour.config import LITERAL_KEYS, load_config, quote_literal
+from endeavour.runs.config import RunConfig
 from endeavour.training.signals import Interrupted
 
 
@@ -43,6 +44,21 @@ def test_text_reaches_the_config_as_it_was_typed(text: str) -> None:
 def test_other_overrides_keep_hydras_grammar() -> None:
     assert quote_literal("evaluation.splits=[test]") == "evaluation.splits=[test]"
     assert quote_literal("text=null") == "text=null"
+
+
+def test_file_names_need_no_quotes_for_hydra() -> None:
+    typed = [
+        "corpus=files",
+        "corpus.path=~/köpfe",
+        "corpus.splits.train=[~/a.en, texte/märchen.de]",
+        "corpus.splits.validation=[a&b.tsv,plain.tsv]",
+        "name=Übung",
+    ]
+    config = load_config("train", RunConfig, [quote_literal(override) for override in typed])
+    assert config.corpus.path == "~/köpfe"
+    assert config.corpus.splits["train"] == ["~/a.en", "texte/märchen.de"]
+    assert config.corpus.splits["validation"] == ["a&b.tsv", "plain.tsv"]
+    assert config.name == "Übung"
 
 
 ERRORS = {

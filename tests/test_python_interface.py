@@ -13,6 +13,8 @@ from configs import run_config
 from endeavour.runs.run import Run
 from untrained import untrained_run
 
+QUOTED = '"first run"'  # as a name with a space is given back and taken
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, parallel_files: list[str]) -> endeavour.TrainedRun:
@@ -21,7 +23,9 @@ def run(tmp_path_factory: pytest.TempPathFactory, parallel_files: list[str]) -> 
     small = ["model.width=16", "model.feed_forward=32", "model.num_heads=2", "device=cpu"]
     small += ["model.encoder_layers=1", "model.decoder_layers=2", "evaluation.bootstrap_samples=40"]
     folders = [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
-    return endeavour.train([*parallel_files, *small, *folders, "training=smoke", "tracking=none", "name=one"])
+    return endeavour.train(
+        [*parallel_files, *small, *folders, "training=smoke", "tracking=none", "name=first run"]
+    )
 
 
 def test_the_import_loads_nothing_and_everything_is_found() -> None:
@@ -47,7 +51,7 @@ def test_what_translates_waits_for_nothing_that_trains_evaluates_or_reports() ->
 
 
 def test_a_run_is_trained_and_known(run: endeavour.TrainedRun) -> None:
-    assert (run.name, run.config.seed, run.folder.name) == ("one", 1, "one")
+    assert (run.name, run.config.seed, run.folder.name) == (QUOTED, 1, "first run")
     assert {"train", "validation"} <= {line["kind"] for line in run.history}
     assert run.summary["test"]["test"]["bleu"] >= 0.0
     (start,) = json.loads((run.folder / "run.json").read_text("utf-8"))
@@ -61,7 +65,9 @@ def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
     assert len(found) == 3
     assert found[1] == ""
     assert run.translate(lines[0]) == found[0]
-    wide = endeavour.load("one", output_folder=run.folder.parent, device="cpu", beam_size=3, num_hypotheses=2)
+    wide = endeavour.load(
+        QUOTED, output_folder=run.folder.parent, device="cpu", beam_size=3, num_hypotheses=2
+    )
     best = wide.translate_n_best(lines[:1])[0]
     assert len(best) == 2
     assert best[0].score >= best[1].score
@@ -100,7 +106,7 @@ def test_it_is_evaluated_as_by_the_command(run: endeavour.TrainedRun, tmp_path: 
 def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
     root = run.folder.parent
     with pytest.raises(endeavour.UserError, match=r"decoding\.beam_size"):
-        endeavour.load("one", output_folder=root, beam_size=0)
+        endeavour.load(QUOTED, output_folder=root, beam_size=0)
     with pytest.raises(endeavour.UserError, match="two"):
         endeavour.load("two", output_folder=root)
     for sources, targets in ((["a"], "b"), ("a", ["b"]), (["a"], ["b", "c"])):
@@ -119,8 +125,8 @@ def test_a_word_in_place_of_a_list_is_not_taken_letter_by_letter(run: endeavour.
 def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:
     root = run.folder.parent
     config = run_config([f"output_folder={root}", "name=other", "model.width=8", "model.num_heads=2"])
-    untrained_run(config, Run(root, "one").load_tokenizers())
-    both = endeavour.load("one other", output_folder=root, device="cpu")
-    assert both.name == "one other"
+    untrained_run(config, Run(root, "first run").load_tokenizers())
+    both = endeavour.load(f"{QUOTED} other", output_folder=root, device="cpu")
+    assert both.name == f"{QUOTED} other"
     assert both.score("the dog", "der Hund") != run.score("the dog", "der Hund")
     assert both.attention("the dog", "der Hund").cross.shape[0] == 2, "the first run's"

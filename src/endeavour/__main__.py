@@ -5,7 +5,6 @@ user's error, 1 any other, 128 + n after signal n.
 """
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -58,21 +57,6 @@ USER_ERROR = 2
 FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
-
-# Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = (
-    "text",
-    "translation",
-    "input",
-    "output",
-    "run",
-    "runs",
-    "systems",
-    "pretrained",
-    "teachers",
-    "corpus_path",
-    "host",
-)
 
 
 def main() -> None:
@@ -136,7 +120,7 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
     if command == "sweep":  # in a sweep commas and quotes have the meaning that Hydra gives them
         function([override for override in overrides if override not in MULTIRUN])
         return
-    from endeavour.config import load_config, run_hydra, to_config
+    from endeavour.config import load_config, quote_literal, run_hydra, to_config
 
     kinds = get_type_hints(function)
     noted = {"command": words} if "command" in kinds else {}
@@ -150,21 +134,6 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
     run_hydra(  # --help, --cfg and the like; it composes twice
         root, command, lambda composed: function(to_config(kinds["config"], composed), **noted), overrides
     )
-
-
-def quote_literal(override: str) -> str:
-    """Text and file names as Hydra takes them literally: its grammar gives commas, brackets and quotes a meaning."""
-    key, equals, value = override.partition("=")
-    plain_word = (
-        value.replace("_", "").replace("-", "").isalnum() and not value.isascii()
-    )  # its grammar has no umlauts
-    if not equals or value == "null" or (key not in LITERAL_KEYS and not plain_word):
-        return override
-    # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
-    value = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
-    # In Hydra's quotes a backslash counts only before the quote mark, or at the end of the value.
-    value = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
-    return f"{key}='{value}'"
 
 
 def refuse_secrets(overrides: list[str]) -> None:

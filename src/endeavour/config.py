@@ -1,4 +1,4 @@
-"""Composes a command's root in `conf/` into its dataclass. Only this file and the sweeps know Hydra.
+"""Composes a command's root in `conf/` into its dataclass. Only this, the sweeps and the completion know Hydra.
 
 Types stand beside the code they configure, values in `conf/` alone. What a key means is explained there too.
 """
@@ -24,6 +24,23 @@ from endeavour.runs.run import joined, select_runs
 from endeavour.settings import config_folder, validated
 
 T = TypeVar("T")
+
+# Their values are text, file names or names of runs, never Hydra's grammar.
+LITERAL_KEYS = (
+    "text",
+    "translation",
+    "input",
+    "output",
+    "run",
+    "runs",
+    "systems",
+    "pretrained",
+    "teachers",
+    "corpus_path",
+    "host",
+)
+# Characters of file names that Hydra's grammar has none of, except in quotes.
+UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
 
 
 def to_config(kind: type[T], composed: DictConfig) -> T:
@@ -67,6 +84,26 @@ def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
         except (HydraException, OmegaConfBaseException) as error:
             raise UserError(one_line(error)) from error
         return to_config(kind, composed)
+
+
+def quote_literal(override: str) -> str:
+    """Text and file names as Hydra takes them literally: its grammar gives commas, brackets and quotes a meaning."""
+    key, equals, value = override.partition("=")
+    if not equals or value == "null":
+        return override
+    if key not in LITERAL_KEYS:
+        if not set(value) & set("'\"\\(){}$"):  # a word or a list of words
+            value = re.sub(r"[^\[\],]+", _quote_unknown, value)
+        return f"{key}={value}"
+    # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
+    value = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
+    # In Hydra's quotes a backslash counts only before the quote mark, or at the end of the value.
+    value = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
+    return f"{key}='{value}'"
+
+
+def _quote_unknown(word: re.Match[str]) -> str:
+    return f"'{word[0].strip()}'" if UNKNOWN_TO_HYDRA.search(word[0]) else word[0]
 
 
 def run_hydra(

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from endeavour.config import load_config
+from endeavour.config import load_config, quote_literal
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.runs.config import RunConfig
-from endeavour.runs.run import Run, Summary, select_runs
+from endeavour.runs.names import quoted
+from endeavour.runs.run import Run, Summary, joined, select_runs
 from endeavour.settings import validated
 from endeavour.special import EOS
 
@@ -82,7 +83,8 @@ class TrainedRun:
 
     @property
     def name(self) -> str:
-        return " ".join(run.name for run in self.runs)
+        """Of its runs, as `load` takes it."""
+        return joined(self.runs)
 
     @property
     def folder(self) -> Path:
@@ -281,6 +283,6 @@ def train(overrides: Sequence[str] = ()) -> TrainedRun:
         raise UserError(f"train takes a list of overrides: train([{overrides!r}])")
     from endeavour.pipeline.training import train_run
 
-    config = load_config("train", RunConfig, overrides)
+    config = load_config("train", RunConfig, [quote_literal(override) for override in overrides])
     train_run(config, ["endeavour", "train", *overrides])
-    return load(config.name, output_folder=config.output_folder, device=config.device)
+    return load(quoted(config.name), output_folder=config.output_folder, device=config.device)

@@ -287,7 +287,11 @@ def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "key"),
-    [("decoding=sample", "decoding=sample"), ("decoding.precision=bf16", "decoding.precision")],
+    [
+        ("decoding=sample", "decoding=sample"),
+        ("decoding=mbr", "decoding=mbr"),
+        ("decoding.precision=bf16", "decoding.precision"),
+    ],
 )
 def test_a_decoding_that_is_not_measured_is_refused(setting: str, key: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:

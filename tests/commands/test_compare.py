@@ -263,6 +263,12 @@ def refused(outputs: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
     return message
 
 
+def test_the_output_folder_may_have_any_name(outputs: Path) -> None:
+    renamed = outputs.rename(outputs.parent / "evaluation")
+    assert run(renamed, "runs=a b") == 0
+    assert run(renamed, "runs=a/evaluation/test-beam b") == 0
+
+
 def test_evaluations_of_other_text(outputs: Path, refused: Callable[..., str]) -> None:
     changed = [*REFERENCES[:4], "anders", *REFERENCES[5:]]
     evaluated(outputs, "c", REFERENCES, references=changed)

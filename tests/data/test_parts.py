@@ -121,6 +121,17 @@ def test_tags_stand_before_every_source(settings: dict[str, Any]) -> None:
     assert len({one.content_digest for one in (plain, tagged, without)}) == 3
 
 
+def test_a_tag_counts_towards_no_limit(settings: dict[str, Any]) -> None:
+    plain = prepare_data(**settings)
+    longest = max(len(ids) - 1 for side in ("source", "target") for ids in rows(plain, "train", side))
+    settings |= {
+        "cleaning": replace(CLEANING, max_tokens=longest),
+        "tokenizers": plain.load_tokenizers(),
+        "corpus": replace(settings["corpus"], tags=True),
+    }
+    assert prepare_data(**settings).splits["train"]["pairs"] == plain.splits["train"]["pairs"]
+
+
 @pytest.mark.parametrize("event", [4, 9, 14, 18])
 def test_a_stopped_build_goes_on(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int

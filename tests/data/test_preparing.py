@@ -1,5 +1,6 @@
 """Prepared data: a function of config and inputs, faithful to the text, whole or not there."""
 
+import errno
 import gc
 import json
 import signal
@@ -289,6 +290,18 @@ def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):
         prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=100_000)}))
     left = [path.name for path in (settings["folder"] / "prepared").iterdir()]
     assert all(name.startswith(".") and not name.endswith(("partial", "scratch")) for name in left)
+
+
+def test_a_full_disk_is_told_and_nothing_done_is_lost(settings, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(encoding, "save_rows", full)
+    with pytest.raises(UserError, match=r"cannot be written \(No space left.*data_folder"):
+        prepare_data(**settings)
+    assert [path for path in (settings["folder"] / "prepared").iterdir() if path.name.endswith("scratch")]
+    monkeypatch.undo()
+    prepare_data(**settings)
 
 
 class Stop(Exception):

@@ -87,7 +87,7 @@ def test_what_is_protected_comes_back(parts: list[str], count: int) -> None:
     protected = protect(text, count)
     assert len(protected.spans) == min(count, len(SPAN.findall(text)))
     if len(protected.spans) == len(SPAN.findall(text)):  # otherwise a ⟦7⟧ that was typed may be left
-        assert restore(protected.text, protected.spans) == text
+        assert restore(protected.text, protected.spans, 99) == text
 
 
 @given(pieces, st.randoms(use_true_random=False))
@@ -98,7 +98,7 @@ def test_a_translation_has_the_symbols_of_its_source(parts: list[str], draw: ran
     ours, theirs = protect_training_pair((source, target), 99)
     assert protect_pair((source, target), 99) == (ours, theirs)
     assert Counter(SPAN.findall(ours)) == Counter(SPAN.findall(theirs)) == Counter(symbols(len(spans)))
-    assert restore(theirs, protect(source, 99).spans) == target
+    assert restore(theirs, protect(source, 99).spans, 99) == target
 
 
 def test_a_pair_with_different_spans_stays_text() -> None:
@@ -109,7 +109,7 @@ def test_a_pair_with_different_spans_stays_text() -> None:
 
 
 def test_a_symbol_without_a_span_is_left_out_and_missing_spans_are_counted() -> None:
-    assert restore("⟦2⟧ und ⟦1⟧⟦0⟧⟦99⟧", ["%s"]) == " und %s"
+    assert restore("⟦2⟧ und ⟦1⟧⟦0⟧⟦9⟧", ["%s"], 8) == " und %s⟦0⟧⟦9⟧", "the last two are no symbols"
     assert sorted(lost_spans("<b>%s</b> %s", "<b>%s")) == ["%s", "</b>"]
 
 

@@ -1,6 +1,4 @@
-"""Forced prefixes: against a slow search that is given the prefix, in batches, and as text that ends inside a word."""
-
-import random
+"""Forced prefixes: against a slow search that is given the prefix, and as text that ends inside a word."""
 
 import pytest
 import torch
@@ -20,8 +18,6 @@ from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.prefix import SPACE, Prefix, Prefixes, typed_prefix
-from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.decoding.sampling import sample
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
@@ -106,8 +102,7 @@ def test_what_may_follow() -> None:
     assert rows.allowed(0, [8, 5, 7]) is rows.allowed(0, [8, 5, 8]) is rows.allowed(1, []) is None
     assert sorted(rows.allowed(2, []) or []) == [9, 11]
     assert rows.lengths == [4, 0, 2, 1]
-    assert rows.select([2, 0]).lengths == [2, 4]
-    assert rows.select([3, 2]).allowed(0, []) == [4]
+    assert rows.allowed(3, []) == [4]
 
 
 @pytest.mark.parametrize("number", [-1, 0, EOS, 12])
@@ -123,38 +118,6 @@ def test_learned_positions_bound_a_prefix() -> None:
     assert found[0].ids == [4] * 6
     with pytest.raises(UserError, match="6 tokens"):
         search(model, source, prefixes=prefixes(Prefix((4,) * 5, b"ab")))
-
-
-def test_samples_begin_with_their_prefix_at_the_models_price() -> None:
-    model = random_model(12, seed=2)
-    source = random_sources(12, [3, 6])
-    found = sample(
-        model, source, num_hypotheses=40, temperature=0.7, top_k=3, epsilon=0.05, alpha=0.6,
-        generator=torch.Generator().manual_seed(1), max_length_ratio=1.5, max_length_offset=2,
-        prefixes=prefixes(Prefix((11, 8)), Prefix((5,), b"ab")),
-    )  # fmt: skip
-    assert all(one.ids[:2] == [11, 8] for one in found[0])
-    assert all(one.ids[0] == 5 and spelt(one.ids[1:]).startswith(b"ab") for one in found[1])
-    assert len({tuple(one.ids) for one in found[0]}) > 1
-    assert len({one.ids[1] for one in found[1]}) > 1
-    for row, hypotheses in zip((source[:1, :4], source[1:]), found, strict=True):
-        for one in hypotheses[:8]:
-            value = log_probability_of(model, row, one.ids)
-            assert one.log_probability == pytest.approx(value, abs=1e-3)
-
-
-@pytest.mark.parametrize("group", ["beam", "sample"])
-def test_the_engine_gives_each_sentence_its_prefix_however_they_are_batched(group: str) -> None:
-    model = random_model(12, seed=4)
-    draw = random.Random(1)
-    sources = [[draw.randrange(4, 12) for _ in range(draw.randrange(1, 9))] + [EOS] for _ in range(17)]
-    forced = [Prefix(tuple(draw.choices(range(4, 12), k=draw.randrange(4))), b"ab") for _ in sources]
-    overrides = [f"decoding={group}", "decoding.tokens_per_batch=40", "decoding.max_length_offset=4"]
-    engine = PyTorchEngine(model, run_config(overrides).decoding)
-    found = engine.search(sources, Prefixes(forced, SPELLINGS))
-    for (one, *_), prefix in zip(found, forced, strict=True):
-        assert tuple(one.ids[: len(prefix.ids)]) == prefix.ids
-        assert spelt(one.ids[len(prefix.ids) :]).startswith(b"ab")
 
 
 TEXT = [f"Das Haus {i} hat Häute wie {i * 7}, Übermut und größere Bäume." for i in range(300)]
@@ -188,14 +151,12 @@ def test_whole_words_are_split_as_ever_and_the_last_one_is_open(
 
 @settings(max_examples=30)
 @given(st.text("Das Hautebäß😀|.", max_size=14))
-def test_what_the_engine_writes_begins_with_what_was_typed(tokenizer: Tokenizer, typed: str) -> None:
+def test_what_is_written_begins_with_what_was_typed(tokenizer: Tokenizer, typed: str) -> None:
     model = _model(tokenizer)
     source = [*tokenizer.encode(["Ein Haus."])[0], EOS]
-    config = run_config(
-        ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=4"]
-    ).decoding
     forced = Prefixes([typed_prefix(tokenizer, typed)], tokenizer.spellings())
-    ((found, *_),) = PyTorchEngine(model, config).search([source], forced)
+    short = {"beam_size": 2, "max_length_ratio": 0.0, "max_length_offset": 4}
+    ((found, *_),) = search(model, torch.tensor([source]), **short, prefixes=forced)
     (text,) = tokenizer.decode([found.ids])
     wanted = " ".join(typed.split())
     assert (text + " ").startswith(wanted + " " * bool(wanted and typed[-1].isspace()))

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from commands import endeavour, write_splits
-from endeavour.__main__ import quote_literal
-from endeavour.config import load_config
+from endeavour.config import load_config, quote_literal
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.decoding.config import DecodingConfig

@@ -130,6 +130,7 @@ def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
         ([*MODEL, "pretrained=new"], "pretrained=new is the run itself"),
         ([*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"], "or in it"),
         ([*MODEL, "pretrained=none"], "finished runs: apart"),
+        ([*MODEL, "pretrained=apart"], "model.tie=all"),
         ([*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"], "direction=de-en"),
     ],
 )

@@ -28,7 +28,7 @@ def prepared(*settings: str) -> tuple[RunConfig, PreparedData, Validator]:
     data = prepare(
         config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(config.data_folder)
     )
-    return config, data, Validator(data, data.load_tokenizers(), config, torch.float32)
+    return config, data, Validator(data, config, torch.float32)
 
 
 def model(seed: int, config: RunConfig, data: PreparedData) -> Transformer:

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from endeavour.__main__ import quote_literal
 from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.commands.export import ExportRoot
 from endeavour.commands.play import PlayRoot
-from endeavour.config import load_config
+from endeavour.config import load_config, quote_literal
 from endeavour.errors import UserError
 from endeavour.runs.command_lines import evaluate_command, export_command, play_command
 from endeavour.runs.config import RunConfig, save_config

@@ -8,8 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from endeavour.__main__ import quote_literal
-from endeavour.config import load_config
+from endeavour.config import load_config, quote_literal
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 

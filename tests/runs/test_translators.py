@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
+from endeavour.runs import translators
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, select_runs
-from endeavour.runs.translators import load_runs, open_translator
+from endeavour.runs.translators import load_runs, open_translator, resolve_decoding
+from endeavour.training.precision import Precision
 from untrained import untrained_run
 
 CPU = torch.device("cpu")
@@ -95,6 +98,16 @@ def test_models_that_do_not_decode_together(change: Callable[[Run], None], messa
     change(Run(root, "c"))
     with pytest.raises(UserError, match=message):
         load_runs(select_runs("a b c", root), CPU)
+
+
+def test_an_export_has_no_precision_to_choose(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faster = Precision(torch.bfloat16, "measured")
+    monkeypatch.setattr(translators, "choose_decoding_precision", lambda *_, **__: faster)
+    model, _ = Run(root, "a").load_model(CPU)
+    ours = load_config("train", RunConfig, [*TINY, "decoding.precision=auto"]).decoding
+    exported = replace(ours, engine="ctranslate2")
+    assert resolve_decoding(ours, model, CPU).precision == "bf16"
+    assert resolve_decoding(exported, model, CPU) == exported
 
 
 def test_an_export_decodes_alone(root: Path) -> None:

@@ -8,6 +8,8 @@ are named by their German dictionary form.
 import pytest
 
 from endeavour.textbook import english, german, numerals
+from endeavour.textbook.adverbials import city_or_country
+from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Word
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE, GENITIVE
 from endeavour.textbook.reading import ADVERB_KINDS, load_lexicon
@@ -98,6 +100,17 @@ def on(
     *adjectives: str,
 ) -> Prepositional:
     return Prepositional(german_word, english_word, case, n(noun, determiner, *adjectives))
+
+
+class The(Draw):
+    """Draws this word and no other."""
+
+    def __init__(self, german_word: str) -> None:
+        super().__init__(LEXICON, seed=1)
+        self.german = german_word
+
+    def word(self, kind: str) -> Word:
+        return next(one for one in LEXICON.words[kind] if one.german == self.german)
 
 
 def place(noun: str, determiner: str = "the", *adjectives: str) -> Prepositional:
@@ -204,6 +217,7 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     # Perfect, preterite, future
     ("perfect haben", say(SHE, "schreiben", n("Brief", "a"), **PAST), "She wrote a letter.", "Sie hat einen Brief geschrieben."),
     ("perfect sein", say(WE, "gehen", direction=to("Kino"), time=YESTERDAY, **PAST), "We went to the cinema yesterday.", "Wir sind gestern ins Kino gegangen."),
+    ("stem in chn", say(HE, "zeichnen", n("Plan", "a"), place=city_or_country(The("Niederlande"), "country", DATIVE)), "He draws a plan in the Netherlands.", "Er zeichnet in den Niederlanden einen Plan."),
     ("perfect sein ich", say(I, "bleiben", place=ADVERBS["zu Hause"], **PAST), "I stayed at home.", "Ich bin zu Hause geblieben."),
     ("perfect separable", say(n("Zug"), "abfahren", **PAST), "The train left.", "Der Zug ist abgefahren."),
     ("perfect inseparable", say(HE, "vergessen", n("Schlüssel", "his"), **PAST), "He forgot his key.", "Er hat seinen Schlüssel vergessen."),

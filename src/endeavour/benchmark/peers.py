@@ -63,6 +63,7 @@ def measure_peers(
         notes: gets a line for each peer that failed, which then has no row and no further turns.
     """
     text = folder.absolute() / task.model.name  # the commands run elsewhere
+    shutil.rmtree(text, ignore_errors=True)  # of a benchmark that was stopped
     tokens = write_text(task, text)
     rates: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     running = dict(peers)

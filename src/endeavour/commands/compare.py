@@ -9,10 +9,8 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import quote
 
-from pydantic import Field
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
@@ -21,7 +19,6 @@ from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
-from endeavour.evaluation.config import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.progress import progress_bar, say
@@ -38,17 +35,13 @@ LONGEST_NAME = 150  # bytes of the name of a comparison's folder; file systems t
 
 
 @dataclass(kw_only=True, config=STRICT)
-class CompareRoot:
+class CompareRoot(CompareConfig):
     """Values and their meaning: conf/compare.yaml."""
 
     runs: str | None
     systems: str | None
     split: str | None
     decoding_name: str | None
-    bootstrap_samples: Annotated[int, Field(ge=MIN_BOOTSTRAP_SAMPLES)]
-    randomization_trials: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=1)]
-    sentences: Annotated[int, Field(ge=0)]
     data_folder: str
     output_folder: str
 
@@ -82,12 +75,7 @@ def compare(config: CompareRoot) -> Comparison:
             sources=sources,
             references=references,
             training=training,
-            config=CompareConfig(
-                bootstrap_samples=config.bootstrap_samples,
-                randomization_trials=config.randomization_trials,
-                seed=config.seed,
-                sentences=config.sentences,
-            ),
+            config=config,
             notes=[
                 _training_note(names[0], baseline.run, training),
                 *_comet_notes(everything),

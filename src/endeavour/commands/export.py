@@ -22,6 +22,7 @@ from endeavour.export.model_card import Card, ScoredSet
 from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
+from endeavour.pipeline.imported import IMPORTED
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run, select_runs
 from endeavour.settings import STRICT
@@ -130,6 +131,10 @@ def _written(
 
 
 def _trained(run: Run, config: ExportRoot) -> Trained:
+    if run.summary.get("status") == IMPORTED:
+        raise UserError(
+            f"{run} came without data to compare an export on: export a run that was trained from it"
+        )
     model, tokenizers = run.load_model(torch.device("cpu"))
     data = data_of(run, Path(config.data_folder), config.corpus_path)
     part = run.source_tag(config.decoding.tag)
@@ -165,6 +170,7 @@ def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
             for evaluation in evaluations_of(run)
             if evaluation.record["model"].get("weights_sha256") == run.weights_digest
             and evaluation.record["model"].get("engine") == "pytorch"
+            and "ensemble_weights_sha256" not in evaluation.record["model"]
         ],
     )
 

@@ -96,8 +96,9 @@ class Augmenter:
         added: dict[int, list[Ids]] = {}
         made = [(row, step, copy) for row, pair in enumerate(pairs) for step, copy in self._copies(pair)]
         sources, targets = encode_pairs(tokenizers, [copy for _, _, copy in made], training=True)
+        tag = len(tokenizers[0].tag)
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
-            if self._held_out(copy) or not self._lengths.keep(copy, len(source), len(target)):
+            if self._held_out(copy) or not self._lengths.keep(copy, len(source) - tag, len(target)):
                 step.dropped += 1
             else:
                 step.changed += 1

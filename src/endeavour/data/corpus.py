@@ -74,10 +74,20 @@ class CorpusConfig:
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
-        """Each kind of corpus has what it needs, and nothing is set that it does not read."""
+        """Each kind of corpus has what it needs, and nothing is set that only the other one reads."""
         textbook = self.kind == "textbook"
         readers = "a corpus of files: choose corpus=files or another" if textbook else "corpus=textbook"
-        for key in ("path", "repository", "splits", "parts") if textbook else ("train_pairs", "seed"):
+        files = (
+            "path",
+            "repository",
+            "revision",
+            "splits",
+            "parts",
+            "path_files",
+            "english_column",
+            "german_column",
+        )
+        for key in files if textbook else ("train_pairs", "seed"):
             if getattr(self, key):
                 raise ValueError(f"corpus.{key}={getattr(self, key)} is for {readers}")
         if textbook:

@@ -65,13 +65,14 @@ def encode_split(
     # Each row as an array, which takes a sixth of the memory of a list.
     ids: tuple[list[array[int]], list[array[int]]] = ([], [])
     met = 0
+    tag = len(tokenizers[0].tag)  # which no limit is meant for
     with nullcontext() if lengths is None else new_table(Path(f"{prefix}.arrow")) as text:
         for pairs in read_tables(table):
             sources, targets = encode_pairs(tokenizers, pairs, training=lengths is not None)
             kept: list[tuple[Pair, Ids]] = [
                 (pair, (source, target))
                 for pair, source, target in zip(pairs, sources, targets, strict=True)
-                if lengths is None or lengths.keep(pair, len(source), len(target))
+                if lengths is None or lengths.keep(pair, len(source) - tag, len(target))
             ]
             genuine = [pair for pair, _ in kept]
             copies: dict[int, list[Ids]] = {}

@@ -45,7 +45,7 @@ from endeavour.storage import (
 
 Direction = Literal["en-de", "de-en"]
 _LANGUAGES: dict[Direction, Languages] = {"en-de": ("en", "de"), "de-en": ("de", "en")}
-_FORMAT = 1  # to be raised when the same settings are to give other files
+_FORMAT = 2  # to be raised when the same settings are to give other files
 
 
 def prepare_data(
@@ -96,9 +96,7 @@ def prepare_data(
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
-        with write_errors(folder, "data_folder"):
-            lock = file_lock(root / f".{final.name}.lock").acquire()
-        with lock:
+        with write_errors(folder, "data_folder"), file_lock(root / f".{final.name}.lock"):
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)

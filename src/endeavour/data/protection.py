@@ -79,12 +79,15 @@ def protect_training_pair(pair: Pair, count: int) -> Pair:
     return protect_pair(pair, count)
 
 
-def restore(text: str, spans: Sequence[str]) -> str:
-    """`text` with the spans in the places of their symbols; a symbol that stands for none is left out."""
+def restore(text: str, spans: Sequence[str], count: int) -> str:
+    """`text` with the spans in the places of their symbols; one of the `count` symbols that stands for none is left
+    out, and what only looks like a symbol stays."""
 
     def span_of(found: re.Match[str]) -> str:
         number = int(found[1])
-        return spans[number - 1] if 1 <= number <= len(spans) else ""
+        if not 1 <= number <= count:
+            return found[0]
+        return spans[number - 1] if number <= len(spans) else ""
 
     return _SYMBOL.sub(span_of, text) if "⟦" in text else text
 

@@ -131,7 +131,9 @@ class Tokenizer:
         return hashlib.sha256(self._model).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each sentence, without BOS and EOS; uses all cores. Never contains UNK."""
+        """Ids of each sentence, without BOS and EOS; uses all cores. UNK is in them only where a vocabulary
+        has no bytes, as imported ones have not.
+        """
         rows: list[list[int]] = self._processor.encode(
             [normalize(sentence) for sentence in sentences], out_type=int, num_threads=-1
         )

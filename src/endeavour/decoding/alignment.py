@@ -130,4 +130,4 @@ def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[st
         spans: what the symbols stand for; of several words that one has the symbol belongs to the last.
     """
     texts = tokenizer.decode([ids[: end + 1] for end in range(len(ids))])
-    return [max(0, len(restore(text, spans).split()) - 1) for text in texts]
+    return [max(0, len(restore(text, spans, tokenizer.placeholders).split()) - 1) for text in texts]

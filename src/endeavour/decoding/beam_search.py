@@ -207,7 +207,12 @@ class _State:
                 for ids, score, log_probability in zip(*best, strict=True)
                 if score > -torch.inf
             ]
-            assert results[row], "no hypothesis has a probability: does the model give NaN?"
+            if not results[row]:
+                raise UserError(
+                    "the model gives no probabilities (NaN): set decoding.precision=fp32"
+                    if self.prefixes is None
+                    else "prefix: no pieces of this model's vocabulary spell it"
+                )
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only."""

@@ -1,6 +1,6 @@
 """Forced prefixes: what a translation begins with, as ids or as text that may end inside a word; the model continues.
 
-A search or a sample goes through its usual steps, but while a prefix lasts, only tokens that fit it are possible. Log-
+A search goes through its usual steps, but while a prefix lasts, only tokens that fit it are possible. Log-
 probabilities stay the model's own, so that they are those of the whole translation. After typed text every piece that
 agrees with it is possible, however the text is split into pieces: after "Hau" both "Haus" and "Haut". Greedy decoding
 continues a prefix of its own translation with the rest of it; a wider beam may find a better rest, because the prefix
@@ -71,12 +71,6 @@ class Prefixes:
         # In the order of their bytes, so that all pieces that begin with something stand together.
         self._sorted = sorted((text, number) for number, text in enumerate(spellings) if text)
         self._longest = max((len(text) for text, _ in self._sorted), default=0)
-
-    def select(self, rows: Sequence[int]) -> "Prefixes":
-        """Those of these sentences, in this order."""
-        selected = Prefixes([], self._spellings)
-        selected._prefixes = [self._prefixes[row] for row in rows]
-        return selected
 
     @property
     def lengths(self) -> list[int]:

@@ -16,7 +16,6 @@ from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
-from endeavour.decoding.prefix import Prefixes
 from endeavour.decoding.sampling import sample
 from endeavour.errors import named_memory_error
 from endeavour.model.transformer import Transformer
@@ -45,17 +44,11 @@ class PyTorchEngine:
         """See `decoding.engine.Engine`."""
         return self.model.max_target_length
 
-    def search(
-        self, sources: Sequence[Sequence[int]], prefixes: Prefixes | None = None
-    ) -> list[list[Hypothesis]]:
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `decoding.engine.Engine`; sentences of similar length share a batch.
 
-        Args:
-            sources: ids of each sentence, ending in EOS.
-            prefixes: what the translation of each begins with.
-
         Raises:
-            UserError: a batch does not fit into memory, or a prefix not into the model's positions.
+            UserError: a batch does not fit into memory.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
@@ -72,16 +65,13 @@ class PyTorchEngine:
         for rows in length_batches(lengths, budget):
             shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
             with named_memory_error(shape, SMALLER_BATCHES):
-                batch = pad([sources[row] for row in rows]).to(device)
-                found = self._search_batch(
-                    batch, None if prefixes is None else prefixes.select(rows.tolist())
-                )
+                found = self._search_batch(pad([sources[row] for row in rows]).to(device))
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
         return results
 
-    def _search_batch(self, source: Tensor, prefixes: Prefixes | None) -> list[list[Hypothesis]]:
+    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
         """The hypotheses of one batch, ids (batch, source)."""
         settings = self.decoding
         if settings.sampling:
@@ -96,7 +86,6 @@ class PyTorchEngine:
                 alpha=settings.length_penalty,
                 max_length_ratio=settings.max_length_ratio,
                 max_length_offset=settings.max_length_offset,
-                prefixes=prefixes,
             )
         return beam_search(
             self.model,
@@ -106,5 +95,4 @@ class PyTorchEngine:
             max_length_ratio=settings.max_length_ratio,
             max_length_offset=settings.max_length_offset,
             num_hypotheses=settings.num_hypotheses,
-            prefixes=prefixes,
         )

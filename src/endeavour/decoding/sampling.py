@@ -14,7 +14,6 @@ from endeavour.decoding.beam_search import DONE_SHARE, length_limits
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
-from endeavour.decoding.prefix import Prefixes
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -31,7 +30,6 @@ def sample(
     alpha: float,
     max_length_ratio: float,
     max_length_offset: int,
-    prefixes: Prefixes | None = None,
 ) -> list[list[Hypothesis]]:
     """`num_hypotheses` translations of each sentence, drawn independently, the highest score first.
 
@@ -43,7 +41,7 @@ def sample(
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
         temperature, top_k, epsilon: see `truncated`.
         generator: on the same device; the samples depend on its state and on the batch.
-        alpha, max_length_ratio, max_length_offset, prefixes: see `beam_search`.
+        alpha, max_length_ratio, max_length_offset: see `beam_search`.
     """
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
@@ -52,7 +50,7 @@ def sample(
     device = source.device
     # Each sample is a row of its own, like a beam of one, because samples share no past.
     sentences = torch.arange(len(source), device=device).repeat_interleave(num_hypotheses)
-    longest = length_limits(model, source, max_length_ratio, max_length_offset, prefixes)
+    longest = length_limits(model, source, max_length_ratio, max_length_offset)
     limits = torch.tensor(longest, device=device)[sentences]
     drawn = torch.full((len(sentences), 1), BOS, device=device)
     log_probabilities = torch.zeros(len(sentences), device=device)
@@ -61,11 +59,7 @@ def sample(
     cache.select(sentences)
     while len(sentences):
         logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
-        possible = logits
-        if prefixes is not None:
-            possible = logits.clone()
-            prefixes.restrict(possible[:, None], sentences.tolist(), drawn[:, None, 1:])
-        probabilities = truncated(possible, temperature=temperature, top_k=top_k, epsilon=epsilon)
+        probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
         tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
         tokens = tokens.masked_fill(limits == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
         prices = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)

@@ -6,17 +6,19 @@ Knows the model and ids; not how the translations were found.
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from endeavour.data.batching import length_batches
 from endeavour.special import BOS, EOS, PAD
 
 # Source ids (batch, source) and target ids (batch, target), padded, to logits (batch, target, vocabulary).
 Logits = Callable[[Tensor, Tensor], Tensor]
 Ids = Sequence[Sequence[int]]
 
-TOKENS_PER_BATCH = 2048
+TOKENS_PER_BATCH = 1024  # of the longer side, with padding
 
 
 class PieceScore(NamedTuple):
@@ -114,13 +116,9 @@ def _scored(
     logits: Logits, sources: Ids, targets: Ids, excluded: Sequence[int], device: torch.device | None
 ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
     """Batches of like lengths: rows, log-probabilities (batch, target, vocabulary), and the ids (batch, target)."""
-    order = sorted(range(len(sources)), key=lambda row: (len(sources[row]), len(targets[row])))
-    longest = max(
-        (len(source) + len(target) for source, target in zip(sources, targets, strict=True)), default=1
-    )
-    size = max(1, TOKENS_PER_BATCH // longest)
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
+    longer = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    for batch in length_batches(np.array(longer, np.int32), TOKENS_PER_BATCH):
+        rows: list[int] = batch.tolist()
         source = _padded([sources[row] for row in rows], device)
         target_in = _padded([[BOS, *targets[row]] for row in rows], device)
         target_out = _padded([[*targets[row], EOS] for row in rows], device)

@@ -125,7 +125,7 @@ class Translator:
     def whole(self, source: str, hypothesis: str) -> bool:
         """Whether both sides fit the model without being cut into parts."""
         sides = (self._source, source), (self._target, hypothesis)
-        return all(len(tokenizer.encode([normalize(text)])[0]) < self.longest for tokenizer, text in sides)
+        return all(len(tokenizer.encode([text])[0]) < self.longest for tokenizer, text in sides)
 
     def _translate_window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
         sentences = [self._sentences(line) for line in lines]
@@ -173,7 +173,7 @@ class Translator:
         self, source: Sequence[int], hypotheses: list[Hypothesis], spans: Sequence[str]
     ) -> list[Translation]:
         decoded = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
-        texts = [restore(text, spans) for text in decoded]
+        texts = [restore(text, spans, self._placeholders) for text in decoded]
         found = [
             Translation(text, one.score, one.log_probability, (Part(source, one.ids, spans),))
             for text, one in zip(texts, hypotheses, strict=True)

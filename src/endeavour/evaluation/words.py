@@ -49,11 +49,7 @@ class WordBucket:
 
 
 def word_f1_by_frequency(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    occurrences: Counter[str],
-    *,
-    edges: Sequence[int] = FREQUENCY_EDGES,
+    hypotheses: Sequence[str], references: Sequence[str], occurrences: Counter[str]
 ) -> list[WordBucket]:
     """F1 of target words by how often the training text has them; ranges without a reference word are left out.
 
@@ -69,7 +65,7 @@ def word_f1_by_frequency(
         matched.update(ours & theirs)
     words = list((wanted | output).keys())
     buckets: list[WordBucket] = []
-    for low, high, rows in group_rows([occurrences[word] for word in words], edges):
+    for low, high, rows in group_rows([occurrences[word] for word in words], FREQUENCY_EDGES):
         total = sum(wanted[words[row]] for row in rows)
         if not total:
             continue

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from endeavour.errors import UserError
 
 WAVELENGTH = 10_000.0  # base of the geometric progression of wavelengths in both papers
-FIRST_TABLE = 512  # positions tabulated at first; the tables double for a longer sentence
+# Positions tabulated at first. The tables double for a longer sentence, and what torch.compile made is made again.
+FIRST_TABLE = 2048
 
 
 class Rotation(NamedTuple):

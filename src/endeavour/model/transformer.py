@@ -141,9 +141,7 @@ class Transformer(nn.Module):
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
         rotation = self._rotation(0, length)
         for layer in self._decoder_layers:
-            states = layer(
-                states, memory.states, memory_mask=memory.mask, causal=True, rotation=rotation, record=record
-            )
+            states = layer(states, memory.states, memory_mask=memory.mask, rotation=rotation, record=record)
         return self.decoder_norm(states)
 
     def start(self, memory: Memory, *, beam_size: int) -> DecoderCache:
@@ -256,7 +254,6 @@ class DecoderLayer(nn.Module):
         *,
         memory_mask: Tensor | None,
         rotation: Rotation | None,
-        causal: bool = False,
         record: AttentionMaps | None = None,
     ) -> Tensor:
         """States (batch, target, width) in and out; `memory` is the encoder's states, or `project_kv` of them."""
@@ -265,7 +262,7 @@ class DecoderLayer(nn.Module):
         own, cross = (None, None) if record is None else (record.decoder, record.cross)
         states = self.attention_residual(
             states,
-            partial(self.self_attention, causal=causal, rotation=rotation, record=own),
+            partial(self.self_attention, causal=True, rotation=rotation, record=own),
         )
         states = self.cross_residual(
             states, partial(self.cross_attention, memory=memory, mask=memory_mask, record=cross)

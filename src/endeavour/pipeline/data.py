@@ -1,7 +1,7 @@
 """Prepared data, of settings or of a run: built if they are missing, verified, and shown where they lie."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from endeavour.errors import UserError
 from endeavour.pipeline.imported import IMPORTED
 from endeavour.progress import reported_progress, say
 from endeavour.runs.run import Run
+from endeavour.settings import validated
 from endeavour.storage import verify
 
 
@@ -73,7 +74,9 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
         return _verified(found, console)
     config = run.config
     data = prepare(
-        config.corpus if corpus_path is None else replace(config.corpus, path=corpus_path),
+        config.corpus
+        if corpus_path is None
+        else validated(CorpusConfig, asdict(config.corpus) | {"path": corpus_path}, "corpus"),
         config.cleaning,
         config.tokenizer,
         config.direction,

@@ -82,8 +82,9 @@ def score_corpus(
 
 def _of_good_length(pairs: Sequence[Pair], model: Loaded, lengths: LengthCleaner) -> Iterator[Pair]:
     english, german = encode_pairs(model.tokenizers, pairs)
+    tag = len(model.tokenizers[0].tag)
     for pair, source, target in zip(pairs, english, german, strict=True):
-        if lengths.keep(pair, len(source), len(target)):
+        if lengths.keep(pair, len(source) - tag, len(target)):
             yield pair
 
 

@@ -14,6 +14,7 @@ from endeavour.model.transformer import Transformer
 from endeavour.pipeline.imported import imported_run, is_imported, run_named
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, require_trained
+from endeavour.settings import validated
 from endeavour.storage import verify
 from endeavour.training.checkpoint import load_weights
 from endeavour.training.state import TrainState
@@ -99,7 +100,7 @@ def _with_sections_of(theirs: RunConfig, config: RunConfig) -> RunConfig:
     model = config.model
     if is_imported(config.pretrained):
         model = replace(theirs.model, **{key: getattr(config.model, key) for key in FREE})
-    return replace(config, tokenizer=theirs.tokenizer, model=model)
+    return validated(RunConfig, vars(config) | {"tokenizer": theirs.tokenizer, "model": model})
 
 
 def _require_same_model(pretrained: Run, config: RunConfig) -> None:

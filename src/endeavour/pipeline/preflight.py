@@ -73,19 +73,14 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))
-    _longest_batch(
-        config,
-        LossModel(
-            model.train(),
-            label_smoothing=config.training.label_smoothing,
-            r_drop=config.training.r_drop,
-        ),
-        data,
-        ranks,
-        precision,
+    loss_model = LossModel(
+        model.train(), label_smoothing=config.training.label_smoothing, r_drop=config.training.r_drop
     )
-    with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
-        optimizer.step()
+    for _ in range(2):  # the second time beside the optimizer's moments
+        optimizer.zero_grad()
+        _longest_batch(config, loss_model, data, ranks, precision)
+        with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
+            optimizer.step()
     whole = whole_model(model, keep=ranks.main)
     moments = optimizer_tensors(optimizer, keep=ranks.main)
     if whole is not None:

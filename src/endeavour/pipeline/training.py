@@ -195,7 +195,7 @@ class _Training:
         if pretrained is not None:
             notes.append(f"begins with the weights of {pretrained}")
         self._check_start(state)
-        validator = Validator(self.data, self.data.load_tokenizers(), config, precision.dtype)
+        validator = Validator(self.data, config, precision.dtype)
         parts = {name: counts["pairs"] for name, counts in self.data.parts.items()}
         train_data = ParallelDataset.open(self.data.folder, TRAIN, parts)
         log = MetricLog(run.folder / "log.jsonl" if ranks.main else Path(os.devnull))

@@ -7,9 +7,8 @@ import torch
 
 from endeavour.data.batching import collate, length_batches
 from endeavour.data.dataset import ParallelDataset
-from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import encode_pairs
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
@@ -39,9 +38,7 @@ class Validator:
         UserError: the split does not fit the positions that the model is to learn.
     """
 
-    def __init__(
-        self, data: PreparedData, tokenizers: Tokenizers, config: RunConfig, precision: torch.dtype
-    ) -> None:
+    def __init__(self, data: PreparedData, config: RunConfig, precision: torch.dtype) -> None:
         split = data.validation_split
         dataset = ParallelDataset.open(data.folder, split)
         lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)
@@ -57,7 +54,7 @@ class Validator:
         shown = slice(config.training.validation_sentences)
         self._sources = data.lines(split, "source")[shown]
         self._references = data.lines(split, "target")[shown]
-        self._tokenizers = tokenizers
+        self._tokenizers = data.load_tokenizers()
         self._watched = self._choose_watched()
         self._training = config.training
         self._decoding = config.validation_decoding
@@ -99,15 +96,14 @@ class Validator:
 
     def _choose_watched(self) -> tuple[str, str] | None:
         """The first pair that is neither too short to show anything nor too long to be read."""
-        lengths = [
-            [len(ids) + 1 for ids in tokenizer.encode([normalize(line) for line in lines])]
-            for tokenizer, lines in zip(self._tokenizers, (self._sources, self._references), strict=True)
-        ]
+        pairs = list(zip(self._sources, self._references, strict=True))
+        encoded = zip(*encode_pairs(self._tokenizers, pairs), strict=True)
         fitting = (
-            row for row, sides in enumerate(zip(*lengths, strict=True)) if all(n in WATCHED for n in sides)
+            pair
+            for pair, sides in zip(pairs, encoded, strict=True)
+            if all(len(ids) + 1 in WATCHED for ids in sides)
         )
-        row = next(fitting, None)
-        return None if row is None else (self._sources[row], self._references[row])
+        return next(fitting, None)
 
     def _attention(self, model: Transformer) -> tuple[list[str], list[str], list[list[float]]] | None:
         """Of the watched pair, given its reference, so that the pieces stay the same."""

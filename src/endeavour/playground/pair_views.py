@@ -128,7 +128,9 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
     return {
         "source": named_pieces(ours[0], source),
         "target": rows,
-        "text": restore(ours[1].decode([target])[0], protected(system, asked.text).spans),
+        "text": restore(
+            ours[1].decode([target])[0], protected(system, asked.text).spans, placeholders_of(ours)
+        ),
         "log_probability": rounded(total),
         "score": rounded(total / length_penalty(len(scores), system.decoding.length_penalty)),
         "perplexity": rounded(math.exp(min(-total / len(scores), 700.0))),

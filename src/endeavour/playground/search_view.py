@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect_target, restore
+from endeavour.data.tokenizer import placeholders_of
 from endeavour.decoding.engine import Hypothesis, length_limit
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
@@ -169,7 +170,9 @@ class _SearchView:
         }
 
     def _text(self, ids: Sequence[int]) -> str:
-        return restore(self._tokenizer.decode([ids])[0], self._spans)
+        return restore(
+            self._tokenizer.decode([ids])[0], self._spans, placeholders_of(self._system.loaded.tokenizers)
+        )
 
     def _late(self, node: Node, reason: str, best: Sequence[Hypothesis]) -> str:
         """Why nothing came of a node that the beam had kept."""

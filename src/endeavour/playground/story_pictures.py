@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.decoding.translator import part_of_pair
 from endeavour.evaluation.head_habits import head_habits
 from endeavour.model.positions import RotaryPositions, SinusoidalPositions, rotate
 from endeavour.model.transformer import Transformer
@@ -82,11 +82,8 @@ def draw_story(
 
 def _ids(tokenizers: Tokenizers, source: str, target: str) -> tuple[list[int], list[int]]:
     """The source's ending in EOS."""
-    ((source_ids,), (target_ids,)) = (
-        tokenizer.encode([normalize(text)])
-        for tokenizer, text in zip(tokenizers, (source, target), strict=True)
-    )
-    return [*source_ids, EOS], target_ids
+    source_ids, target_ids, _ = part_of_pair(tokenizers, source, target)
+    return [*source_ids], [*target_ids]
 
 
 def _punctuation(tokenizers: Tokenizers) -> set[int]:

@@ -57,7 +57,7 @@ def write_evaluation(
         "attention": attention,
         "play": play,
     }
-    # Byte pieces can decode to a line break, which would shift every line after it.
+    # Whitespace that decoding.split_sentences keeps between sentences may be a line break.
     hypotheses = [" ".join(hypothesis.splitlines()) for hypothesis in result.hypotheses]
     columns = {"sources": result.sources, "references": result.references, "hypotheses": hypotheses}
     texts = {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}

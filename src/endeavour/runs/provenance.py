@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from endeavour.training.device import processor
+
 PACKAGES = (
     "endeavour",
     "torch",
@@ -25,7 +27,7 @@ PACKAGES = (
 
 def describe_start(device: torch.device, command: Sequence[str]) -> dict[str, Any]:
     """What it would take to repeat this `command`: its words, git commit, versions, device."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "command": list(command),
@@ -35,16 +37,6 @@ def describe_start(device: torch.device, command: Sequence[str]) -> dict[str, An
         "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
         "cores": os.cpu_count(),
     }
-
-
-def _processor() -> str:
-    """The processor's name; where the system does not tell, its architecture."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str | None:

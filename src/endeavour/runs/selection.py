@@ -32,7 +32,7 @@ def find_evaluations(
             'compare needs two runs or more, the first being the baseline: runs="NAME NAME", or one beside '
             "translations made elsewhere: runs=NAME systems=FILE"
         )
-    runs = [run for run in named if run.folder.parent.name != "evaluation"]
+    runs = [run for run in named if Path(run.name).parent.name != "evaluation"]
     for run in runs:
         if not run.has_config:
             there = evaluated_runs(root)

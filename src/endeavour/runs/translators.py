@@ -111,7 +111,8 @@ def open_translator(
     """
     device = loaded.first.output_weight.device
     if decoding.engine == "ctranslate2":
-        return open_export(runs, decoding, quantization, str(device), window)
+        usable = str(device) if device.type == "cuda" else "cpu"  # CTranslate2 knows no other
+        return open_export(runs, decoding, quantization, usable, window)
     greedy = decoding.beam_size == 1 and not decoding.sampling
     if device.type == "cpu" and greedy:  # a sentence alone is one row
         store_by_columns(loaded.model)
@@ -127,7 +128,7 @@ def open_translator(
 
 def resolve_decoding(decoding: DecodingConfig, model: Transformer, device: torch.device) -> DecodingConfig:
     """`decoding` with its precision chosen for this model and machine, where it is `auto`."""
-    if decoding.precision != "auto":
+    if decoding.precision != "auto" or decoding.engine != "pytorch":  # an export has a quantization instead
         return decoding
     chosen = choose_decoding_precision(
         decoding.precision,

@@ -77,17 +77,14 @@ def less_is_better(column: str) -> bool:
     return column.rpartition(".")[2] in _LESS_IS_BETTER
 
 
-def results_table(rows: Sequence[Row], sort_by: str) -> Table:
-    """The rows as a table for the terminal, sorted as by `sort_rows`; failed runs stand out in red, and what
+def results_table(rows: Sequence[Row], sorted_by: str) -> Table:
+    """The rows, which were sorted by this column, as a table for the terminal; failed runs stand out in red, and what
     went wrong in them stands below.
-
-    Raises UserError as `sort_rows` does.
     """
-    ordered = sort_rows(rows, sort_by)
     columns = [column for column in _columns(rows) if column != "error"]
-    errors = [f"{row['name']}: {row['error']}" for row in ordered if "error" in row]
+    errors = [f"{row['name']}: {row['error']}" for row in rows if "error" in row]
     table = Table(
-        title=f"{len(rows)} runs, by {sort_by}",
+        title=f"{len(rows)} runs, by {sorted_by}",
         caption=Text("\n".join(errors)) if errors else None,
         caption_justify="left",
     )
@@ -95,7 +92,7 @@ def results_table(rows: Sequence[Row], sort_by: str) -> Table:
         numeric = any(isinstance(row.get(column), int | float) for row in rows)
         heading = column.replace(".", ".\n")  # dotted names are wider than their numbers
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for row in ordered:
+    for row in rows:
         style = {FAILED: "red", PRUNED: "dim"}.get(str(row["status"]), "")
         table.add_row(*(Text(_cell(column, row.get(column))) for column in columns), style=style)
     return table

@@ -53,12 +53,13 @@ def some_manner(draw: Draw, verb: Verb) -> Word:
 
 
 def city_or_country(draw: Draw, kind: str, case: int) -> Slot:
-    """in Berlin, in der Schweiz; with the accusative nach Berlin, in die Schweiz."""
+    """in Berlin, in der Schweiz, in den Niederlanden; with the accusative nach Berlin, in die Schweiz."""
     word = draw.word(kind)
     english = f"{'in' if case == DATIVE else 'to'} {word.english}"
     if word.use:
         article = {"f": ("die", "der"), "p": ("die", "den")}[word.use][case == DATIVE]
-        return Word(f"in {article} {word.german}", english)
+        ending = "n" if word.use == "p" and case == DATIVE and word.german.endswith("e") else ""
+        return Word(f"in {article} {word.german}{ending}", english)
     return Word(f"{'in' if case == DATIVE else 'nach'} {word.german}", english)
 
 

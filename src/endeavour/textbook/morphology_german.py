@@ -103,8 +103,8 @@ def noun(word: Noun, plural: bool, case: int) -> str:
 
 
 def _needs_e(stem: str) -> bool:
-    """Whether -t and -st take an e before them: arbeitet, öffnet, regnet, but lernt, wohnt, lärmt."""
-    if stem.endswith(("t", "d")):
+    """Whether -t and -st take an e before them: arbeitet, öffnet, zeichnet, but lernt, wohnt, lärmt."""
+    if stem.endswith(("t", "d", "chn")):
         return True
     return stem[-1] in "mn" and stem[-2] not in "aeiouäöülrhmn"
 

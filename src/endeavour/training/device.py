@@ -1,8 +1,10 @@
-"""Which device computes. Knows torch's devices only."""
+"""Which device computes, and what the processor is called. Knows torch's devices only."""
 
 import ctypes
 import os
+import platform
 import sys
+from pathlib import Path
 
 import torch
 
@@ -46,6 +48,16 @@ def _device(name: str) -> torch.device:
             f"device={name}: this machine (or this build of torch) has none; use device=auto or cpu"
         )
     return device
+
+
+def processor() -> str:
+    """The processor's name; where the system does not tell, its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def keep_memory() -> None:

@@ -7,7 +7,6 @@ in `precision.json` of a cache folder, which may be missing, damaged or read-onl
 import json
 import math
 import os
-import platform
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,6 +17,7 @@ from typing import Any, cast
 import torch
 
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
+from endeavour.training.device import processor
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 # bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
@@ -114,14 +114,8 @@ def _has_bf16_instructions() -> bool:
 
 def _machine() -> str:
     """What a measurement holds for: processor, instructions that the system lets through, build of torch."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    processor = names[0] if names else platform.processor() or platform.machine()
     units = "AMX" if torch.cpu._is_amx_tile_supported() else "AVX-512"  # pyright: ignore[reportPrivateUsage]
-    return f"{processor} with {units}, torch {torch.__version__}"
+    return f"{processor()} with {units}, torch {torch.__version__}"
 
 
 def _cache() -> Path:

@@ -174,6 +174,8 @@ def test_a_command_names_folders_ensembles_and_runs_so_that_it_works_where_it_is
 ) -> None:
     for name in ("my run", "b/c"):
         run = begun(tmp_path / "out put", name, "data_folder='my data'", "decoding=sample")
+    many = evaluate_command(Run(run.root, "my run"), "beam-with-3-runs-0123456789ab")
+    assert "NAME NAME NAME" in many, "too many names for a folder's name are not kept"
     command = evaluate_command(Run(run.root, "my run"), "sample-with-b%2Fc")
     asked = load_config("evaluate", EvaluateRoot, pasted(command))
     assert (asked.run, asked.data_folder) == ('"my run" b/c', "my data")

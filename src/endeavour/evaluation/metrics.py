@@ -113,16 +113,11 @@ def score_corpus(
 
     `standard`, sacreBLEU's name of the test set and the direction, goes into the signatures in its form.
 
-    Raises UserError where the line counts differ, there are no lines, or there are too few resamples.
+    Raises UserError where the line counts differ or there are no lines.
     """
     check_counts(hypotheses=hypotheses, references=references)
     if tokenized_references is not None:
         check_counts(references=references, tokenized_references=tokenized_references)
-    if bootstrap_samples < MIN_BOOTSTRAP_SAMPLES:
-        raise UserError(
-            f"bootstrap_samples is {bootstrap_samples}; a 95% interval needs at least "
-            f"{MIN_BOOTSTRAP_SAMPLES} (1000 is usual)"
-        )
     bootstrap_samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
     # By `Metric.tokenized`: both sides, and what is appended to the signature.
     texts = {False: (hypotheses, references, "")}

@@ -109,15 +109,13 @@ class EvaluationResult:
         }
 
 
-def pick_examples(
-    examples: Sequence[Example], *, seed: int, count: int = EXAMPLES_EACH
-) -> dict[str, list[Example]]:
+def pick_examples(examples: Sequence[Example], *, seed: int) -> dict[str, list[Example]]:
     """Choose up to `count` `best`, `worst` and `random` translations, no line twice.
 
     Of equal scores the longer source comes first: a perfect `Yes.` shows little. The random ones depend on `seed`
     alone and keep the order of the corpus.
     """
-    count = min(count, max(len(examples) // 3, 1))
+    count = min(EXAMPLES_EACH, max(len(examples) // 3, 1))
     best = sorted(examples, key=lambda example: (-example.chrf, -len(example.source)))[:count]
     others = [example for example in examples if example not in best]
     worst = sorted(others, key=lambda example: (example.chrf, -len(example.source)))[:count]

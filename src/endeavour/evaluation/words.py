@@ -43,8 +43,6 @@ class WordBucket:
     lowest: int
     highest: int | None
     words: int  # in the references
-    precision: float
-    recall: float
     f1: float
 
 
@@ -73,7 +71,7 @@ def word_f1_by_frequency(
         precision = hits / max(sum(output[words[row]] for row in rows), 1)
         recall = hits / total
         f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
-        buckets.append(WordBucket(low, high, total, precision, recall, f1))
+        buckets.append(WordBucket(low, high, total, f1))
     return buckets
 
 

@@ -1,8 +1,10 @@
-"""What to type for something that a run lacks: commands that work as they stand, pasted where this one was typed.
+"""What to type for something that a run lacks: commands that work as they stand, pasted where this one was
+typed (but for the names of a large ensemble).
 
 Knows names and settings; not whether anything is there.
 """
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -43,7 +45,10 @@ def evaluate_command(
     words: list[str] = []
     if label is not None:
         label, _, others = label.partition("-with-")
-        ensemble = [unquote(name) for name in others.split("+") if name]
+        if many := re.fullmatch(r"(\d+)-runs-[0-9a-f]{12}", others):  # their names were too long to be kept
+            ensemble = ["NAME"] * int(many[1])
+        else:
+            ensemble = [unquote(name) for name in others.split("+") if name]
         words += _decoding_words(run, label, decoding)
     if test_set is not None:
         clean, how = copy_of(test_set)

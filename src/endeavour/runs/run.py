@@ -182,9 +182,9 @@ class Run:
                 "choose another name=…, or training.restart=true to throw that run away"
             )
 
-    def lock(self, doing: str = "trained") -> FileLock:
+    def lock(self) -> FileLock:
         """Held until it is released or the process ends; raises `UserError` while another process holds it."""
-        return lock_folder(self.folder, doing)
+        return lock_folder(self.folder, "trained")
 
     @property
     def is_locked(self) -> bool:

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit, until_read_out
+from in_browser import SENTENCE, Visit, translation, until_read_out
 from playwright.sync_api import Locator, Page, expect
 
 from endeavour.runs.run import Run
@@ -285,6 +286,25 @@ def test_a_training_that_begins_while_the_page_is_open_appears(
     expect(page.locator(".legend li")).to_have_count(1)
     run: Run = request.getfixturevalue("training")
     expect(entry(page, run.name)).to_contain_text("training", timeout=TIMEOUT)
+    model = page.locator("#run")
+    model.focus()
+    expect(model.locator(f"option[value='{run.name}']")).to_have_count(1)
+    expect(model).to_have_value("run")
+
+
+def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on(
+    page: Page, root: Path, training: Run, complaints: list[str]
+) -> None:
+    page.goto("/#" + urlencode({"run": training.name, "q": SENTENCE}))
+    expect(page.locator("#problem")).to_contain_text("no checkpoint yet")
+    expect(page.locator("#run")).to_have_value(training.name)
+    expect(page.locator("#run-facts")).to_have_text(re.compile(r"^\w+ · still training$"))
+    shutil.copytree(root / "run" / "model", training.checkpoint_folder / "update-00000020")
+    page.locator("#input").fill("Ja!")
+    assert translation(page)
+    expect(page.locator("#problem")).to_be_hidden()
+    page.locator("#view-look .large .graphic").first.wait_for()  # until nothing is asked of the run any more
+    complaints.clear()
 
 
 def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root: Path) -> None:

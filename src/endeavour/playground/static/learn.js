@@ -131,9 +131,9 @@ export function mount(root, context) {
     const current = state.get();
     if (!chosen || !search.current.done || !current.q.trim()) return null;
     const run = context.runs.runOf(current.run);
-    const layers = current.kind === "encoder" ? run?.model?.encoder_layers : run?.model?.decoder_layers;
+    const layers = current.kind === "encoder" ? run?.model.encoder_layers : run?.model.decoder_layers;
     const last = (layers ?? 1) - 1;
-    const heads = run?.model?.num_heads ?? 1;
+    const heads = run?.model.num_heads ?? 1;
     return {
       system: current.run || null,
       text: current.q,

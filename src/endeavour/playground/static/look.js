@@ -90,7 +90,7 @@ export function mount(root, context) {
       results.attention(),
       state.get().map === "saliency" ? results.saliency() : null,
     ];
-    if (!asked[0] || !search.current.done) return;
+    if (!asked[0]) return;
     root.classList.add("stale");
     try {
       const [analysis, attention, saliency] = await Promise.all(asked);

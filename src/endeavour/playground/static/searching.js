@@ -94,7 +94,8 @@ export function createSearch(state, systems) {
   const soon = debounce(start, PAUSE);
   state.subscribe((_, changed) => {
     if (!DEPENDS_ON.some((key) => changed.has(key))) return;
-    publish({ status: "running", done: false, stale: true }); // from now on the result answers another question
+    running.abort(); // what it still reports answers another question
+    publish({ status: "running", done: false, stale: true });
     soon();
   });
 

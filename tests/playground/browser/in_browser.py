@@ -29,7 +29,10 @@ def hold_answer(page: Page, path: str) -> None:
                 if (path !== held) return fetched(path, options);
                 window.fetch = fetched;
                 const body = await (await fetched(path, options)).text();
-                await new Promise((resolve) => (window.release = resolve));
+                await new Promise((resolve, reject) => {
+                    window.release = resolve;
+                    options?.signal?.addEventListener("abort", () => reject(options.signal.reason));
+                });
                 return new Response(body);
             };
         }""",

@@ -98,9 +98,13 @@ export function createTestSets({ api, state, runs, announce, report }) {
   let running = new AbortController();
   let data = null; // {key, rows, …} of the evaluation that is shown
 
+  /** Evaluations: `set` is the state's name of one; `key` changes when it is repeated. */
   const offered = () =>
     runs.runs.flatMap((run) =>
-      run.evaluations.map((evaluation) => ({ key: `${run.name}/${evaluation.folder}`, run, evaluation })),
+      run.evaluations.map((evaluation) => {
+        const set = `${run.name}/${evaluation.folder}`;
+        return { set, key: set + JSON.stringify(evaluation), run, evaluation };
+      }),
     );
 
   function options() {
@@ -120,6 +124,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
         ),
       );
     choose.replaceChildren(...groups);
+    choose.value = wanted()?.set;
   }
 
   /** The evaluation that the state names, or the first of the chosen run. */
@@ -127,23 +132,24 @@ export function createTestSets({ api, state, runs, announce, report }) {
     const all = offered();
     const { set, run } = state.get();
     return (
-      all.find(({ key }) => key === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
+      all.find((one) => one.set === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
     );
   }
 
   async function load() {
+    running.abort();
     const want = wanted();
     node.classList.toggle("none", !want);
     if (!want) {
+      data = null;
       scores.textContent = "No run has been evaluated yet: endeavour evaluate run=NAME";
       return;
     }
-    choose.value = want.key;
+    choose.value = want.set;
     if (data?.key === want.key) {
       show();
       return;
     }
-    running.abort();
     const { signal } = (running = new AbortController());
     try {
       if (!loaded.has(want.key)) {
@@ -217,7 +223,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     /** The runs have changed: some were evaluated, deleted or begun. */
     refresh() {
       options();
-      load();
+      if (wanted()?.key !== data?.key) load();
     },
     exports: () => (data ? [bars.content()] : []),
   };

@@ -213,8 +213,11 @@ export function mount(root, context) {
   return {
     update(current, changed) {
       if (CHOSEN.some((key) => changed.has(key)) || changed.has("v")) load();
-      if (changed.has("step") && data)
-        pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, { unlessThere: true });
+      if (changed.has("step") && data) {
+        // Other views leave the window somewhere else.
+        const how = changed.has("v") ? { quiet: true } : { unlessThere: true };
+        pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, how);
+      }
     },
     key({ key }) {
       const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];

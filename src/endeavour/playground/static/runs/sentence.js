@@ -76,15 +76,14 @@ export function createSentence(context) {
 
   async function translated(system, signal) {
     const { q, p, run, lp } = state.get();
-    const own = runs.decoding(system.name);
     // Ids mean the same pieces only within a run.
     const prefix = runs.runOf(system.name) === runs.runOf(run) ? parsePrefix(p) : null;
     const body = {
       system: system.name,
       text: q,
       prefix,
-      beam_size: system.beam ?? own.beam_size,
-      length_penalty: lp ?? own.length_penalty,
+      beam_size: system.beam,
+      length_penalty: lp,
       pruned: 0,
       reference: null,
     };

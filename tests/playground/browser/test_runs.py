@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit, translation, until_read_out
+from in_browser import SENTENCE, Visit, hold_answer, translation, until_held, until_read_out
 from playwright.sync_api import Locator, Page, expect
 
 from endeavour.runs.run import Run
@@ -175,6 +175,20 @@ def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:
     expect(page.locator(".systems li")).to_have_count(2)
     page.go_back()
     expect(page.locator(".systems li")).to_have_count(3)
+
+
+def test_what_a_comparison_still_waits_for_does_not_replace_the_picture_of_a_later_one(runs: Visit) -> None:
+    page = runs(w=f"run~1,{WITH_OTHER}")
+    expect(page.locator(".opinions table")).to_be_visible()
+    hold_answer(page, "/api/analyse")
+    page.get_by_role("button", name="Compare with A").click()
+    expect(page.locator(".verdict")).to_contain_text("C writes")
+    until_held(page)
+    page.get_by_role("button", name="Compare with A").click()
+    page.evaluate("async () => { release(); await fetch('/health'); }")
+    of_c = page.locator(".compare figure").first.locator("text.small", has_text=re.compile("^C "))
+    expect(of_c).to_have_count(0)
+    expect(page.locator(".attention .stage").nth(1)).to_contain_text("B  run greedy")
 
 
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:

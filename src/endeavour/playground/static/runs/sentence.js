@@ -48,6 +48,7 @@ export function createSentence(context) {
   let running = new AbortController();
   let found = []; // {system, letter, hypothesis, milliseconds, error}
   let other = 1; // which of the further systems is compared with the first
+  let latest = null; // the comparison that may draw; an earlier one may still be waiting for answers
 
   const further = () => {
     const { w, run } = state.get();
@@ -195,6 +196,7 @@ export function createSentence(context) {
   }
 
   async function compare(signal) {
+    const mine = (latest = {});
     const [a, b] = [found[0], found[other]];
     const both = Boolean(b?.hypothesis);
     for (const part of [parting.node, opinions, attention[1].node]) part.hidden = !both;
@@ -213,29 +215,26 @@ export function createSentence(context) {
         const [ours, theirs] = await Promise.all(
           [a, b].map((one) => kept("/api/analyse", { ...pair(one), alternatives: 10 }, signal)),
         );
+        if (mine !== latest) return;
         parting.show(
-          partingOf(
-            { a, b, step, ours: ours.target[step], theirs: theirs.target[step] },
-            width(parting),
-            tooltip,
-          ),
+          partingOf({ a, b, step, ours: ours.target[step], theirs: theirs.target[step] }, width(parting)),
         );
       }
     } else verdict.textContent = "Add a system to compare it with A.";
     const maps = await Promise.all(
       [a, b].map((one) => (one?.hypothesis ? kept("/api/attention", pair(one), signal) : null)),
     );
+    if (mine !== latest) return;
     maps.forEach(
       (map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]), tooltip)),
     );
-    if (both)
-      opinions.replaceChildren(
-        await scoresOf(
-          found.filter(({ hypothesis }) => hypothesis),
-          (system, target) =>
-            kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal),
-        ),
-      );
+    if (!both) return;
+    const scores = await scoresOf(
+      found.filter(({ hypothesis }) => hypothesis),
+      (system, target) =>
+        kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal),
+    );
+    if (mine === latest) opinions.replaceChildren(scores);
   }
 
   const width = ({ stage }) => stage.clientWidth || node.clientWidth / 2 - 40 || 400;

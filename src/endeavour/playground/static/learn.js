@@ -6,7 +6,7 @@
  */
 
 import { overtaken, post } from "./api.js";
-import { debounce, h } from "./dom.js";
+import { debounce, h, keep } from "./dom.js";
 import { label } from "./format.js";
 import { createChoices } from "./learn/choices.js";
 import { createExtras, plainTemperature } from "./learn/extras.js";
@@ -152,7 +152,8 @@ export function mount(root, context) {
     const key = JSON.stringify(body);
     root.classList.add("stale");
     try {
-      if (!answers.has(key)) keep(key, await post("/api/learn", body, { signal: running.signal }));
+      if (!answers.has(key))
+        keep(answers, key, await post("/api/learn", body, { signal: running.signal }), KEPT);
       const fresh = answers.get(key);
       follow(fresh);
       data = fresh;
@@ -164,11 +165,6 @@ export function mount(root, context) {
       problem.hidden = false;
       problem.textContent = error.message;
     }
-  }
-
-  function keep(key, answer) {
-    answers.set(key, answer);
-    if (answers.size > KEPT) answers.delete(answers.keys().next().value);
   }
 
   /** Another sentence is followed from a piece in its middle; the same one where it was. */

@@ -6,6 +6,7 @@
  */
 
 import { post } from "./api.js";
+import { keep } from "./dom.js";
 
 const KEPT = 24; // answers
 const ALTERNATIVES = 10;
@@ -34,9 +35,8 @@ export function createResults(state, search) {
       pending = { pair, controller: new AbortController() };
     }
     const answer = post(path, body, { signal: pending.controller.signal });
-    answers.set(key, answer);
+    keep(answers, key, answer, KEPT);
     answer.catch(() => answers.delete(key));
-    if (answers.size > KEPT) answers.delete(answers.keys().next().value);
     return answer;
   }
 

@@ -5,7 +5,7 @@
  */
 
 import { overtaken } from "../api.js";
-import { h } from "../dom.js";
+import { h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, percent } from "../format.js";
 import { parsePrefix } from "../state.js";
@@ -67,11 +67,7 @@ export function createSentence(context) {
   /** An answer that is kept as long as there is room. */
   async function kept(path, body, signal) {
     const key = path + JSON.stringify(body);
-    if (!answers.has(key)) {
-      const answer = await api.post(path, body, { signal });
-      answers.set(key, answer);
-      if (answers.size > KEPT) answers.delete(answers.keys().next().value);
-    }
+    if (!answers.has(key)) keep(answers, key, await api.post(path, body, { signal }), KEPT);
     return answers.get(key);
   }
 
@@ -92,7 +88,7 @@ export function createSentence(context) {
     if (!answers.has(key)) {
       await api.stream("/api/search", body, {
         signal,
-        onEvent: (name, data) => name === "result" && answers.set(key, data),
+        onEvent: (name, data) => name === "result" && keep(answers, key, data, KEPT),
       });
     }
     const answer = answers.get(key);

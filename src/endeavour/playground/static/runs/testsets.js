@@ -5,7 +5,7 @@
  */
 
 import { overtaken } from "../api.js";
-import { debounce, h } from "../dom.js";
+import { debounce, h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { el, svg, tableOf } from "../svg.js";
@@ -154,8 +154,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     try {
       if (!loaded.has(want.key)) {
         const query = new URLSearchParams({ run: want.run.name, folder: want.evaluation.folder });
-        loaded.set(want.key, await api.get(`/api/evaluation?${query}`, { signal }));
-        if (loaded.size > KEPT) loaded.delete(loaded.keys().next().value);
+        keep(loaded, want.key, await api.get(`/api/evaluation?${query}`, { signal }), KEPT);
       }
       data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
       show();

@@ -5,12 +5,13 @@
 
 import { alternativeRows } from "../alternatives.js";
 import { overtaken, post } from "../api.js";
-import { h } from "../dom.js";
+import { h, keep } from "../dom.js";
 import { decimal, ordinal, percent, spoken } from "../format.js";
 import { roving, setRoving } from "../keys.js";
 import { idsOf, named } from "./layout.js";
 
 const ALTERNATIVES = 10;
+const KEPT = 100; // answers
 const PAUSE = 120; // ms that a node must stay selected before its alternatives are asked for
 const STATUS = {
   kept: "kept: among the best of its step",
@@ -95,7 +96,8 @@ export function createDetails(root, { state, forcing, report }) {
     const { signal } = (asking = new AbortController());
     try {
       const body = { system: run || null, text: q, target: { ids }, alternatives: ALTERNATIVES };
-      if (!known.has(key)) known.set(key, (await post("/api/analyse", body, { signal })).target.at(-1));
+      if (!known.has(key))
+        keep(known, key, (await post("/api/analyse", body, { signal })).target.at(-1), KEPT);
     } catch (error) {
       return overtaken(error) ? undefined : report(error.message);
     }

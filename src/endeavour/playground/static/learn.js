@@ -20,7 +20,8 @@ const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer dep
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
   const { state, search, announce, tooltip } = context;
-  const answers = new Map();
+  const answers = new Map(); // of one search: the next may be by another checkpoint
+  search.subscribe(({ stale }) => stale && answers.clear());
   let running = new AbortController();
   let data = null;
   let followed = { source: 0, target: 0, key: null };

@@ -44,11 +44,17 @@ export function createSentence(context) {
       attention.map(({ node: one }) => one),
     ),
   );
-  const answers = new Map();
+  const answers = new Map(); // beside one search of the page: at the next there may be other checkpoints
   let running = new AbortController();
   let found = []; // {system, letter, hypothesis, milliseconds, error}
   let other = 1; // which of the further systems is compared with the first
   let latest = null; // the comparison that may draw; an earlier one may still be waiting for answers
+
+  search.subscribe(({ stale }) => {
+    if (!stale) return;
+    running.abort();
+    answers.clear();
+  });
 
   const further = () => {
     const { w, run } = state.get();

@@ -22,10 +22,11 @@ const STATUS = {
  * @param {HTMLElement} root
  * @param {object} context
  */
-export function createDetails(root, { state, forcing, report }) {
+export function createDetails(root, { state, search, forcing, report }) {
   let asking = new AbortController();
   let timer = 0;
-  const known = new Map(); // alternatives by question
+  const known = new Map(); // alternatives by question, of one search: the next may be by another checkpoint
+  search.subscribe(({ stale }) => stale && known.clear());
   const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
   roving(list, "button");
 

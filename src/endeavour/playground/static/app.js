@@ -76,7 +76,7 @@ function createViews(context) {
     } catch (error) {
       console.error(error);
       root.textContent = `This view could not be loaded: ${error.message}`;
-      return { update() {}, key: () => false, exports: () => [] };
+      return { update() {} };
     }
   }
 

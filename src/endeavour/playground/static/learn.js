@@ -228,6 +228,5 @@ export function mount(root, context) {
       announce(`${name} ${state.get()[name] + 1} of ${count}`);
       return true;
     },
-    exports: () => pages.exports(),
   };
 }

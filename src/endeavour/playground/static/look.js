@@ -169,12 +169,11 @@ export function mount(root, context) {
       } else return false;
       return true;
     },
-    exports: () => (map ? [pieces.content(), ...large.exports(), ...habits.exports()] : []),
   };
 }
 
 /** One of a few, as buttons. */
-export function segments(names, onChoose) {
+function segments(names, onChoose) {
   const buttons = names.map((name, i) => h("button", { type: "button", onclick: () => onChoose(i) }, name));
   const node = h("div", { class: "segments" }, buttons);
   return {

@@ -41,17 +41,17 @@ const question = (state) => ({
 });
 
 /**
- * @returns {{readonly current: object, subscribe: (listener: (current: object) => void) => () => void,
+ * @returns {{readonly current: object, subscribe: (listener: (current: object) => void) => void,
  *   chosen: () => null | {ids: number[], hypothesis: object | null}, start: () => void}}
  */
 export function createSearch(state) {
-  const listeners = new Set();
+  const listeners = [];
   let current = nothing;
   let running = new AbortController();
 
   function publish(patch) {
     current = { ...current, ...patch };
-    for (const listener of [...listeners]) listener(current);
+    for (const listener of listeners) listener(current);
   }
 
   async function start() {
@@ -104,8 +104,7 @@ export function createSearch(state) {
     },
     start,
     subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      listeners.push(listener);
     },
     chosen() {
       const { t } = state.get();

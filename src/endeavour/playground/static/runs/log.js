@@ -14,10 +14,10 @@ const RETRY = 2000; // ms after the connection was lost
  * @param {string} run
  * @param {(log: object) => void} onChange
  * @returns {{run: string, train: object[], validation: object[], attention: object[], samples: object[], ended: boolean, lost: string | null,
- *   arrived: number, close: () => void}}
+ *   close: () => void}}
  */
 export function followLog(api, run, onChange) {
-  const log = { run, train: [], validation: [], attention: [], samples: [], ended: false, lost: null, arrived: 0 };
+  const log = { run, train: [], validation: [], attention: [], samples: [], ended: false, lost: null };
   const controller = new AbortController();
   let waiting = 0;
 
@@ -33,10 +33,7 @@ export function followLog(api, run, onChange) {
     if (name === "reset")
       Object.assign(log, { train: [], validation: [], attention: [], samples: [], ended: false, lost: null });
     else if (name === "end") log.ended = true;
-    else if (name === "line" && data.kind in log) {
-      log[data.kind].push(data);
-      log.arrived = Date.now();
-    }
+    else if (name === "line" && data.kind in log) log[data.kind].push(data);
     changed();
   }
 

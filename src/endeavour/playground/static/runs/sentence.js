@@ -251,10 +251,5 @@ export function createSentence(context) {
     node,
     load,
     refresh: () => picker.refresh(),
-    exports: () =>
-      [parting, ...attention]
-        .filter(({ node: one }) => !one.hidden)
-        .map((one) => one.content())
-        .filter(({ svg }) => svg),
   };
 }

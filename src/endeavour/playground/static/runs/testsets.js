@@ -66,7 +66,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
         cell: (row) => row.flags.map((flag) => FLAGS[flag] ?? flag).join(", "),
       },
     ],
-    onSelect: (row) => showLine(row),
+    onSelect: showLine,
     onOpen: open,
     onSort(key) {
       const [column, descending] = parseSort(state.get().sort);
@@ -224,7 +224,6 @@ export function createTestSets({ api, state, runs, announce, report }) {
       options();
       if (wanted()?.key !== data?.key) load();
     },
-    exports: () => (data ? [bars.content()] : []),
   };
 }
 

@@ -14,7 +14,6 @@ import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
 import { createSamples } from "./samples.js";
 
 const MOST = 4; // runs at a time
-const STALE = 60_000; // ms without a line after which a training is said to be quiet
 
 export function createTraining({ api, runs, announce, tooltip }) {
   const legend = h("ul", { class: "legend" });
@@ -115,16 +114,15 @@ export function createTraining({ api, runs, announce, tooltip }) {
 
   function entry(log, i) {
     const [train, validation] = [log.train.at(-1), log.validation.at(-1)];
-    const quiet = Date.now() - log.arrived > STALE;
     const status = log.lost
       ? log.lost
       : log.ended
         ? "finished"
         : !train
           ? "no line yet"
-          : runs.runOf(log.run)?.training === false || quiet
-            ? "not training now"
-            : "training";
+          : runs.runOf(log.run)?.training
+            ? "training"
+            : "not training now";
     const facts = [
       train && `update ${thousands(Math.max(train.update, validation?.update ?? 0))}`,
       train && `loss ${number(train.loss, 3)}`,
@@ -233,6 +231,5 @@ export function createTraining({ api, runs, announce, tooltip }) {
     follow,
     close,
     show,
-    exports: () => (drawn ? [plot.content(), ...(maps.node.hidden ? [] : [maps.content()])] : []),
   };
 }

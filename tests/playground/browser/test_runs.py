@@ -298,6 +298,9 @@ def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resume
     expect(page.locator(".scrub output")).to_contain_text("update 3")
     expect(page.locator(".samples td").nth(1)).to_have_text("Es 3 regnet.")
     expect(page.locator(".samples u")).to_have_text("3")
+    with (training.folder / "log.jsonl").open("a") as file:
+        file.write("damaged\n")
+    expect(shown).to_contain_text("damaged lines in its log: 1")
     write_log(training, 1)  # resumed from an earlier checkpoint
     expect(shown).to_contain_text("update 1 ", timeout=TIMEOUT)
     append_log(training, 2)

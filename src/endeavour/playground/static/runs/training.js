@@ -128,6 +128,7 @@ export function createTraining({ api, runs, announce, tooltip }) {
       train && `loss ${number(train.loss, 3)}`,
       validation && `BLEU ${number(validation.bleu, 1)}`,
       train && !log.ended && `${thousands(Math.round(train.tokens_per_second))} tokens/s`,
+      log.damaged && `damaged lines in its log: ${thousands(log.damaged)}`,
     ]
       .filter(Boolean)
       .join(" · ");

@@ -212,6 +212,7 @@ def test_a_log_is_followed_as_it_grows_and_when_it_is_replaced(begun: Run) -> No
         assert await log.next() == ("line", {"update": 2})
         add(begun, {"update": 3}, end="")  # half a line is none
         add(begun, end=", damaged\n")
+        assert await log.next() == ("damaged", {})
         add(begun, {"update": 4, "loss": float("nan")})
         assert await log.next() == ("line", {"update": 4, "loss": None})
         with (begun.folder / "log.jsonl").open("a") as file:
@@ -238,6 +239,18 @@ def test_a_log_is_followed_as_it_grows_and_when_it_is_replaced(begun: Run) -> No
         assert await log.ends()
 
     asyncio.run(follow())
+
+
+def test_lines_of_a_log_that_cannot_be_read_are_told_one_by_one(begun: Run) -> None:
+    damaged = [b"damaged", b"", b"\xff", b"[1]", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"kind": "tr']
+
+    async def follow() -> list[str]:
+        return [event async for event in follow_log(begun, lambda: True)]
+
+    (begun.folder / "log.jsonl").write_bytes(b"\n".join([*damaged, b'{"update": 1}', b""]))
+    names = [event.encode().partition(b"\n")[0] for event in asyncio.run(follow())]
+    told = [b"event: reset", *[b"event: damaged"] * len(damaged), b"event: line", b"event: end"]
+    assert names == told
 
 
 def test_a_log_that_is_followed_ends_with_the_server_and_with_the_run(begun: Run) -> None:

@@ -67,6 +67,12 @@ def test_alternatives_are_other_translations_the_best_first(site: Served) -> Non
     assert len(listed["alternatives"]) == 2
 
 
+def test_more_alternatives_than_the_beam_has_places_take_no_further_translator(site: Served) -> None:
+    system = site.playground.systems.get(None)
+    assert system.decoding.beam_size == 3
+    assert system.translator(21) is system.translator(3) is not system.translator(1)
+
+
 def test_the_language_is_named_where_it_was_left_open(site: Served) -> None:
     language = {"confidence": 100.0, "language": "en"}
     assert asked(site, "Ja!", source="auto")["detectedLanguage"] == language

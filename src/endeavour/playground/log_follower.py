@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 from endeavour.playground.event_stream import KEEP_ALIVE, event
 from endeavour.runs.run import Run
@@ -17,11 +16,12 @@ from endeavour.runs.run import Run
 POLL_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
 BLOCK = 2**16  # bytes that are read at a time
+DAMAGED = event("damaged", {})
 
 
 async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[str]:
     """Events: `reset` first, and whenever another file has taken the place; `line` for each line, those that are there
-    and those that come; `end` once the run is finished, or the server stops; `error` if the run is deleted."""
+    and those that come, or `damaged`; `end` once the run is finished, or the server stops; `error` if it is deleted."""
     reader = _Reader(run.folder / "log.jsonl")
     quiet = 0.0
     yield event("reset", {})
@@ -33,9 +33,9 @@ async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[st
             return
         if reader.was_replaced():
             yield event("reset", {})
-        while (entries := reader.read()) is not None:
-            for entry in entries:
-                yield event("line", entry)
+        while (events := reader.read()) is not None:
+            for one in events:
+                yield one
             quiet = 0.0
             await asyncio.sleep(0)  # others are served between the blocks of a long log
         if ended:
@@ -73,8 +73,8 @@ class _Reader:
         self._position, self._rest = 0, b""
         return True
 
-    def read(self) -> list[dict[str, Any]] | None:
-        """The entries of the next block, perhaps none; None at the end of the file."""
+    def read(self) -> list[str] | None:
+        """The events of the next block, perhaps none; None at the end of the file."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._position)
@@ -85,7 +85,7 @@ class _Reader:
             return None
         self._position += len(block)
         *lines, self._rest = (self._rest + block).split(b"\n")
-        return [entry for line in lines if (entry := _entry(line)) is not None]
+        return [_event(line) for line in lines]
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -95,13 +95,15 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """A line of a log, with null for what is not a number; None for a line that is damaged."""
+def _event(line: bytes) -> str:
+    """A line of a log, with null for what is not a number; or that it is damaged."""
     try:
         entry = json.loads(line, parse_constant=lambda _: None, parse_float=_finite)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
+        told = event("line", entry)
+        told.encode()  # half of a surrogate pair cannot be sent
+    except (ValueError, RecursionError):
+        return DAMAGED
+    return told if isinstance(entry, dict) else DAMAGED
 
 
 def _finite(number: str) -> float | None:

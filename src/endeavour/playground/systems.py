@@ -63,14 +63,13 @@ class System:
 
         They are no more than the beam has places for: with a wider beam the best one might become another.
         """
-        if num_hypotheses not in self._translators:
-            decoding = resolve_decoding(self.decoding, self.loaded.first, self.device)
-            wanted = num_hypotheses if decoding.sampling else min(num_hypotheses, decoding.beam_size)
-            decoding = replace(decoding, num_hypotheses=max(wanted, decoding.num_hypotheses))
-            self._translators[num_hypotheses] = open_translator(
-                [self.run], self.loaded, decoding, self.quantization
-            )
-        return self._translators[num_hypotheses]
+        own = self.decoding
+        wanted = num_hypotheses if own.sampling else min(num_hypotheses, own.beam_size)
+        count = max(wanted, own.num_hypotheses)
+        if count not in self._translators:
+            decoding = resolve_decoding(replace(own, num_hypotheses=count), self.loaded.first, self.device)
+            self._translators[count] = open_translator([self.run], self.loaded, decoding, self.quantization)
+        return self._translators[count]
 
 
 class Systems:

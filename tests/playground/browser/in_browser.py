@@ -18,3 +18,27 @@ def translation(page: Page) -> str:
 def until_read_out(page: Page) -> None:
     """Waits for the translation's turn at the screen reader: it comes a moment after the translation."""
     expect(page.locator("#live")).to_have_text(translation(page))
+
+
+def hold_answer(page: Page, path: str) -> None:
+    """The next answer to a request for `path` reaches the page when the page's `release()` is called."""
+    page.evaluate(
+        """(held) => {
+            const fetched = window.fetch;
+            window.fetch = async (path, options) => {
+                if (path !== held) return fetched(path, options);
+                window.fetch = fetched;
+                const body = await (await fetched(path, options)).text();
+                await new Promise((resolve, reject) => {
+                    window.release = resolve;
+                    options?.signal?.addEventListener("abort", () => reject(options.signal.reason));
+                });
+                return new Response(body);
+            };
+        }""",
+        path,
+    )
+
+
+def until_held(page: Page) -> None:
+    page.wait_for_function("() => Boolean(window.release)")

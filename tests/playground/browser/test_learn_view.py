@@ -113,6 +113,16 @@ def test_an_address_restores_the_step(learn: Visit) -> None:
     expect(page.locator(".steppers")).to_contain_text("Head 2 of 2")
 
 
+def test_the_step_is_still_there_after_a_look_at_another_view(learn: Visit) -> None:
+    page = learn(step=9)
+    expect(step(page, "softmax")).to_be_in_viewport()
+    page.keyboard.press("1")
+    page.locator("#view-look .large .graphic").first.wait_for()
+    page.keyboard.press("4")
+    expect(step(page, "softmax").locator("h2")).to_be_in_viewport()
+    expect(page.get_by_role("combobox", name="Step")).to_have_value("softmax")
+
+
 def test_keys_change_layer_and_head_and_what_is_followed(learn: Visit) -> None:
     page = learn(kind="encoder", layer=0, head=0)
     until_read_out(page)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from in_browser import SENTENCE, Visit, until_read_out
+from in_browser import SENTENCE, Visit, hold_answer, until_held, until_read_out
 from playwright.sync_api import Browser, Page, expect
 
 from served import Served
@@ -23,15 +23,14 @@ def title(page: Page) -> str:
     return page.locator("#view-look .title").inner_text()
 
 
-def chosen(page: Page, site: Served) -> list[int]:
+def chosen(site: Served, text: str = SENTENCE) -> list[int]:
     """The ids of the best translation, as the server has it."""
-    events = site.stream("/api/search", {"text": SENTENCE, "beam_size": 3})
-    return events[-1][1]["hypotheses"][0]["ids"]
+    return site.stream("/api/search", {"text": text})[-1][1]["hypotheses"][0]["ids"]
 
 
 def test_each_piece_has_its_id_probability_and_surprisal(visit: Visit, site: Served) -> None:
     page = shown(visit)
-    ids = chosen(page, site)
+    ids = chosen(site)
     asked = {"text": SENTENCE, "target": {"ids": ids}, "alternatives": 10}
     analysis = site.post("/api/analyse", asked).json
     chips = page.locator(".chips[data-side=target] .chip")
@@ -130,6 +129,31 @@ def test_another_hypothesis_shows_its_own_attention(visit: Visit) -> None:
         page.locator("#hypotheses [role=option]").nth(1).click()
     pieces = [piece["piece"].replace("\u2581", "") for piece in answer.value.json()["target_out"]]
     expect(page.locator(".chips[data-side=target] .chip b")).to_have_text(pieces)
+
+
+def test_a_search_that_ends_after_a_further_key_is_not_taken_for_that_of_the_new_sentence(
+    visit: Visit, site: Served
+) -> None:
+    page, text = shown(visit, words=1), "Ja! Worte wie 7"
+    hold_answer(page, "/api/search")
+    page.locator("#input").fill("Satz 1")
+    until_held(page)
+    asked: list[object] = []
+    page.on(
+        "request", lambda request: asked.append(request.post_data_json) if "analyse" in request.url else None
+    )
+    page.evaluate(
+        """(text) => {
+            const input = document.getElementById("input");
+            input.value = text;
+            input.dispatchEvent(new Event("input"));
+            release();
+        }""",
+        text,
+    )
+    expect(page.locator(".chips[data-side=source] .chip b")).to_have_text([*text.split(), "</s>"])
+    target = {"ids": chosen(site, text)}
+    assert asked == [{"system": None, "text": text, "target": target, "alternatives": 10}]
 
 
 def test_each_graphic_has_its_table(visit: Visit) -> None:

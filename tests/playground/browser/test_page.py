@@ -4,7 +4,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from in_browser import SENTENCE, Visit, translation
+from in_browser import SENTENCE, Visit, hold_answer, translation, until_held
 from playwright.sync_api import Browser, Page, expect
 
 from served import Served
@@ -105,6 +105,18 @@ def test_alternatives_open_and_close_by_keyboard(visit: Visit) -> None:
     page.keyboard.press("Escape")
     expect(page.locator(".alternatives")).to_have_count(0)
     expect(pieces.nth(1)).to_be_focused()
+
+
+def test_alternatives_that_are_overtaken_are_no_problem(visit: Visit) -> None:
+    page = visit(v="learn")  # which does not ask for them itself
+    hold_answer(page, "/api/analyse")
+    first = page.locator("#output .piece").first
+    first.click()
+    until_held(page)
+    page.locator("#hypotheses [role=option]").nth(1).click()
+    first.click()
+    page.locator(".alternatives .row").first.wait_for()
+    expect(page.locator("#problem")).to_be_hidden()
 
 
 def test_an_address_restores_everything_in_a_fresh_browser(

@@ -6,15 +6,16 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit, until_read_out
+from in_browser import SENTENCE, Visit, hold_answer, translation, until_held, until_read_out
 from playwright.sync_api import Locator, Page, expect
 
 from endeavour.runs.run import Run
-from endeavour.storage import write_atomically, write_json
+from endeavour.storage import atomic_folder, write_atomically, write_json
 from served import Served, served, small_run
 
 LINES = 3000
@@ -62,10 +63,10 @@ def faults_of(line: int) -> list[str]:
     return [fault for fault, every in UNTRUE.items() if line % every == 0][:1]
 
 
-def evaluated(run: Run) -> None:
-    """An evaluation of many lines, some of them faulty."""
+def evaluated(run: Run, lines: int = LINES, bleu: float = 61.5) -> None:
+    """An evaluation of so many lines, some of them faulty, in place of the last one."""
     columns: dict[str, list[str]] = {"sources": [], "references": [], "hypotheses": []}
-    for line in range(1, LINES + 1):
+    for line in range(1, lines + 1):
         source, reference = f"Line {line} has words.", f"Zeile {line} hat Worte."
         right = "Zeile hat" if line % 5 == 0 else reference
         wrong = {"repetitive": "oh oh oh oh", "empty": "", "copied": source}
@@ -73,14 +74,13 @@ def evaluated(run: Run) -> None:
         columns["sources"].append(source)
         columns["references"].append(reference)
         columns["hypotheses"].append(wrong[faults[0]] if faults else right)
-    folder = run.folder / "evaluation" / "test-beam"
-    folder.mkdir(parents=True)
-    for column, lines in columns.items():
-        (folder / f"{column}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    write_json(
-        folder / "scores.json",
-        {"scores": {"bleu": {"value": 61.5}}, "decoding": {}, "model": {"test_set": "test"}},
-    )
+    with atomic_folder(run.folder / "evaluation" / "test-beam") as folder:
+        for column, texts in columns.items():
+            (folder / f"{column}.txt").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+        write_json(
+            folder / "scores.json",
+            {"scores": {"bleu": {"value": bleu}}, "decoding": {}, "model": {"test_set": "test"}},
+        )
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +177,20 @@ def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:
     expect(page.locator(".systems li")).to_have_count(3)
 
 
+def test_what_a_comparison_still_waits_for_does_not_replace_the_picture_of_a_later_one(runs: Visit) -> None:
+    page = runs(w=f"run~1,{WITH_OTHER}")
+    expect(page.locator(".opinions table")).to_be_visible()
+    hold_answer(page, "/api/analyse")
+    page.get_by_role("button", name="Compare with A").click()
+    expect(page.locator(".verdict")).to_contain_text("C writes")
+    until_held(page)
+    page.get_by_role("button", name="Compare with A").click()
+    page.evaluate("async () => { release(); await fetch('/health'); }")
+    of_c = page.locator(".compare figure").first.locator("text.small", has_text=re.compile("^C "))
+    expect(of_c).to_have_count(0)
+    expect(page.locator(".attention .stage").nth(1)).to_contain_text("B  run greedy")
+
+
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:
     page = runs(w="run~3")
     expect(page.locator(".verdict")).to_contain_text("the same translation")
@@ -235,6 +249,18 @@ def test_a_line_is_opened_by_mouse(runs: Visit) -> None:
     expect(page.locator("#input")).to_have_value("Line 5 has words.")
 
 
+def test_an_evaluation_that_is_repeated_while_the_page_is_open_is_shown_anew(runs: Visit, root: Path) -> None:
+    other = Run(root, OTHER)
+    evaluated(other, lines=7, bleu=50)
+    page = runs(set=f"{OTHER}/test-beam")
+    count = page.locator(".filters [role=status]")
+    expect(count).to_contain_text("7 of 7 lines")
+    evaluated(other, lines=8, bleu=70)
+    expect(count).to_contain_text("8 of 8 lines", timeout=TIMEOUT)
+    expect(page.locator("#test-set option:checked")).to_contain_text(f"{OTHER}: test, beam (BLEU 70.0)")
+    shutil.rmtree(other.folder / "evaluation")
+
+
 def entry(page: Page, run: str) -> Locator:
     return page.locator(f".legend [data-run='{run}']")
 
@@ -272,19 +298,45 @@ def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resume
     expect(page.locator(".scrub output")).to_contain_text("update 3")
     expect(page.locator(".samples td").nth(1)).to_have_text("Es 3 regnet.")
     expect(page.locator(".samples u")).to_have_text("3")
+    with (training.folder / "log.jsonl").open("a") as file:
+        file.write("damaged\n")
+    expect(shown).to_contain_text("damaged lines in its log: 1")
     write_log(training, 1)  # resumed from an earlier checkpoint
     expect(shown).to_contain_text("update 1 ", timeout=TIMEOUT)
     append_log(training, 2)
     expect(shown).to_contain_text("update 2", timeout=TIMEOUT)
 
 
-def test_a_training_that_begins_while_the_page_is_open_appears(
+def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing(
     runs: Visit, request: pytest.FixtureRequest
 ) -> None:
     page = runs(w="-")
     expect(page.locator(".legend li")).to_have_count(1)
+    expect(page.locator(".filters [role=status]")).to_contain_text("lines")
+    grid = page.locator(".grid")
+    grid.evaluate("grid => (grid.scrollTop = 5000)")
     run: Run = request.getfixturevalue("training")
     expect(entry(page, run.name)).to_contain_text("training", timeout=TIMEOUT)
+    model = page.locator("#run")
+    model.focus()
+    expect(model.locator(f"option[value='{run.name}']")).to_have_count(1)
+    expect(model).to_have_value("run")
+    assert grid.evaluate("grid => grid.scrollTop") > 0
+
+
+def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on(
+    page: Page, root: Path, training: Run, complaints: list[str]
+) -> None:
+    page.goto("/#" + urlencode({"run": training.name, "q": SENTENCE}))
+    expect(page.locator("#problem")).to_contain_text("no checkpoint yet")
+    expect(page.locator("#run")).to_have_value(training.name)
+    expect(page.locator("#run-facts")).to_have_text(re.compile(r"^\w+ · still training$"))
+    shutil.copytree(root / "run" / "model", training.checkpoint_folder / "update-00000020")
+    page.locator("#input").fill("Ja!")
+    assert translation(page)
+    expect(page.locator("#problem")).to_be_hidden()
+    page.locator("#view-look .large .graphic").first.wait_for()  # until nothing is asked of the run any more
+    complaints.clear()
 
 
 def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from in_browser import SENTENCE, Visit, translation
 from playwright.sync_api import Page, expect
 
@@ -94,6 +95,14 @@ def test_beam_size_and_length_penalty_change_the_search_live(visit: Visit) -> No
     expect(page.locator("#hypotheses .score").first).not_to_have_text(scores[0])
     page.get_by_role("button", name="As the model was configured").click()
     expect(page.locator("#hypotheses [role=option]")).to_have_count(3)
+
+
+def test_the_runs_own_beam_may_be_wider_than_one_may_ask_for(
+    visit: Visit, site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site.playground.settings, "beam_size", 2)
+    page = searched(visit)
+    expect(page.locator("#timing")).to_contain_text("beam 3")
 
 
 def test_the_search_is_played_step_by_step(visit: Visit, site: Served) -> None:

@@ -3,6 +3,7 @@
  * Knows one position of an analysed translation; the caller decides what a choice does.
  */
 
+import { overtaken } from "./api.js";
 import { h } from "./dom.js";
 import { label, percent, spoken } from "./format.js";
 import { roving, setRoving } from "./keys.js";
@@ -47,7 +48,7 @@ export async function openAlternatives(
   try {
     analysis = await results.analysis();
   } catch (error) {
-    return report(error.message);
+    return overtaken(error) ? undefined : report(error.message);
   }
   if (!anchor.isConnected || !analysis) return undefined;
   const before = pieces

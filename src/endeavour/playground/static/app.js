@@ -76,7 +76,7 @@ function createViews(context) {
     } catch (error) {
       console.error(error);
       root.textContent = `This view could not be loaded: ${error.message}`;
-      return { update() {}, key: () => false, exports: () => [] };
+      return { update() {} };
     }
   }
 
@@ -117,7 +117,7 @@ async function boot() {
   const toViews = wireTabs(state);
   const systems = createSystems(await api.get("/api/runs"));
   if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
-  const search = createSearch(state, systems);
+  const search = createSearch(state);
   const results = createResults(state, search);
   const forcing = createForcing(state, announce);
   const context = { api, state, runs: systems, search, results, forcing, tooltip, announce, report };

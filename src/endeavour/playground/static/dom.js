@@ -32,12 +32,16 @@ export const flat = (children) =>
 /** A function that waits until it was not called for some milliseconds. */
 export function debounce(action, milliseconds) {
   let timer = 0;
-  const later = (...values) => {
+  return (...values) => {
     clearTimeout(timer);
     timer = setTimeout(() => action(...values), milliseconds);
   };
-  later.cancel = () => clearTimeout(timer);
-  return later;
+}
+
+/** Remembers an answer, and forgets the oldest ones where there are more than `most`. */
+export function keep(answers, key, answer, most) {
+  answers.set(key, answer);
+  if (answers.size > most) answers.delete(answers.keys().next().value);
 }
 
 let lastId = 0;
@@ -46,7 +50,5 @@ export const uniqueId = (prefix) => `${prefix}-${++lastId}`;
 
 /** Whether keys typed now belong to a text field. */
 export function isTyping(target = document.activeElement) {
-  return Boolean(
-    target?.closest?.("textarea, select, input:not([type=range], [type=checkbox], [type=radio])"),
-  );
+  return Boolean(target?.closest?.("textarea, select, input:not([type=range])"));
 }

@@ -27,7 +27,7 @@ const STYLES = [
 const MARGIN = 16;
 
 /** A copy of an SVG in which every colour and font is an attribute, on the page's background. */
-export function standalone(graphic) {
+function standalone(graphic) {
   const copy = graphic.cloneNode(true);
   const originals = [graphic, ...graphic.querySelectorAll("*")];
   [copy, ...copy.querySelectorAll("*")].forEach((element, i) => {

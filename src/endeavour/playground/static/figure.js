@@ -17,11 +17,11 @@ const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
  * @param {string} [options.hint] one sentence beneath the title
  * @param {Node[]} [options.tools] controls beside the title
  * @param {(event: KeyboardEvent) => boolean} [options.onKey] keys typed in the box; true if used
- * @param {(text: string) => void} [options.announce] tells screen readers that a file was written, or not
+ * @param {(text: string) => void} options.announce tells screen readers that a file was written, or not
  * @returns {{node: HTMLElement, stage: HTMLElement, show: (content: {graphic: Node, svg?: SVGElement,
- *   table: () => HTMLElement, json: object, note?: string}) => void, content: () => object}}
+ *   table: () => HTMLElement, json: object, note?: string}) => void}}
  */
-export function figure({ title, label, hint, tools = [], onKey, announce = () => {} }) {
+export function figure({ title, label, hint, tools = [], onKey, announce }) {
   const heading = h("h3", { id: uniqueId("figure") }, title);
   const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label });
   const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: table` });
@@ -60,7 +60,6 @@ export function figure({ title, label, hint, tools = [], onKey, announce = () =>
       Object.assign(shown, { svg }, rest);
       fill();
     },
-    content: () => ({ ...shown, table: shown.table?.() }),
   };
 }
 

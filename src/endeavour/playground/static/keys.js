@@ -46,7 +46,7 @@ export function listenForKeys(toView, actions) {
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /** The position that an arrow, Home or End leads to among `count`; null for other keys. */
-export function moved(key, position, count) {
+function moved(key, position, count) {
   if (key === "Home") return 0;
   if (key === "End") return count - 1;
   return key in STEPS ? Math.min(count - 1, Math.max(0, position + STEPS[key])) : null;

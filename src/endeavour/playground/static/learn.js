@@ -6,7 +6,7 @@
  */
 
 import { overtaken, post } from "./api.js";
-import { debounce, h } from "./dom.js";
+import { debounce, h, keep } from "./dom.js";
 import { label } from "./format.js";
 import { createChoices } from "./learn/choices.js";
 import { createExtras, plainTemperature } from "./learn/extras.js";
@@ -20,7 +20,8 @@ const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer dep
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
   const { state, search, announce, tooltip } = context;
-  const answers = new Map();
+  const answers = new Map(); // of one search: the next may be by another checkpoint
+  search.subscribe(({ stale }) => stale && answers.clear());
   let running = new AbortController();
   let data = null;
   let followed = { source: 0, target: 0, key: null };
@@ -131,9 +132,9 @@ export function mount(root, context) {
     const current = state.get();
     if (!chosen || !search.current.done || !current.q.trim()) return null;
     const run = context.runs.runOf(current.run);
-    const layers = current.kind === "encoder" ? run?.model?.encoder_layers : run?.model?.decoder_layers;
+    const layers = current.kind === "encoder" ? run?.model.encoder_layers : run?.model.decoder_layers;
     const last = (layers ?? 1) - 1;
-    const heads = run?.model?.num_heads ?? 1;
+    const heads = run?.model.num_heads ?? 1;
     return {
       system: current.run || null,
       text: current.q,
@@ -152,7 +153,8 @@ export function mount(root, context) {
     const key = JSON.stringify(body);
     root.classList.add("stale");
     try {
-      if (!answers.has(key)) keep(key, await post("/api/learn", body, { signal: running.signal }));
+      if (!answers.has(key))
+        keep(answers, key, await post("/api/learn", body, { signal: running.signal }), KEPT);
       const fresh = answers.get(key);
       follow(fresh);
       data = fresh;
@@ -164,11 +166,6 @@ export function mount(root, context) {
       problem.hidden = false;
       problem.textContent = error.message;
     }
-  }
-
-  function keep(key, answer) {
-    answers.set(key, answer);
-    if (answers.size > KEPT) answers.delete(answers.keys().next().value);
   }
 
   /** Another sentence is followed from a piece in its middle; the same one where it was. */
@@ -213,8 +210,11 @@ export function mount(root, context) {
   return {
     update(current, changed) {
       if (CHOSEN.some((key) => changed.has(key)) || changed.has("v")) load();
-      if (changed.has("step") && data)
-        pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, { unlessThere: true });
+      if (changed.has("step") && data) {
+        // Other views leave the window somewhere else.
+        const how = changed.has("v") ? { quiet: true } : { unlessThere: true };
+        pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, how);
+      }
     },
     key({ key }) {
       const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];
@@ -228,6 +228,5 @@ export function mount(root, context) {
       announce(`${name} ${state.get()[name] + 1} of ${count}`);
       return true;
     },
-    exports: () => pages.exports(),
   };
 }

@@ -90,7 +90,7 @@ export function mount(root, context) {
       results.attention(),
       state.get().map === "saliency" ? results.saliency() : null,
     ];
-    if (!asked[0] || !search.current.done) return;
+    if (!asked[0]) return;
     root.classList.add("stale");
     try {
       const [analysis, attention, saliency] = await Promise.all(asked);
@@ -169,12 +169,11 @@ export function mount(root, context) {
       } else return false;
       return true;
     },
-    exports: () => (map ? [pieces.content(), ...large.exports(), ...habits.exports()] : []),
   };
 }
 
 /** One of a few, as buttons. */
-export function segments(names, onChoose) {
+function segments(names, onChoose) {
   const buttons = names.map((name, i) => h("button", { type: "button", onclick: () => onChoose(i) }, name));
   const node = h("div", { class: "segments" }, buttons);
   return {

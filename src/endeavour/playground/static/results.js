@@ -1,16 +1,18 @@
 /* The numbers of the chosen translation: its analysis, attention and saliency, asked once and kept.
  *
  * Knows the three requests; not who shows their answers. When another sentence, translation or system is chosen, what
- * is still being worked out for the last one is given up.
+ * is still being worked out for the last one is given up. Another search may be by another checkpoint: nothing is kept
+ * beyond it.
  */
 
 import { post } from "./api.js";
+import { keep } from "./dom.js";
 
 const KEPT = 24; // answers
 const ALTERNATIVES = 10;
 
 /**
- * Each function returns the promise of an answer, or null where nothing is chosen.
+ * Each function returns the promise of an answer, or null where nothing is chosen or the search goes on.
  *
  * @returns {{analysis: () => Promise<object> | null, attention: () => Promise<object> | null,
  *   saliency: () => Promise<object> | null}}
@@ -18,11 +20,12 @@ const ALTERNATIVES = 10;
 export function createResults(state, search) {
   const answers = new Map();
   let pending = { pair: "", controller: new AbortController() };
+  search.subscribe(({ stale }) => stale && answers.clear());
 
   function ask(path, extra = {}) {
     const chosen = search.chosen();
     const { q, run } = state.get();
-    if (!chosen || !q.trim()) return null;
+    if (!chosen || !search.current.done) return null;
     const body = { system: run || null, text: q, target: { ids: chosen.ids }, ...extra };
     const pair = JSON.stringify([run, q, chosen.ids]);
     const key = path + pair;
@@ -32,9 +35,8 @@ export function createResults(state, search) {
       pending = { pair, controller: new AbortController() };
     }
     const answer = post(path, body, { signal: pending.controller.signal });
-    answers.set(key, answer);
+    keep(answers, key, answer, KEPT);
     answer.catch(() => answers.delete(key));
-    if (answers.size > KEPT) answers.delete(answers.keys().next().value);
     return answer;
   }
 

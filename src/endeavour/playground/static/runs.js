@@ -119,7 +119,5 @@ export function mount(root, context) {
       if (any("v", "run", "w")) follow();
       if (any("v")) lookAgain();
     },
-    key: () => false,
-    exports: () => [...sentence.exports(), ...training.exports(), ...sets.exports()],
   };
 }

@@ -221,7 +221,5 @@ export function mount(root, context) {
       if (changed.has("node") && state.get().node !== null)
         announce(described(search.current.nodes.get(chosenNode()) ?? { parent: null }));
     },
-    key: () => false,
-    exports: () => (tree ? [beam.content()] : []),
   };
 }

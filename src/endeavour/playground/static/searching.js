@@ -16,6 +16,8 @@ const nothing = {
   done: false,
   stale: false, // whether what follows is still the last search's
   error: null,
+  beam_size: null,
+  length_penalty: null,
   source: [],
   prefix: [], // forced pieces
   typed: "", // forced text after them
@@ -27,39 +29,36 @@ const nothing = {
   milliseconds: null,
 };
 
-/** What a search is asked: the body of the request, from the state and the run's own settings. */
-export function question(state, systems) {
-  const own = systems.decoding(state.run);
-  return {
-    system: state.run || null,
-    text: state.q,
-    prefix: parsePrefix(state.p),
-    beam_size: state.beam ?? own.beam_size,
-    length_penalty: state.lp ?? own.length_penalty,
-    pruned: PRUNED,
-    reference: state.ref || null,
-  };
-}
+/** What a search is asked: the body of the request. Settings that are null are the run's own. */
+const question = (state) => ({
+  system: state.run || null,
+  text: state.q,
+  prefix: parsePrefix(state.p),
+  beam_size: state.beam,
+  length_penalty: state.lp,
+  pruned: PRUNED,
+  reference: state.ref || null,
+});
 
 /**
- * @returns {{readonly current: object, subscribe: (listener: (current: object) => void) => () => void,
+ * @returns {{readonly current: object, subscribe: (listener: (current: object) => void) => void,
  *   chosen: () => null | {ids: number[], hypothesis: object | null}, start: () => void}}
  */
-export function createSearch(state, systems) {
-  const listeners = new Set();
+export function createSearch(state) {
+  const listeners = [];
   let current = nothing;
   let running = new AbortController();
 
   function publish(patch) {
     current = { ...current, ...patch };
-    for (const listener of [...listeners]) listener(current);
+    for (const listener of listeners) listener(current);
   }
 
   async function start() {
     running.abort();
     const { signal } = (running = new AbortController());
     if (!state.get().q.trim()) return publish({ ...nothing, nodes: new Map() });
-    const asked = question(state.get(), systems);
+    const asked = question(state.get());
     // What the last search found stays until this one has something to show.
     publish({ status: "running", done: false, stale: true, error: null, asked });
     try {
@@ -94,7 +93,8 @@ export function createSearch(state, systems) {
   const soon = debounce(start, PAUSE);
   state.subscribe((_, changed) => {
     if (!DEPENDS_ON.some((key) => changed.has(key))) return;
-    publish({ status: "running", done: false, stale: true }); // from now on the result answers another question
+    running.abort(); // what it still reports answers another question
+    publish({ status: "running", done: false, stale: true });
     soon();
   });
 
@@ -104,8 +104,7 @@ export function createSearch(state, systems) {
     },
     start,
     subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      listeners.push(listener);
     },
     chosen() {
       const { t } = state.get();

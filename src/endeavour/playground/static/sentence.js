@@ -18,15 +18,7 @@ export function mountSentence({ state, runs }) {
     if (event.key === "Enter") event.preventDefault(); // one sentence; it is translated already
     if (event.key === "Escape") input.blur();
   });
-  select.append(
-    ...runs.choices().map(({ run, choices }) =>
-      h(
-        "optgroup",
-        { label: run.name },
-        choices.map(({ value, text }) => h("option", { value }, text)),
-      ),
-    ),
-  );
+  select.addEventListener("focus", offer); // runs may have come, and checkpoints
   select.addEventListener("change", () =>
     state.set(
       { run: select.value === runs.default ? "" : select.value, p: "", t: "", node: null },
@@ -34,8 +26,12 @@ export function mountSentence({ state, runs }) {
     ),
   );
 
+  function offer() {
+    select.replaceChildren(...runs.options());
+    select.value = state.get().run || runs.default;
+  }
   function showRun(system) {
-    select.value = system || runs.default;
+    offer();
     const [facts, all] = runs.facts(system);
     document.getElementById("run-facts").textContent = facts;
     document.getElementById("run-facts").title = all;

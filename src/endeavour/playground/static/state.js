@@ -68,10 +68,10 @@ function printHash(state) {
  * A store over the window's address.
  *
  * @returns {{get: () => object, set: (patch: object, options?: {push?: boolean}) => void,
- *   subscribe: (listener: (state: object, changed: Set<string>) => void) => () => void, address: () => string}}
+ *   subscribe: (listener: (state: object, changed: Set<string>) => void) => void, address: () => string}}
  */
 export function createState() {
-  const listeners = new Set();
+  const listeners = [];
   let current = Object.freeze(parseHash(location.hash));
   let timer = 0;
 
@@ -88,7 +88,7 @@ export function createState() {
     const changed = new Set(Object.keys(KEYS).filter((key) => next[key] !== current[key]));
     if (!changed.size) return false;
     current = Object.freeze(next);
-    for (const listener of [...listeners]) listener(current, changed);
+    for (const listener of listeners) listener(current, changed);
     return true;
   }
 
@@ -119,8 +119,7 @@ export function createState() {
     get: () => current,
     set,
     subscribe(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+      listeners.push(listener);
     },
     address: () => location.origin + url(),
   };

@@ -3,10 +3,11 @@
  * Knows the answer of /api/runs; not what is done with a system.
  */
 
+import { h } from "./dom.js";
 import { thousands } from "./format.js";
 
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
-const short = (count) =>
+const compact = (count) =>
   new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(count);
 const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
 
@@ -28,35 +29,38 @@ export function createSystems(offered) {
       const run = runOf(system);
       if (!run) return ["", ""];
       const { model, bleu } = run;
-      const parts = [
-        model && `${model.name}, ${short(model.parameters)} parameters`,
-        bleu !== null && bleu !== undefined && `BLEU ${bleu.toFixed(1)}`,
-        run.training && "still training",
-      ];
-      const long =
-        model &&
-        [
+      const joined = (sign, ...parts) => parts.filter(Boolean).join(sign);
+      // Unknown until there are weights.
+      const parameters = (format) => model.parameters !== null && `${format(model.parameters)} parameters`;
+      return [
+        joined(
+          " · ",
+          joined(", ", model.name, parameters(compact)),
+          bleu !== null && `BLEU ${bleu.toFixed(1)}`,
+          run.training && "still training",
+        ),
+        joined(
+          ", ",
           `${model.encoder_layers} encoder and ${model.decoder_layers} decoder layers`,
           `${model.num_heads} heads`,
           `width ${model.width}`,
           `${model.positions} positions`,
           `${model.norm}-norm`,
-          `${thousands(model.parameters)} parameters`,
-        ].join(", ");
-      return [parts.filter(Boolean).join(" · "), long ?? ""];
+          parameters(thousands),
+        ),
+      ];
     },
-    /** What can be chosen of each run: [{run, choices: [{value, text}]}]. */
-    choices() {
-      return offered.runs.map((run) => ({
-        run,
-        choices: [
-          ...(run.finished ? [{ value: run.name, text: run.name }] : []),
-          ...run.checkpoints.map((update) => ({
-            value: `${run.name}@${update}`,
-            text: `${run.name} @ ${thousands(update)} updates`,
-          })),
-        ],
-      }));
-    },
+    /** Options of a select element: each run, with its newest weights, and each of its checkpoints. */
+    options: () =>
+      offered.runs.map(({ name, checkpoints }) =>
+        h(
+          "optgroup",
+          { label: name },
+          h("option", { value: name }, name),
+          checkpoints.map((update) =>
+            h("option", { value: `${name}@${update}` }, `${name} @ ${thousands(update)} updates`),
+          ),
+        ),
+      ),
   };
 }

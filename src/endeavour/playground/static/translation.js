@@ -159,9 +159,9 @@ export function mountTranslation(context) {
   });
 }
 
-function showTiming({ done, milliseconds, asked, hypotheses }) {
+function showTiming({ done, milliseconds, beam_size: beam, hypotheses }) {
   const timing = document.getElementById("timing");
   if (!done) return;
   const score = hypotheses[0]?.score ?? 0;
-  timing.textContent = `beam ${asked.beam_size} · score ${decimal(score)} · ${Math.round(milliseconds)} ms`;
+  timing.textContent = `beam ${beam} · score ${decimal(score)} · ${Math.round(milliseconds)} ms`;
 }

@@ -33,7 +33,6 @@ export function sheet(width) {
     },
     /** A grid that answers: `text(row, column)` is shown on hover, `choose(row, column)` is called on a click. */
     area: (place) => areas.push(place),
-    bottom: () => bottom,
     finish(tooltip) {
       const drawn = el("g", {}, parts);
       const node = svg(width, Math.ceil(bottom) + 2, drawn);

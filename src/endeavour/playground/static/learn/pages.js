@@ -173,7 +173,6 @@ export function createPages({ announce, onStep, onKey, extras }) {
     show,
     go,
     current: () => now,
-    exports: () => sections.filter((section) => section.drawn()).map((section) => section.content()),
   };
 }
 
@@ -224,7 +223,6 @@ function createSection({ id, chapter, title, text }, number, { announce, onKey, 
       done = true;
       frame.show({ ...picture(view), name: `${number + 1} ${title}` });
     },
-    content: () => frame.content(),
   };
 }
 

@@ -55,10 +55,8 @@ export function createHabits(root, announce) {
     announce,
   });
   root.append(far.node, wide.node);
-  let shown = false;
 
   function show(map) {
-    shown = true;
     const shares = byDistance(map);
     const spread = entropies(map.values);
     const names = map.rows.map(({ text }) => text);
@@ -100,5 +98,5 @@ export function createHabits(root, announce) {
         ),
     });
   }
-  return { show, exports: () => (shown ? [far.content(), wide.content()] : []) };
+  return { show };
 }

@@ -79,7 +79,6 @@ export function createLarge(root, { announce, onHover, onChoose }) {
   return {
     show,
     highlight: (row, column) => drawn.forEach((graphic) => graphic.highlight(row, column)),
-    exports: () => (shown ? [asMatrix.content(), asLines.content()] : []),
   };
 }
 

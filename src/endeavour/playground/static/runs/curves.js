@@ -16,7 +16,7 @@ const GAP = 34;
  *   series: {run: number, kind: string, dots: boolean, points: [number, number][]}[]}[]} panels
  * @param {number} width
  * @param {(update: number | null, node: Element) => void} onPoint a place on the common axis was pointed at
- * @returns {{node: SVGElement, mark: (update: number | null) => void, last: number}}
+ * @returns {{node: SVGElement, line: SVGElement, mark: (update: number | null) => void}}
  */
 export function curves(panels, width, onPoint) {
   const all = panels.flatMap(({ series }) =>
@@ -51,7 +51,7 @@ export function curves(panels, width, onPoint) {
     onPoint(update < 0 || update > last ? null : update, line);
   });
   node.addEventListener("pointerleave", () => onPoint(null, line));
-  return { node, mark, last, line };
+  return { node, line, mark };
 }
 
 function drawPanel({ title, height, format, series }, top, x, width) {
@@ -93,7 +93,7 @@ function thinned(points) {
 }
 
 /** Round numbers from one value to another, about so many. */
-export function steps(low, high, count) {
+function steps(low, high, count) {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= raw);

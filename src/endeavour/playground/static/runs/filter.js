@@ -12,7 +12,7 @@ export const FLAGS = {
   too_long: "too long",
 };
 const NUMBERS = { chrf: "chrf", ratio: "length_ratio", line: "line" };
-export const COLUMNS = ["line", "source", "hypothesis", "chrf", "length_ratio", "flags"];
+const COLUMNS = ["line", "source", "hypothesis", "chrf", "length_ratio", "flags"];
 
 const CONDITION = /^(chrf|ratio|line)(<=|>=|<|>|=)(-?[\d.]+)$/i;
 const COMPARE = {

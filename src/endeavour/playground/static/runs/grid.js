@@ -14,7 +14,7 @@ const PAGE = 12;
  * @param {object} options
  * @param {{key: string, title: string, cell: (row: object) => (Node | string), number?: boolean}[]} options.columns
  * @param {string} options.label
- * @param {(row: object, index: number) => void} options.onSelect
+ * @param {(row: object) => void} options.onSelect
  * @param {(row: object) => void} options.onOpen
  * @param {(key: string) => void} options.onSort
  */
@@ -88,18 +88,16 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
     else table.removeAttribute("aria-activedescendant");
   }
 
-  function select(index, { scroll = true, quiet = false } = {}) {
+  function select(index) {
     current = rows.length ? Math.min(Math.max(0, index), rows.length - 1) : -1;
     if (current < 0) return;
-    if (scroll) {
-      const head = table.tHead.offsetHeight;
-      const top = current * ROW;
-      if (top < node.scrollTop) node.scrollTop = top;
-      else if (top + ROW > node.scrollTop + node.clientHeight - head)
-        node.scrollTop = top + ROW - node.clientHeight + head;
-    }
+    const head = table.tHead.offsetHeight;
+    const top = current * ROW;
+    if (top < node.scrollTop) node.scrollTop = top;
+    else if (top + ROW > node.scrollTop + node.clientHeight - head)
+      node.scrollTop = top + ROW - node.clientHeight + head;
     draw(true);
-    if (!quiet) onSelect(rows[current], current);
+    onSelect(rows[current]);
   }
 
   node.addEventListener("scroll", () => requestAnimationFrame(() => draw()), { passive: true });
@@ -125,7 +123,6 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
 
   return {
     node,
-    table,
     /** Other rows, or the same in another order; the row that was selected stays so if `same` finds it. */
     show(next, { sort: [key, descending], same }) {
       const kept = current >= 0 ? rows[current] : null;

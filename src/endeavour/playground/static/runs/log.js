@@ -9,15 +9,25 @@ import { overtaken } from "../api.js";
 const PAUSE = 120; // ms between two drawings
 const RETRY = 2000; // ms after the connection was lost
 
+const empty = () => ({
+  train: [],
+  validation: [],
+  attention: [],
+  samples: [],
+  damaged: 0,
+  ended: false,
+  lost: null,
+});
+
 /**
  * @param {object} api
  * @param {string} run
  * @param {(log: object) => void} onChange
- * @returns {{run: string, train: object[], validation: object[], attention: object[], samples: object[], ended: boolean, lost: string | null,
- *   arrived: number, close: () => void}}
+ * @returns {{run: string, train: object[], validation: object[], attention: object[], samples: object[],
+ *   damaged: number, ended: boolean, lost: string | null, close: () => void}} `damaged` lines could not be read
  */
 export function followLog(api, run, onChange) {
-  const log = { run, train: [], validation: [], attention: [], samples: [], ended: false, lost: null, arrived: 0 };
+  const log = { run, ...empty() };
   const controller = new AbortController();
   let waiting = 0;
 
@@ -30,13 +40,10 @@ export function followLog(api, run, onChange) {
   }
 
   function take(name, data) {
-    if (name === "reset")
-      Object.assign(log, { train: [], validation: [], attention: [], samples: [], ended: false, lost: null });
+    if (name === "reset") Object.assign(log, empty());
     else if (name === "end") log.ended = true;
-    else if (name === "line" && data.kind in log) {
-      log[data.kind].push(data);
-      log.arrived = Date.now();
-    }
+    else if (name === "damaged") log.damaged++;
+    else if (name === "line" && Array.isArray(log[data.kind])) log[data.kind].push(data);
     changed();
   }
 

@@ -26,15 +26,7 @@ export function createPicker(runs, onAdd) {
 
   function refresh() {
     const before = name.value;
-    name.replaceChildren(
-      ...runs.choices().map(({ run, choices }) =>
-        h(
-          "optgroup",
-          { label: run.name },
-          choices.map(({ value, text }) => h("option", { value }, text)),
-        ),
-      ),
-    );
+    name.replaceChildren(...runs.options());
     if ([...name.options].some(({ value }) => value === before)) name.value = before;
   }
   refresh();

@@ -5,7 +5,7 @@
  */
 
 import { overtaken } from "../api.js";
-import { h } from "../dom.js";
+import { h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, percent } from "../format.js";
 import { parsePrefix } from "../state.js";
@@ -44,10 +44,17 @@ export function createSentence(context) {
       attention.map(({ node: one }) => one),
     ),
   );
-  const answers = new Map();
+  const answers = new Map(); // beside one search of the page: at the next there may be other checkpoints
   let running = new AbortController();
   let found = []; // {system, letter, hypothesis, milliseconds, error}
   let other = 1; // which of the further systems is compared with the first
+  let latest = null; // the comparison that may draw; an earlier one may still be waiting for answers
+
+  search.subscribe(({ stale }) => {
+    if (!stale) return;
+    running.abort();
+    answers.clear();
+  });
 
   const further = () => {
     const { w, run } = state.get();
@@ -66,25 +73,20 @@ export function createSentence(context) {
   /** An answer that is kept as long as there is room. */
   async function kept(path, body, signal) {
     const key = path + JSON.stringify(body);
-    if (!answers.has(key)) {
-      const answer = await api.post(path, body, { signal });
-      answers.set(key, answer);
-      if (answers.size > KEPT) answers.delete(answers.keys().next().value);
-    }
+    if (!answers.has(key)) keep(answers, key, await api.post(path, body, { signal }), KEPT);
     return answers.get(key);
   }
 
   async function translated(system, signal) {
     const { q, p, run, lp } = state.get();
-    const own = runs.decoding(system.name);
     // Ids mean the same pieces only within a run.
     const prefix = runs.runOf(system.name) === runs.runOf(run) ? parsePrefix(p) : null;
     const body = {
       system: system.name,
       text: q,
       prefix,
-      beam_size: system.beam ?? own.beam_size,
-      length_penalty: lp ?? own.length_penalty,
+      beam_size: system.beam,
+      length_penalty: lp,
       pruned: 0,
       reference: null,
     };
@@ -92,7 +94,7 @@ export function createSentence(context) {
     if (!answers.has(key)) {
       await api.stream("/api/search", body, {
         signal,
-        onEvent: (name, data) => name === "result" && answers.set(key, data),
+        onEvent: (name, data) => name === "result" && keep(answers, key, data, KEPT),
       });
     }
     const answer = answers.get(key);
@@ -196,6 +198,7 @@ export function createSentence(context) {
   }
 
   async function compare(signal) {
+    const mine = (latest = {});
     const [a, b] = [found[0], found[other]];
     const both = Boolean(b?.hypothesis);
     for (const part of [parting.node, opinions, attention[1].node]) part.hidden = !both;
@@ -214,29 +217,26 @@ export function createSentence(context) {
         const [ours, theirs] = await Promise.all(
           [a, b].map((one) => kept("/api/analyse", { ...pair(one), alternatives: 10 }, signal)),
         );
+        if (mine !== latest) return;
         parting.show(
-          partingOf(
-            { a, b, step, ours: ours.target[step], theirs: theirs.target[step] },
-            width(parting),
-            tooltip,
-          ),
+          partingOf({ a, b, step, ours: ours.target[step], theirs: theirs.target[step] }, width(parting)),
         );
       }
     } else verdict.textContent = "Add a system to compare it with A.";
     const maps = await Promise.all(
       [a, b].map((one) => (one?.hypothesis ? kept("/api/attention", pair(one), signal) : null)),
     );
+    if (mine !== latest) return;
     maps.forEach(
       (map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]), tooltip)),
     );
-    if (both)
-      opinions.replaceChildren(
-        await scoresOf(
-          found.filter(({ hypothesis }) => hypothesis),
-          (system, target) =>
-            kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal),
-        ),
-      );
+    if (!both) return;
+    const scores = await scoresOf(
+      found.filter(({ hypothesis }) => hypothesis),
+      (system, target) =>
+        kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal),
+    );
+    if (mine === latest) opinions.replaceChildren(scores);
   }
 
   const width = ({ stage }) => stage.clientWidth || node.clientWidth / 2 - 40 || 400;
@@ -251,10 +251,5 @@ export function createSentence(context) {
     node,
     load,
     refresh: () => picker.refresh(),
-    exports: () =>
-      [parting, ...attention]
-        .filter(({ node: one }) => !one.hidden)
-        .map((one) => one.content())
-        .filter(({ svg }) => svg),
   };
 }

@@ -5,7 +5,7 @@
  */
 
 import { overtaken } from "../api.js";
-import { debounce, h } from "../dom.js";
+import { debounce, h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { el, svg, tableOf } from "../svg.js";
@@ -66,7 +66,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
         cell: (row) => row.flags.map((flag) => FLAGS[flag] ?? flag).join(", "),
       },
     ],
-    onSelect: (row) => showLine(row),
+    onSelect: showLine,
     onOpen: open,
     onSort(key) {
       const [column, descending] = parseSort(state.get().sort);
@@ -98,9 +98,13 @@ export function createTestSets({ api, state, runs, announce, report }) {
   let running = new AbortController();
   let data = null; // {key, rows, …} of the evaluation that is shown
 
+  /** Evaluations: `set` is the state's name of one; `key` changes when it is repeated. */
   const offered = () =>
     runs.runs.flatMap((run) =>
-      run.evaluations.map((evaluation) => ({ key: `${run.name}/${evaluation.folder}`, run, evaluation })),
+      run.evaluations.map((evaluation) => {
+        const set = `${run.name}/${evaluation.folder}`;
+        return { set, key: set + JSON.stringify(evaluation), run, evaluation };
+      }),
     );
 
   function options() {
@@ -120,6 +124,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
         ),
       );
     choose.replaceChildren(...groups);
+    choose.value = wanted()?.set;
   }
 
   /** The evaluation that the state names, or the first of the chosen run. */
@@ -127,29 +132,29 @@ export function createTestSets({ api, state, runs, announce, report }) {
     const all = offered();
     const { set, run } = state.get();
     return (
-      all.find(({ key }) => key === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
+      all.find((one) => one.set === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
     );
   }
 
   async function load() {
+    running.abort();
     const want = wanted();
     node.classList.toggle("none", !want);
     if (!want) {
+      data = null;
       scores.textContent = "No run has been evaluated yet: endeavour evaluate run=NAME";
       return;
     }
-    choose.value = want.key;
+    choose.value = want.set;
     if (data?.key === want.key) {
       show();
       return;
     }
-    running.abort();
     const { signal } = (running = new AbortController());
     try {
       if (!loaded.has(want.key)) {
         const query = new URLSearchParams({ run: want.run.name, folder: want.evaluation.folder });
-        loaded.set(want.key, await api.get(`/api/evaluation?${query}`, { signal }));
-        if (loaded.size > KEPT) loaded.delete(loaded.keys().next().value);
+        keep(loaded, want.key, await api.get(`/api/evaluation?${query}`, { signal }), KEPT);
       }
       data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
       show();
@@ -217,9 +222,8 @@ export function createTestSets({ api, state, runs, announce, report }) {
     /** The runs have changed: some were evaluated, deleted or begun. */
     refresh() {
       options();
-      load();
+      if (wanted()?.key !== data?.key) load();
     },
-    exports: () => (data ? [bars.content()] : []),
   };
 }
 

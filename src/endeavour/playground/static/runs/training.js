@@ -14,7 +14,6 @@ import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
 import { createSamples } from "./samples.js";
 
 const MOST = 4; // runs at a time
-const STALE = 60_000; // ms without a line after which a training is said to be quiet
 
 export function createTraining({ api, runs, announce, tooltip }) {
   const legend = h("ul", { class: "legend" });
@@ -115,21 +114,21 @@ export function createTraining({ api, runs, announce, tooltip }) {
 
   function entry(log, i) {
     const [train, validation] = [log.train.at(-1), log.validation.at(-1)];
-    const quiet = Date.now() - log.arrived > STALE;
     const status = log.lost
       ? log.lost
       : log.ended
         ? "finished"
         : !train
           ? "no line yet"
-          : runs.runOf(log.run)?.training === false || quiet
-            ? "not training now"
-            : "training";
+          : runs.runOf(log.run)?.training
+            ? "training"
+            : "not training now";
     const facts = [
       train && `update ${thousands(Math.max(train.update, validation?.update ?? 0))}`,
       train && `loss ${number(train.loss, 3)}`,
       validation && `BLEU ${number(validation.bleu, 1)}`,
       train && !log.ended && `${thousands(Math.round(train.tokens_per_second))} tokens/s`,
+      log.damaged && `damaged lines in its log: ${thousands(log.damaged)}`,
     ]
       .filter(Boolean)
       .join(" · ");
@@ -233,6 +232,5 @@ export function createTraining({ api, runs, announce, tooltip }) {
     follow,
     close,
     show,
-    exports: () => (drawn ? [plot.content(), ...(maps.node.hidden ? [] : [maps.content()])] : []),
   };
 }

@@ -60,7 +60,7 @@ function slider(name, range, onInput) {
  * A slider over the steps of a search, with buttons to play it and to go step by step.
  *
  * @param {(time: number) => void} onTime
- * @returns {{node: HTMLElement, show: (time: number, last: number) => void, stop: () => void}}
+ * @returns {{node: HTMLElement, show: (time: number, last: number) => void}}
  */
 export function createTime(onTime) {
   let [time, last, timer] = [0, 0, 0];
@@ -107,5 +107,5 @@ export function createTime(onTime) {
     back.disabled = now <= 0;
     on.disabled = now >= end;
   }
-  return { node, show, stop };
+  return { node, show };
 }

@@ -5,12 +5,13 @@
 
 import { alternativeRows } from "../alternatives.js";
 import { overtaken, post } from "../api.js";
-import { h } from "../dom.js";
+import { h, keep } from "../dom.js";
 import { decimal, ordinal, percent, spoken } from "../format.js";
 import { roving, setRoving } from "../keys.js";
 import { idsOf, named } from "./layout.js";
 
 const ALTERNATIVES = 10;
+const KEPT = 100; // answers
 const PAUSE = 120; // ms that a node must stay selected before its alternatives are asked for
 const STATUS = {
   kept: "kept: among the best of its step",
@@ -21,10 +22,11 @@ const STATUS = {
  * @param {HTMLElement} root
  * @param {object} context
  */
-export function createDetails(root, { state, forcing, report }) {
+export function createDetails(root, { state, search, forcing, report }) {
   let asking = new AbortController();
   let timer = 0;
-  const known = new Map(); // alternatives by question
+  const known = new Map(); // alternatives by question, of one search: the next may be by another checkpoint
+  search.subscribe(({ stale }) => stale && known.clear());
   const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
   roving(list, "button");
 
@@ -95,7 +97,8 @@ export function createDetails(root, { state, forcing, report }) {
     const { signal } = (asking = new AbortController());
     try {
       const body = { system: run || null, text: q, target: { ids }, alternatives: ALTERNATIVES };
-      if (!known.has(key)) known.set(key, (await post("/api/analyse", body, { signal })).target.at(-1));
+      if (!known.has(key))
+        keep(known, key, (await post("/api/analyse", body, { signal })).target.at(-1), KEPT);
     } catch (error) {
       return overtaken(error) ? undefined : report(error.message);
     }

@@ -59,8 +59,10 @@ export function nodesTable(nodes) {
 }
 
 /** The whole search as it is exported: what was asked, and what came of it. */
-export const asJson = ({ asked, source, nodes, hypotheses, reference }) => ({
+export const asJson = ({ asked, beam_size, length_penalty, source, nodes, hypotheses, reference }) => ({
   ...asked,
+  beam_size,
+  length_penalty,
   source,
   nodes: [...nodes.values()],
   hypotheses,

@@ -293,7 +293,7 @@ def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):
 
 
 def test_a_full_disk_is_told_and_nothing_done_is_lost(settings, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(encoding, "save_rows", full)

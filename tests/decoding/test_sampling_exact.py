@@ -89,7 +89,7 @@ def test_at_the_threshold_a_token_stays_and_the_most_probable_always_does() -> N
 
 
 def test_given_translations_are_scored_in_batches_of_like_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 31)  # of the longest pair, 9 + 6 tokens, there are two
+    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 20)  # of the longest pair, 9 and 7 tokens, there are two
     shapes: list[tuple[int, int, int]] = []
 
     def logits(source: Tensor, target_in: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ def test_given_translations_are_scored_in_batches_of_like_lengths(monkeypatch: p
     lengths = [(3, 1), (8, 6), (3, 0), (5, 2), (5, 1), (3, 3)]
     given = [[4] * source + [EOS] for source, _ in lengths], [[5] * target for _, target in lengths]
     found = log_probabilities(logits, *given)
-    assert shapes == [(2, 4, 2), (2, 6, 4), (2, 9, 7)]
+    assert shapes == [(2, 9, 7), (3, 6, 2), (1, 4, 4)]
     assert found == pytest.approx([-(target + 1) * math.log(8) for _, target in lengths], rel=1e-5)
 
 

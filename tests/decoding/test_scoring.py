@@ -40,20 +40,6 @@ def test_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert log_probabilities(_logits, [], []) == []
 
 
-def test_a_long_pair_leaves_the_batches_of_short_ones_as_they_are() -> None:
-    passes: list[tuple[int, ...]] = []
-
-    def logits(source: Tensor, target_in: Tensor) -> Tensor:
-        passes.append(tuple(source.shape))
-        return _logits(source, target_in)
-
-    short, long = [5] * 7 + [EOS], [6] * 255 + [EOS]
-    found = log_probabilities(logits, [*[short] * 256, long], [*[[4] * 7] * 256, [4] * 255])
-    assert [rows for rows, length in passes if length == 8] == [128, 125]
-    assert len(passes) == 3
-    assert len(set(found)) == 2
-
-
 def test_pieces_against_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [[5, 6, EOS], [7, EOS], [4, 4, 4, EOS], [6, EOS]]
     targets = [[4, 5], [], [7, 7, 7], [6]]

@@ -115,6 +115,8 @@ class Systems:
         model, tokenizers = load_model(folder, self._device)
         run = Run(run.root, run.name)  # whose config is read anew
         decoding = self.decoding_of(run)
+        if folder != run.model_folder:  # a checkpoint, of which there is no export
+            decoding = replace(decoding, engine="pytorch")
         return System(
             name=name,
             run=run,

@@ -64,7 +64,12 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
     names = decoding_contenders(["torch", *references], ["fp32", "bf16"], torch.device("cpu"))
     assert len(names) == 2 + 2 * len(references)
     steps: list[None] = []
-    rows = measure_decoding(task, names, repeats=2, done=lambda: steps.append(None))
+    notes: list[str] = []
+    rows = measure_decoding(
+        task, [*names, "ctranslate2 int3"], repeats=2, notes=notes, done=lambda: steps.append(None)
+    )
+    (note,) = notes
+    assert note.startswith("ctranslate2 int3: "), "a reference that fails leaves the others their rows"
     own = sum(name.startswith("ctranslate2") for name in names)  # which make batches of their own
     assert len(rows) == (len(names) * 3 - own) * 2
     assert {row["batch"] for row in rows if row["toolkit"] == "endeavour"} == {1, 3, 5}

@@ -76,8 +76,27 @@ def test_a_row_has_the_costs_of_a_process_of_its_own(
     monkeypatch.setattr(training, "in_fresh_process", lambda function, *arguments: (function(*arguments), 7))
     monkeypatch.setattr(training, "keep_memory", lambda: None)
     task = make_task(updates=4)
-    (row,) = training.measure_training(task, ["endeavour fp32"], repeats=1, done=lambda: None)
+    (row,) = training.measure_training(task, ["endeavour fp32"], repeats=1, notes=[], done=lambda: None)
     assert trained == [1, 3, task.warmup, 4]
     assert row["first_update_seconds"] > 0
     assert row["peak_memory"] == 7
     assert (row["waits_per_update"], row["waits"]) == (None, {})
+
+
+def test_a_reference_that_fails_in_a_process_of_its_own_leaves_the_others_their_rows(
+    make_task: Callable[..., TrainingTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alone(name: str, _task: TrainingTask) -> dict[str, Any]:
+        if name.startswith(failing):
+            raise RuntimeError("CUDA error: no kernel\nmore lines")
+        return {}
+
+    monkeypatch.setattr(training, "_alone", alone)
+    names, failing = ["endeavour fp32", "torch fp32"], "torch"
+    notes: list[str] = []
+    rows = training.measure_training(make_task(updates=2), names, repeats=1, notes=notes, done=lambda: None)
+    assert [row["toolkit"] for row in rows] == ["endeavour"]
+    assert notes == ["torch fp32: RuntimeError: CUDA error: no kernel"]
+    failing = "endeavour"
+    with pytest.raises(RuntimeError, match="no kernel"):
+        training.measure_training(make_task(updates=2), names, repeats=1, notes=[], done=lambda: None)

@@ -190,23 +190,23 @@ def decoding_contenders(
     return names
 
 
-def make_decoders(task: DecodingTask, names: Sequence[str], folder: Path) -> dict[str, Decoder]:
-    """All of `names`, from `decoding_contenders`, over one set of fresh weights, drawn from the task's seed.
-
-    Args:
-        folder: empty; exports are written to it, and must outlive the decoders.
-    """
+def never_ending_model(task: DecodingTask) -> Transformer:
+    """Fresh weights, drawn from the task's seed, that never choose EOS."""
     torch.manual_seed(task.seed)
     source, target = task.vocabularies
     model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
-    model = never_ending(model).to(task.device).eval()
-    decoders: dict[str, Decoder] = {}
-    for name in names:
-        package, _, kind = name.partition(" ")
-        if package == "ctranslate2":
-            decoders[name] = CTranslate2(model, task, kind, folder / name)
-        elif package == OURS:
-            decoders[name] = Ours(model, task, dtype_of(kind))
-        else:
-            decoders[name] = HuggingFace(model, task, dtype_of(kind), folder / name)
-    return decoders
+    return never_ending(model).to(task.device).eval()
+
+
+def make_decoder(model: Transformer, task: DecodingTask, name: str, folder: Path) -> Decoder:
+    """The one of that name, from `decoding_contenders`.
+
+    Args:
+        folder: to which an export is written; it must outlive the decoder.
+    """
+    package, _, kind = name.partition(" ")
+    if package == OURS:
+        return Ours(model, task, dtype_of(kind))
+    if package == "ctranslate2":
+        return CTranslate2(model, task, kind, folder / name)
+    return HuggingFace(model, task, dtype_of(kind), folder / name)

@@ -13,22 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from endeavour.benchmark.decoders import Decoder, DecodingTask, make_decoders
-from endeavour.benchmark.measure import spread, timed
+from endeavour.benchmark.decoders import Decoder, DecodingTask, make_decoder, never_ending_model
+from endeavour.benchmark.measure import first_tries, spread, timed
 from endeavour.data.dataset import ParallelDataset
 
 
 def measure_decoding(
-    task: DecodingTask, names: Sequence[str], *, repeats: int, done: Callable[[], None]
+    task: DecodingTask, names: Sequence[str], *, repeats: int, notes: list[str], done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """One row for each of `decoding_cases`: `repeats` turns of all. `done` is called after each turn of each row."""
+    """One row for each of `decoding_cases`: `repeats` turns of all. `done` is called after each turn of each row.
+
+    Before all turns each contender decodes once; a reference that fails there has no rows, and a line in `notes`.
+    """
     sources = _sources(task)
+    model = never_ending_model(task)
     with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as folder:
-        decoders = make_decoders(task, names, Path(folder))
-        cases = decoding_cases(names, task.beam_sizes, task.batches)
+
+        def attempt(name: str) -> Decoder:
+            decoder = make_decoder(model, task, name, Path(folder))
+            for _, beam, batch in decoding_cases([name], task.beam_sizes, task.batches):
+                decoder.decode(sources[:batch], beam)  # unmeasured: first calls take longer
+            return decoder
+
+        decoders = first_tries(names, attempt, notes)
+        cases = decoding_cases(list(decoders), task.beam_sizes, task.batches)
         seconds: dict[tuple[str, int, int], list[list[float]]] = {case: [] for case in cases}
-        for name, beam, batch in cases:
-            decoders[name].decode(sources[:batch], beam)  # unmeasured: first calls take longer
         for _ in range(repeats):
             for name, beam, batch in cases:
                 parts = _parts(task, sources, batch, own=decoders[name].batches)

@@ -1,10 +1,18 @@
-"""Clocks, device memory and the machine's matrix product. Knows torch's devices; no models and no data."""
+"""Clocks, device memory, the machine's matrix product, and what becomes of a reference that fails.
+
+Knows torch's devices; no models and no data.
+"""
 
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
+
+from endeavour.benchmark.config import OURS
+
+T = TypeVar("T")
 
 # One timing of the matrix product takes at least this long, so that the clock's grain does not matter.
 PRODUCT_SECONDS = 0.02
@@ -53,6 +61,24 @@ def product_rate(
 
         seconds = min(timed(work, device) for _ in range(repeats))
     return 2 * rows * inner * columns * count / seconds
+
+
+def first_tries(names: Sequence[str], attempt: Callable[[str], T], notes: list[str]) -> dict[str, T]:
+    """What `attempt` gives for each contender. A reference that fails has no entry, and a line in `notes`.
+
+    Raises:
+        Exception: whatever one of ours failed with.
+    """
+    results: dict[str, T] = {}
+    for name in names:
+        try:
+            results[name] = attempt(name)
+        except Exception as error:
+            if name.startswith(OURS):
+                raise
+            said = str(error).strip().partition("\n")[0]
+            notes.append(f"{name}: {type(error).__name__}: {said}")
+    return results
 
 
 def spread(amount: float, seconds: Sequence[float]) -> dict[str, float]:

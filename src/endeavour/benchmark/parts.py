@@ -40,6 +40,7 @@ class Subject:
         vocabularies: ids of source and target.
         data: the prepared folder.
         references: those of the config that can be measured here.
+        notes: a line for each of what was left out.
     """
 
     settings: BenchConfig
@@ -50,6 +51,7 @@ class Subject:
     references: list[str]
     device: torch.device
     seed: int
+    notes: list[str]
 
     def check(self) -> None:
         """Raises `UserError` for what would otherwise fail after the first parts were measured."""
@@ -80,7 +82,7 @@ class Subject:
         rows: Rows = []
         for size in settings.sizes:
             rows += measure_training(
-                self._training_task(size), contenders, repeats=settings.repeats, done=done
+                self._training_task(size), contenders, repeats=settings.repeats, notes=self.notes, done=done
             )
         return rows
 
@@ -126,7 +128,7 @@ class Subject:
                 device=self.device,
                 seed=self.seed,
             )
-            rows += measure_decoding(task, contenders, repeats=settings.repeats, done=done)
+            rows += measure_decoding(task, contenders, repeats=settings.repeats, notes=self.notes, done=done)
         return rows
 
     def growth(self, folder: Path, steps: Steps) -> Rows:
@@ -147,12 +149,12 @@ class Subject:
         draw_growth(rows, folder / "growth.png", title=f"training {task.model.name}, {self.device.type}")
         return rows
 
-    def peers(self, folder: Path, notes: list[str], steps: Steps) -> Rows:
-        """Rows of `measure_peers`, for all sizes; whatever has none is named in `notes`, its log is in `folder`."""
+    def peers(self, folder: Path, steps: Steps) -> Rows:
+        """Rows of `measure_peers`, for all sizes; whatever has none is named in the notes, its log is in `folder`."""
         settings = self.settings
         named = {name: peer for name, peer in settings.peers.items() if peer.environment is not None}
         reasons = {name: why_no_peer(peer, self.model, self.device.type) for name, peer in named.items()}
-        notes += [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+        self.notes.extend(f"{name}: {reason}" for name, reason in reasons.items() if reason is not None)
         peers = {name: peer for name, peer in named.items() if reasons[name] is None}
         ours = training_contenders([], settings.precisions)
         done = steps(len(settings.sizes) * (len(ours) + len(peers)) * settings.repeats)
@@ -160,7 +162,7 @@ class Subject:
         for size in settings.sizes:
             task = self._training_task(size, updates=2 * settings.updates)
             rows += measure_peers(
-                task, ours, peers, repeats=settings.repeats, folder=folder, notes=notes, done=done
+                task, ours, peers, repeats=settings.repeats, folder=folder, notes=self.notes, done=done
             )
         return rows
 

@@ -19,7 +19,14 @@ from endeavour.benchmark.config import OURS
 from endeavour.benchmark.contenders import Contender, Ours, Rows, TrainingTask, make_contender
 from endeavour.benchmark.flops import update_flop
 from endeavour.benchmark.host_costs import compiled_so_far, noted_waits
-from endeavour.benchmark.measure import peak_device_memory, product_rate, spread, synchronize, timed
+from endeavour.benchmark.measure import (
+    first_tries,
+    peak_device_memory,
+    product_rate,
+    spread,
+    synchronize,
+    timed,
+)
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.data.batching import Batch, collate, epoch_batches
 from endeavour.data.dataset import ParallelDataset
@@ -60,25 +67,29 @@ def draw_epoch(data: Path, *, tokens_per_batch: int, seed: int, epoch: int, upda
 
 
 def measure_training(
-    task: TrainingTask, names: Sequence[str], *, repeats: int, done: Callable[[], None]
+    task: TrainingTask, names: Sequence[str], *, repeats: int, notes: list[str], done: Callable[[], None]
 ) -> list[dict[str, Any]]:
     """One row for each of `training_contenders`: `repeats` turns of all of them, each over all of the task's batches.
 
     Every turn also times the machine's own matrix product in the model's shapes. Before all turns each contender trains
-    on the same batches once in a process of its own, of which the first update, peak memory and host costs are.
+    on the same batches once in a process of its own, of which the first update, peak memory and host costs are; a
+    reference that fails there has no row, and a line in `notes`.
     `done` is called after each turn of each, and after each of those processes.
     """
-    alone: dict[str, dict[str, Any]] = {}
-    for name in names:
-        alone[name] = _alone(name, task)
+
+    def attempt(name: str) -> dict[str, Any]:
+        costs = _alone(name, task)
         done()
+        return costs
+
+    alone = first_tries(names, attempt, notes)
     dataset = ParallelDataset.open(task.data, "train")
-    contenders = {name: make_contender(name, task) for name in names}
+    contenders = {name: make_contender(name, task) for name in alone}
     for contender in contenders.values():  # any batch may be the first of a shape that is compiled
         compiled = isinstance(contender, Ours) and contender.compiled
         run_updates(contender, dataset, task.rows if compiled else task.rows[: task.warmup])
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    products: dict[str, list[float]] = {precision_in(name): [] for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in alone}
+    products: dict[str, list[float]] = {precision_in(name): [] for name in alone}
     counts = count(dataset, task.rows)
     for _ in range(repeats):
         for precision, rates in products.items():

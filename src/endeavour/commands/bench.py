@@ -91,6 +91,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         references=[name for name, reason in reasons.items() if reason is None],
         device=device,
         seed=config.seed,
+        notes=[f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
     )
     subject.check()
     if device.type == "cpu":
@@ -103,10 +104,10 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         "start": describe_start(device, command),
         "references": {name: version(PACKAGES[name]) for name in subject.references},
         "settings": settings | {"device": str(device)},
-        "notes": [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
+        "notes": subject.notes,
     }
     folder = result_folder(Path(config.output_folder) / "bench" / config.name, results["settings"])
-    measures = _measures(config, subject, folder, results["notes"])
+    measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
         Console().print(screen_table(part, results[part]))
@@ -118,10 +119,8 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     return results
 
 
-def _measures(
-    config: BenchRoot, subject: Subject, folder: Path, notes: list[str]
-) -> dict[str, Callable[[Steps], Rows]]:
-    """How each part is measured; what is left out gets a line in `notes`."""
+def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Rows]]:
+    """How each part is measured."""
     settings = config.bench
 
     def data(steps: Steps) -> Rows:
@@ -172,5 +171,5 @@ def _measures(
         "scale": scale,
         "playground": lambda steps: measure_page(played, repeats=settings.played_repeats, steps=steps),
         "serving": serving,
-        "peers": lambda steps: subject.peers(folder, notes, steps),
+        "peers": lambda steps: subject.peers(folder, steps),
     }

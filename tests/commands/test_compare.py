@@ -247,6 +247,12 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     assert written["rates"]["b"]["unseen_characters"] == 1  # the numbers again
 
 
+def test_the_output_folder_may_have_any_name(outputs: Path) -> None:
+    renamed = outputs.rename(outputs.parent / "evaluation")
+    assert run(renamed, "runs=a b") == 0
+    assert run(renamed, "runs=a/evaluation/test-beam b") == 0
+
+
 # What is refused
 
 
@@ -261,12 +267,6 @@ def refused(outputs: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
         return capsys.readouterr().err
 
     return message
-
-
-def test_the_output_folder_may_have_any_name(outputs: Path) -> None:
-    renamed = outputs.rename(outputs.parent / "evaluation")
-    assert run(renamed, "runs=a b") == 0
-    assert run(renamed, "runs=a/evaluation/test-beam b") == 0
 
 
 def test_evaluations_of_other_text(outputs: Path, refused: Callable[..., str]) -> None:

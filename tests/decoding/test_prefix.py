@@ -120,6 +120,16 @@ def test_learned_positions_bound_a_prefix() -> None:
         search(model, source, prefixes=prefixes(Prefix((4,) * 5, b"ab")))
 
 
+def test_what_cannot_be_spelt_and_a_model_without_probabilities_are_the_users_errors() -> None:
+    model, source = random_model(12), random_sources(12, [4])
+    with pytest.raises(UserError, match="prefix: no pieces"):
+        search(model, source, prefixes=prefixes(Prefix((), b"z")))
+    with torch.no_grad():
+        model.output_weight.fill_(torch.nan)
+    with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
+        search(model, source)
+
+
 TEXT = [f"Das Haus {i} hat Häute wie {i * 7}, Übermut und größere Bäume." for i in range(300)]
 
 

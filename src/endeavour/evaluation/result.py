@@ -110,7 +110,7 @@ class EvaluationResult:
 
 
 def pick_examples(examples: Sequence[Example], *, seed: int) -> dict[str, list[Example]]:
-    """Choose up to `count` `best`, `worst` and `random` translations, no line twice.
+    """Choose up to `EXAMPLES_EACH` `best`, `worst` and `random` translations, no line twice.
 
     Of equal scores the longer source comes first: a perfect `Yes.` shows little. The random ones depend on `seed`
     alone and keep the order of the corpus.

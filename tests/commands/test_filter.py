@@ -147,7 +147,7 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(
     whole = [(folder / name).read_text("utf-8") for name in names]
     folder.rename(tmp_path / "whole")
     monkeypatch.setattr(tables, "BATCH", 10)
-    monkeypatch.setattr(part, "SHARD_PAIRS", 20)
+    monkeypatch.setattr(part, "SHARD_BATCHES", 2)
     scored: list[int] = []
     score = DualScorer.score
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from noise import Noise
 
-from endeavour.data.duplicates import NearDuplicates
+from endeavour.data.duplicates import NearHashes, SeenHashes
 from endeavour.data.files import Pair
 
 OTHERS = ("fr", "nl", "es", "it", "pl", "da", "sv", "pt", "cs", "fi", "hu", "ro", "tr")
@@ -196,6 +196,11 @@ def same_letters(pairs: Sequence[Pair]) -> list[bool]:
     return found
 
 
+def by_rensa(similarity: float) -> Callable[[Sequence[Pair]], list[bool]]:
+    near, seen = NearHashes(similarity), SeenHashes()
+    return lambda pairs: seen.drops(near(pairs)).tolist()
+
+
 def by_datasketch(pairs: Sequence[Pair]) -> list[bool]:
     package = import_module("datasketch")
     index = package.MinHashLSH(threshold=0.85, num_perm=140)
@@ -218,7 +223,7 @@ def compare_duplicates(multi30k: Path) -> None:
     noise.clean = pairs
     altered = [noise.near_duplicates(pairs[0]) for _ in range(3500)]
     methods = {"the same letters": same_letters}
-    methods |= {f"rensa, similarity {one}": NearDuplicates(one).drops for one in (0.75, 0.8, 0.85, 0.9)}
+    methods |= {f"rensa, similarity {one}": by_rensa(one) for one in (0.75, 0.8, 0.85, 0.9)}
     if find_spec("datasketch"):
         methods["datasketch, threshold 0.85"] = by_datasketch
     for name, method in methods.items():

@@ -12,6 +12,7 @@ from test_preparing import (
     TOKENIZER,
     TRAIN,
     contents,
+    in_shards,
     rows,
     settings_in,
     stop_at,
@@ -19,7 +20,6 @@ from test_preparing import (
 )
 
 from commands import endeavour
-from endeavour.data import part, tables
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.normalization import normalize
 from endeavour.data.perturbations import PERTURBATIONS
@@ -154,11 +154,11 @@ def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_ask
 ALL = rates(upper_case=0.4, title_case=0.4, typos=0.7, no_final_punctuation=0.4)
 
 
-@pytest.mark.parametrize(("module", "name", "size"), [(tables, "BATCH", 7), (part, "SHARD_PAIRS", 40)])
-def test_the_parts_in_which_it_is_built_change_no_copy(settings, tmp_path, monkeypatch, module, name, size):
+@pytest.mark.parametrize("sizes", [(7, 100), (40, 1)])
+def test_the_parts_in_which_it_is_built_change_no_copy(settings, tmp_path, monkeypatch, sizes):
     settings |= {"corpus": write(tmp_path / "raw", train=DIRTY), "augmentation": ALL}
     at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
-    monkeypatch.setattr(module, name, size)
+    in_shards(monkeypatch, *sizes)
     assert contents(prepare_data(**settings)) == contents(at_once)
 
 

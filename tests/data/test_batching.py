@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from endeavour.data import batching
 from endeavour.data.batching import Batch, collate, epoch_batches, length_batches
-from endeavour.data.dataset import ParallelDataset, RaggedArray, join_rows, save_rows
+from endeavour.data.dataset import ParallelDataset, RaggedArray, flat, join_rows, save_rows
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 from endeavour.training.updates import updates
@@ -139,7 +139,7 @@ def test_decoding_batches_are_those_of_a_loop(values: list[int], budget: int) ->
 
 def save(folder: Path, source: list[list[int]], target: list[list[int]]) -> ParallelDataset:
     for name, rows in (("source", source), ("target", target)):
-        save_rows(folder / f"train.{name}", rows, vocabulary_size=300)
+        save_rows(folder / f"train.{name}", [flat(rows, vocabulary_size=300)])
     return ParallelDataset.open(folder, "train")
 
 
@@ -183,10 +183,10 @@ def test_rows_come_back_as_they_were_saved_and_joined(vocabulary: int, dtype: ty
     parts = [[[5], [], [vocabulary - 1, 7]], [[8, 9]], [], [[6]]]
     paths = [tmp_path / f"part.{number}" for number in range(len(parts))]
     for path, rows in zip(paths, parts, strict=True):
-        save_rows(path, rows, vocabulary_size=vocabulary)
+        save_rows(path, [flat(rows, vocabulary_size=vocabulary)])
     join_rows(paths, tmp_path / "whole.source")
     every = [row for rows in parts for row in rows]
-    save_rows(tmp_path / "at once", every, vocabulary_size=vocabulary)
+    save_rows(tmp_path / "at once", [flat(every, vocabulary_size=vocabulary)])
     for name in ("ids", "offsets"):
         joined = (tmp_path / f"whole.source.{name}.npy").read_bytes()
         assert joined == (tmp_path / f"at once.{name}.npy").read_bytes()
@@ -266,7 +266,7 @@ def test_alone_a_process_has_every_row_in_memory_as_asked(
 def test_rows_read_at_once_are_those_read_one_by_one(rows: list[list[int]], chosen: list[int]) -> None:
     chosen = [number % len(rows) for number in chosen]
     with tempfile.TemporaryDirectory() as folder:
-        save_rows(Path(folder) / "x", rows, vocabulary_size=301)
+        save_rows(Path(folder) / "x", [flat(rows, vocabulary_size=301)])
         array = RaggedArray(Path(folder) / "x")
         expected = [number for row in chosen for number in (*rows[row], EOS)]
         assert array.joined(np.array(chosen)).tolist() == expected

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from test_preparing import CLEANING, TEST, TOKENIZER, TRAIN, VALIDATION, contents, rows, stop_at, write
 
-from endeavour.data.cleaning import TextCleaner
+from endeavour.data.cleaning import PairJudge
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.files import Pair
 from endeavour.data.prepared import PreparedData
@@ -139,9 +139,9 @@ def test_a_stopped_build_goes_on(
     whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
     stop_at(event, settings, monkeypatch)
     cleaned: list[Pair] = []
-    clean = TextCleaner.clean
+    clean = PairJudge.__call__
     monkeypatch.setattr(
-        TextCleaner, "clean", lambda self, pairs: (cleaned.extend(pairs), clean(self, pairs))[1]
+        PairJudge, "__call__", lambda self, pairs: (cleaned.extend(pairs), clean(self, pairs))[1]
     )
     assert contents(prepare_data(**settings)) == contents(whole)
     if event >= 9:  # some shard was finished by then

@@ -15,11 +15,12 @@ import datasets
 import pytest
 from omegaconf import OmegaConf
 
-from endeavour.data import encoding, file_hashes, part, preparing, tables
-from endeavour.data.cleaning import CleaningConfig, TextCleaner
+from endeavour.data import file_hashes, part, preparing, tables
+from endeavour.data.cleaning import CleaningConfig, PairJudge
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.crawled import CrawledConfig
 from endeavour.data.dataset import RaggedArray
+from endeavour.data.encoding import TrainingEncoder
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData
 from endeavour.data.preparing import prepare_data
@@ -296,7 +297,7 @@ def test_a_full_disk_is_told_and_nothing_done_is_lost(settings, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(encoding, "save_rows", full)
+    monkeypatch.setattr(part, "save_rows", full)
     with pytest.raises(UserError, match=r"cannot be written \(No space left.*data_folder"):
         prepare_data(**settings)
     assert [path for path in (settings["folder"] / "prepared").iterdir() if path.name.endswith("scratch")]
@@ -320,26 +321,24 @@ def contents(data: PreparedData) -> list[object]:
     return [data.manifest, data.content_digest, text, *reports]
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "size"),
-    [
-        (tables, "BATCH", 7),
-        (part, "SHARD_PAIRS", 7),
-        (part, "SHARD_PAIRS", 40),
-        (part, "SHARD_PAIRS", len(DIRTY)),  # which leaves nothing for its second part
-    ],
-)
-def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, module, name, size):
+def in_shards(monkeypatch, batch, shard=1):
+    """Prepares batches of so many pairs, and so many batches in a shard."""
+    monkeypatch.setattr(tables, "BATCH", batch)
+    monkeypatch.setattr(part, "SHARD_BATCHES", shard)
+
+
+@pytest.mark.parametrize("sizes", [(7, 100), (7, 1), (7, 3), (40, 1), (1, 1), (len(DIRTY), 1)])
+def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, sizes):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
-    assert dropped(at_once) == {"empty": 2, "duplicate": 3, "overlap": 1, "more": 1}
-    monkeypatch.setattr(module, name, size)
+    assert dropped(at_once) == {"empty": 2, "duplicate": 2, "overlap": 2, "more": 1}
+    in_shards(monkeypatch, *sizes)
     assert contents(prepare_data(**settings)) == contents(at_once)
 
 
 def stop_at(event, settings, monkeypatch):
     """Prepares shards of 40 pairs until so many things were reported."""
-    monkeypatch.setattr(part, "SHARD_PAIRS", 40)
+    in_shards(monkeypatch, 40)
     events = count()
 
     def progress(*_):
@@ -350,30 +349,32 @@ def stop_at(event, settings, monkeypatch):
         prepare_data(**settings, progress=progress)
 
 
-@pytest.mark.parametrize("event", [0, 3, 5, 8, 9, 12, 15])
-def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event):
+@pytest.mark.parametrize(
+    ("event", "left"),  # batches to be cleaned, tokenizers to be trained, batches to be encoded
+    [
+        (0, (5, 1, 5)),
+        (3, (5, 1, 5)),
+        (5, (3, 1, 5)),
+        (8, (0, 1, 5)),
+        (9, (0, 0, 5)),
+        (12, (0, 0, 3)),
+        (15, (0, 0, 2)),
+    ],
+)
+def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event, left):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
     stop_at(event, settings, monkeypatch)
-    cleaned = []
-    original = TextCleaner.clean
-    monkeypatch.setattr(
-        TextCleaner, "clean", lambda self, pairs: (cleaned.extend(pairs), original(self, pairs))[1]
-    )
-    trained, encoded = [], []
-    train, encode = Tokenizer.train, encoding.encode_split
+    cleaned, trained, encoded = [], [], []
+    clean, train, encode = PairJudge.__call__, Tokenizer.train, TrainingEncoder.__call__
+    monkeypatch.setattr(PairJudge, "__call__", lambda self, pairs: cleaned.append(1) or clean(self, pairs))
     monkeypatch.setattr(Tokenizer, "train", lambda *arguments: trained.append(1) or train(*arguments))
     monkeypatch.setattr(
-        encoding, "encode_split", lambda *arguments: encoded.append(arguments[1].name) or encode(*arguments)
+        TrainingEncoder, "__call__", lambda self, pairs: encoded.append(1) or encode(self, pairs)
     )
     resumed = prepare_data(**settings)
-    assert len(trained) == (event < 9)
-    shards = [name for name in encoded if name.startswith("encoded-")]
-    assert len(shards) < 5 if event >= 12 else len(shards) == 5
     assert contents(resumed) == contents(whole)
-    read = json.loads((whole.folder / "report.json").read_text())["read"]
-    if event >= 5:  # some shard was finished by then
-        assert len(cleaned) < read
+    assert (len(cleaned), len(trained), len(encoded)) == left
 
 
 @pytest.mark.parametrize("event", [3, 5, 7])
@@ -390,7 +391,7 @@ def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, tmp
 
 
 def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
-    monkeypatch.setattr(part, "SHARD_PAIRS", 40)
+    in_shards(monkeypatch, 40)
 
     def stop_late(what, done, total):
         if what == "encode train":
@@ -402,7 +403,7 @@ def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
     code = json.loads((scratch / "code.json").read_text())
     (scratch / "code.json").write_text(json.dumps(code | {"versions": {}}))
     torn = scratch / "clean-00000.json"
-    torn.write_text(json.dumps({"read": 40, "finished": True, "steps": []}))
+    torn.write_text(json.dumps({"read": 40, "steps": []}))
     assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)
     assert not scratch.exists()
 

@@ -90,6 +90,14 @@ def test_what_is_protected_comes_back(parts: list[str], count: int) -> None:
         assert restore(protected.text, protected.spans, 99) == text
 
 
+@given(pieces, pieces, st.integers(0, 9))
+def test_what_is_protected_is_in_normal_form_if_the_pair_was(
+    one: list[str], other: list[str], count: int
+) -> None:
+    pair = protect_pair((normalize("".join(one)), normalize("".join(other))), count)
+    assert tuple(map(normalize, pair)) == pair
+
+
 @given(pieces, st.randoms(use_true_random=False))
 def test_a_translation_has_the_symbols_of_its_source(parts: list[str], draw: random.Random) -> None:
     spans = [part for part in parts if part in SPANS]

@@ -14,9 +14,8 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 from test_parts import in_parts
-from test_preparing import CLEANING, CONF, TOKENIZER, contents, stop_at, write
+from test_preparing import CLEANING, CONF, TOKENIZER, contents, in_shards, stop_at, write
 
-from endeavour.data import part
 from endeavour.data.corpus import RARE, CorpusConfig
 from endeavour.data.files import Pair
 from endeavour.data.prepared import PreparedData
@@ -166,7 +165,7 @@ def test_a_stopped_build_holds_out_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
 ) -> None:
     settings = settings_for(tmp_path, TEXT[:200])
-    monkeypatch.setattr(part, "SHARD_PAIRS", 40)
+    in_shards(monkeypatch, 40)
     whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
     stop_at(event, settings, monkeypatch)
     assert contents(prepare_data(**settings)) == contents(whole)

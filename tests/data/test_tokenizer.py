@@ -1,10 +1,14 @@
 """Tokenizers lose nothing but what the normal form takes away, and are the same on every run."""
 
+import pickle
+
 import pytest
+import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from endeavour.data import tokenizer as tokenizer_module
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
@@ -71,6 +75,31 @@ def test_any_text_comes_back_in_normal_form_and_none_is_unknown(tokenizer, text)
     ids = tokenizer.encode([text])[0]
     assert not {PAD, UNK, BOS, EOS} & set(ids)
     assert tokenizer.decode([ids]) == [normalize(text)]
+
+
+EVERY = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM, *WITH_SYMBOLS])
+
+
+@EVERY
+@given(
+    words=st.lists(
+        st.sampled_from(" ".join(SENTENCES).split()) | st.text(max_size=5) | st.sampled_from(SYMBOLS)
+    )
+)
+def test_words_that_were_met_before_are_encoded_as_sentencepiece_encodes_the_text(tokenizer, words):
+    text = normalize(" ".join(words))
+    expected = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.serialized).encode(text)
+    assert tokenizer.encode_normal([text, text]) == [expected, expected]
+
+
+def test_a_tokenizer_remembers_a_bounded_number_of_words_and_takes_none_along(monkeypatch):
+    one = pickle.loads(pickle.dumps(BPE))
+    monkeypatch.setattr(tokenizer_module, "_KNOWN_WORDS", 7)
+    for text in SENTENCES:
+        assert one.encode([text]) == BPE.encode([text])
+        assert 0 < len(vars(one)["_known"]) <= 7
+    assert len(pickle.dumps(one)) == len(pickle.dumps(pickle.loads(pickle.dumps(BPE))))
+    assert one.tagged("A").encode(["girl"]) == BPE.encode(["A girl"])
 
 
 @both

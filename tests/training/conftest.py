@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from configs import run_config
-from endeavour.data.dataset import ParallelDataset, save_rows
+from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
 
 VOCABULARY = 300
@@ -23,5 +23,5 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
     random = np.random.default_rng(0)
     for side in ("source", "target"):
         rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
-        save_rows(folder / f"train.{side}", rows, vocabulary_size=VOCABULARY)
+        save_rows(folder / f"train.{side}", [flat(rows, vocabulary_size=VOCABULARY)])
     return ParallelDataset.open(folder, "train")

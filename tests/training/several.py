@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from silent import SilentMonitor
 
 from configs import run_config
-from endeavour.data.dataset import ParallelDataset, save_rows
+from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in
@@ -35,7 +35,7 @@ def uneven_data(folder: Path) -> ParallelDataset:
         rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(PAIRS)]
         # One pair fills a batch alone, so that some process has nothing to predict.
         rows[0] = random.integers(4, VOCABULARY, 60).tolist()
-        save_rows(folder / f"train.{side}", rows, vocabulary_size=VOCABULARY)
+        save_rows(folder / f"train.{side}", [flat(rows, vocabulary_size=VOCABULARY)])
     return ParallelDataset.open(folder, "train")
 
 

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from configs import run_config
 from endeavour.data.batching import collate
-from endeavour.data.dataset import ParallelDataset, save_rows
+from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -567,7 +567,7 @@ def test_learns_to_translate(device: torch.device, tmp_path: Path, tokenizer: To
         folder = tmp_path / name
         folder.mkdir()
         for side, side_rows in (("source", sources), ("target", rows)):
-            save_rows(folder / f"train.{side}", side_rows, vocabulary_size=VOCABULARY)
+            save_rows(folder / f"train.{side}", [flat(side_rows, vocabulary_size=VOCABULARY)])
         config = training_config("training.max_updates=200", "training.learning_rate=0.01")
         dataset = ParallelDataset.open(folder, "train")
         run(folder / "run", dataset, tokenizer, config, overrides=eager, device=device)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_loop import assert_same, run, training_config
 
 from endeavour.data.batching import Batch
-from endeavour.data.dataset import ParallelDataset, save_rows
+from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.training import loop
@@ -39,7 +39,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
             [FIRST + row, *random.integers(100, 300, random.integers(2, 9)).tolist()]
             for row in range(sum(SIZES.values()))
         ]
-        save_rows(folder / f"train.{side}", rows, vocabulary_size=300)
+        save_rows(folder / f"train.{side}", [flat(rows, vocabulary_size=300)])
     return ParallelDataset.open(folder, "train", SIZES)
 
 

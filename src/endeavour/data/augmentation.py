@@ -19,7 +19,7 @@ from endeavour.data.perturbations import (
     draw_for,
     perturbed,
 )
-from endeavour.data.tokenizer import Tokenizers, encode_pairs
+from endeavour.data.tokenizer import Tokenizers, encode_normal_pairs
 from endeavour.settings import STRICT
 
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -60,12 +60,7 @@ class AugmentationConfig:
 
 
 class Augmenter:
-    """Makes the copies of one training split, or of a part of it.
-
-    Attributes:
-        steps: for each perturbation in use how many copies were added (`changed`), and how many were not (`dropped`)
-            because they are too long, or a sentence of validation or test; with examples. They are its whole state.
-    """
+    """Makes the copies of training pairs. Remembers nothing."""
 
     def __init__(
         self,
@@ -76,14 +71,19 @@ class Augmenter:
     ) -> None:
         self._rates, self._seed = ({}, 0) if config is None else (config.rates, config.seed)
         self._language: Language = source_language
-        self._lengths = LengthCleaner(cleaning)
+        self._cleaning = cleaning
         self._held_out: Callable[[Pair], bool] = held_out if cleaning.drop_overlap else lambda _: False
-        self.steps = [Step(name) for name in self._rates]
 
     @property
     def rows_per_pair(self) -> float:
         """A pair and its copies, on average and at most."""
         return 1 + sum(self._rates.values())
+
+    def new_steps(self) -> list[Step]:
+        """For each perturbation in use, with nothing counted yet, how many copies were added (`changed`), and how many
+        were not (`dropped`) because they are too long, or a sentence of validation or test; with examples.
+        """
+        return [Step(name) for name in self._rates]
 
     def with_copies(self, pair: Pair) -> Iterator[Pair]:
         """A pair in normal form and its copies, whether they are added or not."""
@@ -91,27 +91,34 @@ class Augmenter:
         for _, copy in self._copies(pair):
             yield copy
 
-    def encoded_copies(self, pairs: Sequence[Pair], tokenizers: Tokenizers) -> dict[int, list[Ids]]:
-        """Place of a pair in normal form → the ids of the copies to be added behind it; they are counted."""
+    def encoded_copies(
+        self, pairs: Sequence[Pair], tokenizers: Tokenizers
+    ) -> tuple[dict[int, list[Ids]], list[Step]]:
+        """Place of a pair in normal form → the ids of the copies to be added behind it; and what was counted."""
         added: dict[int, list[Ids]] = {}
-        made = [(row, step, copy) for row, pair in enumerate(pairs) for step, copy in self._copies(pair)]
-        sources, targets = encode_pairs(tokenizers, [copy for _, _, copy in made], training=True)
+        lengths, steps = LengthCleaner(self._cleaning), self.new_steps()
+        made = [
+            (row, steps[number], copy)
+            for row, pair in enumerate(pairs)
+            for number, copy in self._copies(pair)
+        ]
+        sources, targets = encode_normal_pairs(tokenizers, [copy for _, _, copy in made])
         tag = len(tokenizers[0].tag)
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
-            if self._held_out(copy) or not self._lengths.keep(copy, len(source) - tag, len(target)):
+            if self._held_out(copy) or not lengths.keep(copy, len(source) - tag, len(target)):
                 step.dropped += 1
             else:
                 step.changed += 1
                 step.note(source=pairs[row][0], altered=copy[0], target=copy[1])
                 added.setdefault(row, []).append((source, target))
-        return added
+        return added, steps
 
-    def _copies(self, pair: Pair) -> Iterator[tuple[Step, Pair]]:
-        """None for a pair that was drawn and has nothing to alter."""
-        for step, (name, rate) in zip(self.steps, self._rates.items(), strict=True):
+    def _copies(self, pair: Pair) -> Iterator[tuple[int, Pair]]:
+        """With the number of its perturbation; none for a pair that was drawn and has nothing to alter."""
+        for number, (name, rate) in enumerate(self._rates.items()):
             draw = draw_for(pair, name, self._seed)
             if draw.random() < rate:
                 source, target = perturbed(pair, name, self._language, draw)
                 copy = normalize(source), normalize(target)
                 if copy != pair:
-                    yield step, copy
+                    yield number, copy

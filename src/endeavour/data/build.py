@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.augmentation import AugmentationConfig, Augmenter
-from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner, summed
+from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner, summed
 from endeavour.data.corpus import RARE, TRAIN, CorpusConfig, Progress
 from endeavour.data.crawled import Languages
-from endeavour.data.dataset import join_rows
-from endeavour.data.encoding import SIDES, count_tokens, encode_split
+from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
+from endeavour.data.encoding import SIDES, flat_pairs
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
@@ -91,13 +91,14 @@ def build(
         for name, pairs in splits.items()
         if name != TRAIN
     }
+    augmenter = Augmenter(augmentation, cleaning, languages[0], held_out.overlaps)
     training = [
         Part(
             name,
             Journal(scratch / name),
+            cleaning,
             TextCleaner(cleaning, held_out, languages),
-            LengthCleaner(cleaning),
-            Augmenter(augmentation, cleaning, languages[0], held_out.overlaps),
+            augmenter,
         )
         for name in parts or [""]
     ]
@@ -113,7 +114,7 @@ def build(
     if isinstance(tokenizer, TokenizerConfig):
         progress("train the tokenizer", 0, None)
         own_tags = [tag_of(name) for name in parts] if corpus.tags else []
-        tokenizer = _train_tokenizers(clean, training[0].augmenter, tokenizer, own_tags, journal)
+        tokenizer = _train_tokenizers(clean, augmenter, tokenizer, own_tags, journal)
     for side, trained in zip(SIDES, tokenizer, strict=True):
         trained.save(folder / f"{side}.model")
 
@@ -122,21 +123,31 @@ def build(
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
         join_rows([Path(f"{shard}.{side}") for shard in shards], folder / f"{TRAIN}.{side}")
-    counts = {TRAIN: count_tokens(folder, TRAIN)}
+    counts = {TRAIN: _count_tokens(folder, TRAIN)}
     save_tables([Path(f"{shard}.arrow") for shard in shards], folder / "text" / TRAIN)
     for name, table in tables.items():
-        total = count_rows(table)
-        for done in encode_split(table, folder / name, with_tag(tokenizer, corpus.tag)):
-            progress(f"encode {name}", done, total)
-        counts[name] = count_tokens(folder, name)
+        progress(f"encode {name}", 0, count_rows(table))
+        rows = [flat_pairs(pairs, with_tag(tokenizer, corpus.tag)) for pairs in read_tables(table)]
+        for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
+            save_rows(folder / f"{name}.{side}", one)
+        counts[name] = _count_tokens(folder, name)
         save_tables([table], folder / "text" / name)
     return _report(training, counts)
 
 
+def _count_tokens(folder: Path, split: str) -> dict[str, int]:
+    data = ParallelDataset.open(folder, split)
+    return {
+        "pairs": len(data),
+        "source_tokens": int(data.source.lengths.sum()),
+        "target_tokens": int(data.target.lengths.sum()),
+    }
+
+
 def _report(training: Sequence[Part], counts: dict[str, dict[str, int]]) -> dict[str, Any]:
-    copies = summed([part.augmenter.steps for part in training])
+    copies = summed([part.copies for part in training])
     report: dict[str, Any] = {
-        "read": sum(part.cleaner.read for part in training),
+        "read": sum(part.read for part in training),
         "kept": counts[TRAIN]["pairs"] - sum(step.changed for step in copies),
         "steps": [asdict(step) for step in summed([part.steps for part in training])],
         "splits": counts,

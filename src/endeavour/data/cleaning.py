@@ -1,22 +1,24 @@
 """The steps that clean training pairs, with a count and examples of everything changed or dropped.
 
-To add a step: one entry in the filters of `TextCleaner` or `LengthCleaner`, which run in this order, a setting for it
+To add a step: one entry in the filters of `PairJudge` or `LengthCleaner`, which run in this order, a setting for it
 in `CleaningConfig`, and its value in conf/cleaning/default.yaml. What changes text, in place of dropping it, belongs to
 `normalization`, because training, evaluation and translation share it.
 
 Only training pairs come here: validation and test are never cleaned. Works on batches, so that memory does not grow
-with the corpus, except for the hashes by which duplicates are found. Knows no files and no tokenizer.
+with the corpus, except for the hashes by which duplicates are found; what a pair tells alone is judged by any process,
+and what earlier pairs tell is settled by one. Knows no files and no tokenizer.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
 from endeavour.data.crawled import CrawledConfig, Languages, PairFilter, crawled_filters
-from endeavour.data.duplicates import NearDuplicates, SeenHashes, SeenPairs
+from endeavour.data.duplicates import Hashes, NearHashes, SeenHashes, pair_hashes
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
 from endeavour.settings import STRICT
@@ -68,6 +70,13 @@ class Step:
         self.changed += 1
         self.note(before=before, after=after)
 
+    def add(self, other: "Step") -> None:
+        """Adds what the same step did to further pairs."""
+        assert self.name == other.name
+        self.changed += other.changed
+        self.dropped += other.dropped
+        self.examples = [*self.examples, *other.examples][:_EXAMPLES]
+
 
 def restore_steps(steps: Sequence[Step], saved: Sequence[Mapping[str, Any]]) -> None:
     """Puts back the counts and examples that `asdict` took of each step."""
@@ -76,17 +85,18 @@ def restore_steps(steps: Sequence[Step], saved: Sequence[Mapping[str, Any]]) -> 
         vars(step).update(values)
 
 
+def add_steps(steps: Sequence[Step], more: Sequence[Step]) -> None:
+    """Adds to each of `steps` what the same step did to further pairs."""
+    for step, other in zip(steps, more, strict=True):
+        step.add(other)
+
+
 def summed(parts: Sequence[Sequence[Step]]) -> list[Step]:
     """The same steps of several parts, step by step together, with the first examples."""
-    return [
-        Step(
-            steps[0].name,
-            changed=sum(step.changed for step in steps),
-            dropped=sum(step.dropped for step in steps),
-            examples=[example for step in steps for example in step.examples][:_EXAMPLES],
-        )
-        for steps in zip(*parts, strict=True)
-    ]
+    total = [Step(step.name) for step in parts[0]]
+    for steps in parts:
+        add_steps(total, steps)
+    return total
 
 
 class HeldOut:
@@ -105,63 +115,109 @@ class HeldOut:
         return pair[0] in self._sources or pair[1] in self._targets
 
 
-TextFilter = Callable[[list[Pair]], Sequence[bool]]  # pairs in normal form → for each whether it is dropped
 LengthFilter = Callable[[int, int], bool]  # tokens of the shorter and the longer side → whether it is dropped
 
 
-class TextCleaner:
-    """Brings pairs to their normal form and drops them by their text.
+@dataclass(frozen=True)
+class Judged:
+    """A batch of pairs, as far as each pair tells alone.
 
     Attributes:
-        read: the pairs met so far.
-        seen: the hashes that it remembers, by what they are for; with `read` and `steps` its whole state.
+        read: how many there were.
+        pairs: those that stay, in normal form and in order.
+        steps: what was done to the others, and to these.
+        hashes: of each of `pairs`, by what they are remembered for; [pairs, hashes of one].
+    """
+
+    read: int
+    pairs: list[Pair]
+    steps: list[Step]
+    hashes: dict[str, Hashes]
+
+
+class PairJudge:
+    """Brings pairs to their normal form and drops them by their own text. Remembers nothing.
+
+    Attributes:
+        remembered: which pairs are dropped because of earlier ones: the name of the step, and the hashes of pairs of
+            which one equals an earlier one's.
     """
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
-        self.read = 0
-        self.seen: dict[str, SeenHashes] = {}
-        self._control = Step("control characters")
-        self._form = Step("unicode and whitespace")
-        self._filters: list[tuple[Step, TextFilter]] = [
-            (Step("empty"), lambda pairs: [not source or not target for source, target in pairs])
-        ]
-        if config.drop_duplicates:
-            pairs = self.seen["pairs"] = SeenPairs()
-            self._filters.append((Step("duplicate"), pairs.drops))
+        self._filters: list[tuple[str, PairFilter]] = [("empty", lambda pair: not all(pair))]
+        self.remembered: dict[str, Callable[[Sequence[Pair]], Hashes]] = {}
         if config.drop_overlap:
-            overlap = Step("overlap with validation or test")
-            self._filters.append((overlap, _each(held_out.overlaps)))
+            self._filters.append(("overlap with validation or test", held_out.overlaps))
+        if config.drop_duplicates:
+            self.remembered["duplicate"] = pair_hashes
         if config.crawled is not None:
-            filters = crawled_filters(config.crawled, languages)
-            self._filters += [(Step(name), _each(drops)) for name, drops in filters]
+            self._filters += crawled_filters(config.crawled, languages)
             if config.crawled.near_duplicates is not None:
-                near = self.seen["near"] = NearDuplicates(config.crawled.near_duplicates)
-                self._filters.append((Step("near-duplicate"), near.drops))
+                self.remembered["near-duplicate"] = NearHashes(config.crawled.near_duplicates)
 
-    @property
-    def steps(self) -> list[Step]:
-        return [self._control, self._form, *(step for step, _ in self._filters)]
+    def new_steps(self) -> list[Step]:
+        """Its steps, of which none did anything yet."""
+        names = ["control characters", "unicode and whitespace", *(name for name, _ in self._filters)]
+        return [Step(name) for name in names]
+
+    def __call__(self, pairs: Sequence[Pair]) -> Judged:
+        steps = self.new_steps()
+        form, filters = steps[:2], [drops for _, drops in self._filters]
+        kept: list[Pair] = []
+        for source, target in pairs:
+            pair = _normal(source, *form), _normal(target, *form)
+            for step, drops in zip(steps[2:], filters, strict=True):
+                if drops(pair):
+                    step.drop(pair)
+                    break
+            else:
+                kept.append(pair)
+        return Judged(
+            len(pairs), kept, steps, {name: hashes(kept) for name, hashes in self.remembered.items()}
+        )
+
+
+class TextCleaner:
+    """Brings pairs to their normal form and drops them by their text, and by that of earlier ones.
+
+    Attributes:
+        judge: its first half, which may be called anywhere.
+        read: the pairs met so far.
+        steps: what was done to them.
+        seen: the hashes that it remembers, by the name of their step; with `read` and `steps` its whole state.
+    """
+
+    def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
+        self.judge = PairJudge(config, held_out, languages)
+        self.read = 0
+        self.seen = {name: SeenHashes() for name in self.judge.remembered}
+        self.steps = [*self.judge.new_steps(), *map(Step, self.seen)]
 
     def clean(self, pairs: Sequence[Pair]) -> list[Pair]:
         """The pairs that stay, in normal form and in order."""
-        self.read += len(pairs)
-        kept = [(self._normal(source), self._normal(target)) for source, target in pairs]
-        for step, drops in self._filters:
-            dropped = drops(kept)
-            for pair, drop in zip(kept, dropped, strict=True):
-                if drop:
-                    step.drop(pair)
-            kept = [pair for pair, drop in zip(kept, dropped, strict=True) if not drop]
-        return kept
+        return self.settle(self.judge(pairs))
 
-    def _normal(self, text: str) -> str:
-        printable = remove_control_characters(text)
-        if printable != text:
-            self._control.change(text, printable)
-        normal = normalize(printable)
-        if normal != printable:
-            self._form.change(printable, normal)
-        return normal
+    def settle(self, judged: Judged) -> list[Pair]:
+        """Of pairs that were judged those that stay, in order; remembers them."""
+        self.read += judged.read
+        add_steps(self.steps[: len(judged.steps)], judged.steps)
+        kept = np.arange(len(judged.pairs))
+        for step, (name, seen) in zip(self.steps[len(judged.steps) :], self.seen.items(), strict=True):
+            dropped = seen.drops(judged.hashes[name][kept])
+            for number in kept[dropped]:
+                step.drop(judged.pairs[number])
+            kept = kept[~dropped]
+        return [judged.pairs[number] for number in kept]
+
+
+def _normal(text: str, control: Step, form: Step) -> str:
+    printable = remove_control_characters(text)
+    if printable != text:
+        control.change(text, printable)
+    normal = normalize(printable)
+    if normal != printable:
+        form.change(printable, normal)
+    return normal
 
 
 class LengthCleaner:
@@ -189,10 +245,6 @@ class LengthCleaner:
                 step.drop(pair)
                 return False
         return True
-
-
-def _each(drops: PairFilter) -> TextFilter:
-    return lambda pairs: [drops(pair) for pair in pairs]
 
 
 def visible(text: str) -> str:

@@ -7,6 +7,7 @@ Knows no text, batches or models.
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,29 @@ from endeavour.special import EOS
 Ids = NDArray[np.uint16] | NDArray[np.uint32]
 
 
-def save_rows(prefix: Path, rows: Sequence[Sequence[int]], *, vocabulary_size: int) -> None:
-    """Saves `rows`, each followed by EOS."""
-    offsets = np.cumsum([0, *(len(row) + 1 for row in rows)], dtype=np.int64)
+@dataclass(frozen=True)
+class Rows:
+    """Rows of ids one after the other, each with its EOS, and how long each is."""
+
+    ids: Ids
+    lengths: NDArray[np.int32]
+
+
+def flat(rows: Sequence[Sequence[int]], *, vocabulary_size: int) -> Rows:
+    """`rows`, each followed by EOS."""
     ids = array("I")
-    for row in rows:  # arrays are copied at once
+    for row in rows:
         ids.extend(row)
         ids.append(EOS)
-    dtype = np.uint16 if vocabulary_size <= 2**16 else np.uint32
-    np.save(f"{prefix}.ids.npy", np.array(ids, dtype))
-    np.save(f"{prefix}.offsets.npy", offsets)
+    joined: Ids = np.array(ids, np.uint16) if vocabulary_size <= 2**16 else np.array(ids, np.uint32)
+    return Rows(joined, np.array([len(row) + 1 for row in rows], np.int32))
+
+
+def save_rows(prefix: Path, rows: Sequence[Rows]) -> None:
+    """Saves the rows of at least one batch, in order."""
+    lengths = np.concatenate([batch.lengths for batch in rows])
+    np.save(f"{prefix}.ids.npy", np.concatenate([batch.ids for batch in rows]))
+    np.save(f"{prefix}.offsets.npy", np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
 def join_rows(parts: Sequence[Path], prefix: Path) -> None:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from endeavour.data.files import Pair
 from endeavour.optional import require
 
+Hashes = NDArray[np.uint64]
+
 _BANDS = 10
 _SEED = 42
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -27,10 +29,10 @@ class SeenHashes:
     """
 
     def __init__(self) -> None:
-        self._arrays: list[NDArray[np.uint64]] = []
-        self._new: list[NDArray[np.uint64]] = []
+        self._arrays: list[Hashes] = []
+        self._new: list[Hashes] = []
 
-    def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def add(self, hashes: Hashes) -> NDArray[np.bool_]:
         """For each of `hashes` whether it occurred earlier, here or in another call; then remembers them all."""
         unique, first = np.unique(hashes, return_index=True)
         known = np.zeros(len(unique), bool)
@@ -47,31 +49,29 @@ class SeenHashes:
             self._arrays.append(added)
         return seen
 
-    def take_new(self) -> NDArray[np.uint64]:
+    def drops(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """For each row of `hashes` whether one of them occurred earlier; then remembers them all."""
+        return np.logical_or.reduce(self.add(hashes.ravel()).reshape(hashes.shape), axis=1)
+
+    def take_new(self) -> Hashes:
         """The hashes that were added since this was last called."""
         new, self._new = self._new, []
         return np.concatenate([np.empty(0, np.uint64), *new])
 
 
-class SeenPairs(SeenHashes):
-    """Which pairs occurred earlier, character by character: 8 bytes for each distinct pair."""
-
-    def drops(self, pairs: Sequence[Pair]) -> list[bool]:
-        """For each pair whether it occurred earlier, in this batch or another; then remembers them all."""
-        # No text in normal form holds a tab.
-        return self.add(_hashes("\t".join(pair).encode() for pair in pairs)).tolist()
+def pair_hashes(pairs: Sequence[Pair]) -> Hashes:
+    """One of each pair, of its text character by character; [pairs, 1]."""
+    # No text in normal form holds a tab.
+    return _hashes("\t".join(pair).encode() for pair in pairs).reshape(-1, 1)
 
 
-class SeenSources(SeenHashes):
-    """Whose source occurred earlier, whatever their target: 8 bytes for each distinct source."""
-
-    def drops(self, pairs: Sequence[Pair]) -> list[bool]:
-        """For each pair whether its source occurred earlier, in this batch or another; then remembers them all."""
-        return self.add(_hashes(source.encode() for source, _ in pairs)).tolist()
+def source_hashes(pairs: Sequence[Pair]) -> Hashes:
+    """One of each pair, of its source, whatever its target; [pairs, 1]."""
+    return _hashes(source.encode() for source, _ in pairs).reshape(-1, 1)
 
 
-class NearDuplicates(SeenHashes):
-    """Which pairs share most of their words with an earlier one: 80 bytes for each pair.
+class NearHashes:
+    """Ten of each pair, of which pairs that share most of their words have one in common; [pairs, 10].
 
     MinHash (Broder 1997, "On the resemblance and containment of documents") over the set of the words of both sides,
     without case, punctuation and numbers; the signature is cut into bands, and pairs with an equal band are taken for
@@ -83,19 +83,16 @@ class NearDuplicates(SeenHashes):
     """
 
     def __init__(self, similarity: float) -> None:
-        super().__init__()
         self._minhash = require("rensa", "filter").RMinHash
         self._rows = max(1, round(math.log(1 / _BANDS) / math.log(similarity)))  # of a band
 
-    def drops(self, pairs: Sequence[Pair]) -> list[bool]:
-        """For each pair whether it is like an earlier one, in this batch or another; then remembers them all."""
+    def __call__(self, pairs: Sequence[Pair]) -> Hashes:
         signatures = self._minhash.digest_matrix_from_token_sets(
             [_words(pair) for pair in pairs], _BANDS * self._rows, _SEED
         )
         bands = np.array(signatures.to_rows(), "<u4").reshape(-1, _BANDS, self._rows)
         hashes = _hashes(bytes([number]) + band.tobytes() for row in bands for number, band in enumerate(row))
-        seen: NDArray[np.bool_] = np.any(self.add(hashes).reshape(-1, _BANDS), axis=1)
-        return seen.tolist()
+        return hashes.reshape(-1, _BANDS)
 
 
 def _words(pair: Pair) -> list[str]:
@@ -108,5 +105,5 @@ def _words(pair: Pair) -> list[str]:
     return words or ["\t".join(pair)]
 
 
-def _hashes(texts: Iterable[bytes]) -> NDArray[np.uint64]:
+def _hashes(texts: Iterable[bytes]) -> Hashes:
     return np.frombuffer(b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts), np.uint64)

@@ -4,48 +4,78 @@ A journal lists the shards that are done. Knows no tokenizer's training, and not
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from endeavour.data.augmentation import Augmenter
-from endeavour.data.cleaning import HeldOut, LengthCleaner, Step, TextCleaner, restore_steps
+from endeavour.data.cleaning import (
+    CleaningConfig,
+    HeldOut,
+    LengthCleaner,
+    Step,
+    TextCleaner,
+    add_steps,
+    restore_steps,
+)
 from endeavour.data.corpus import RARE, TRAIN, Progress
-from endeavour.data.dataset import ParallelDataset
-from endeavour.data.encoding import encode_train
+from endeavour.data.dataset import ParallelDataset, Rows, save_rows
+from endeavour.data.encoding import SIDES, Encoded, TrainingEncoder
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
-from endeavour.data.tables import batches, count_rows, new_table, read_tables, write
+from endeavour.data.parallel import map_in_order
+from endeavour.data.tables import batches, count_batches, count_rows, new_table, read_tables, write
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 
-SHARD_PAIRS = 250_000  # as read; about a minute's work, which is what an interruption loses
+# Of 10,000 pairs as read; some seconds' work, which is what an interruption loses. So many are prepared by one process
+# before others are started.
+SHARD_BATCHES = 25
 
 
-@dataclass(frozen=True)
 class Part:
-    """One part of the training split, or all of it, which then has no name, with the tables and shards made of it."""
+    """One part of the training split, or all of it, which then has no name.
 
-    name: str
-    journal: Journal
-    cleaner: TextCleaner
-    lengths: LengthCleaner
-    augmenter: Augmenter
-    clean: list[Path] = field(default_factory=list[Path])
-    encoded: list[Path] = field(default_factory=list[Path])
-    held: list[Step] = field(default_factory=list[Step])
+    Attributes:
+        clean: the tables of clean pairs, a shard each.
+        encoded: of the shards of ids and text the beginnings of their files' names.
+        copies: how many copies were added, by perturbation.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        journal: Journal,
+        cleaning: CleaningConfig,
+        cleaner: TextCleaner,
+        augmenter: Augmenter,
+    ) -> None:
+        self.name = name
+        self.clean: list[Path] = []
+        self.encoded: list[Path] = []
+        self.copies = augmenter.new_steps()
+        self._journal = journal
+        self._cleaning = cleaning
+        self._cleaner = cleaner
+        self._augmenter = augmenter
+        self._held: list[Step] = []
+        self._lengths = LengthCleaner(cleaning).steps
+
+    @property
+    def read(self) -> int:
+        return self._cleaner.read
 
     @property
     def steps(self) -> list[Step]:
-        return [*self.cleaner.steps, *self.held, *self.lengths.steps]
+        return [*self._cleaner.steps, *self._held, *self._lengths]
 
     def clean_all(self, pairs: Iterable[Pair], progress: Progress) -> None:
-        self.journal.folder.mkdir(exist_ok=True)
-        self.clean.extend(clean_pairs(pairs, self.cleaner, self.journal, progress))
+        self._journal.folder.mkdir(exist_ok=True)
+        self.clean.extend(clean_pairs(pairs, self._cleaner, self._journal, progress))
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
     def hold_out(self, pairs: Sequence[Pair], *, overlap: bool) -> None:
@@ -57,7 +87,7 @@ class Part:
         sides.add(pairs if overlap else [])
         held, shared = Step("held out for its rare words"), Step(f"overlap with {RARE}")
         for number, clean in enumerate(self.clean):
-            self.clean[number] = self.journal.path(f"rest-{number:05d}", "arrow")
+            self.clean[number] = self._journal.path(f"rest-{number:05d}", "arrow")
             with new_table(self.clean[number]) as table:
                 for batch in read_tables(clean):
                     dropped = [
@@ -67,19 +97,52 @@ class Part:
                         if step is not None:
                             step.drop(pair)
                     write(table, [pair for pair, step in zip(batch, dropped, strict=True) if step is None])
-        self.held.extend([held, shared] if overlap else [held])
+        self._held.extend([held, shared] if overlap else [held])
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
-        self.encoded.extend(
-            encode_train(self.clean, tokenizers, self.lengths, self.augmenter, self.journal, progress)
+        """Encodes what is not too long, a shard for each clean table."""
+        shards = {
+            f"encoded-{number:05d}": table for number, table in enumerate(self.clean) if count_rows(table)
+        }
+        missing = [name for name in shards if self._journal.read(name) is None]
+        encoded = map_in_order(
+            TrainingEncoder(tokenizers, self._cleaning, self._augmenter),
+            chain.from_iterable(read_tables(shards[name]) for name in missing),
+            alone=SHARD_BATCHES,
         )
+        met, total = 0, sum(map(count_rows, shards.values()))
+        for name, table in shards.items():
+            if name in missing:
+                for pairs in self._write_shard(name, islice(encoded, count_batches(table))):
+                    progress(f"encode {TRAIN}", met + pairs, total)
+            met += count_rows(table)
+            progress(f"encode {TRAIN}", met, total)
+            noted = self._journal.read(name) or {}
+            add_steps([*self._lengths, *self.copies], [Step(**values) for values in noted["steps"]])
+        self.encoded.extend(self._journal.folder / name for name in shards)
         self._require_pairs(self.report()["pairs"])
+
+    def _write_shard(self, name: str, batches: Iterable[Encoded]) -> Iterator[int]:
+        """Yields the number of pairs met so far."""
+        met = 0
+        rows: list[tuple[Rows, Rows]] = []
+        steps = [*LengthCleaner(self._cleaning).steps, *self._augmenter.new_steps()]
+        with new_table(self._journal.path(name, "arrow")) as text:
+            for batch in batches:
+                write(text, batch.pairs)
+                rows.append(batch.rows)
+                add_steps(steps, batch.steps)
+                met += batch.met
+                yield met
+        for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
+            save_rows(self._journal.path(name, side), one)
+        self._journal.write(name, {"steps": [asdict(step) for step in steps]})
 
     def report(self) -> dict[str, Any]:
         """What became of it, and its tokens."""
         shards = [ParallelDataset.open(shard.parent, shard.name) for shard in self.encoded]
         return {
-            "read": self.cleaner.read,
+            "read": self.read,
             "pairs": sum(len(shard) for shard in shards),
             "source_tokens": sum(int(shard.source.lengths.sum()) for shard in shards),
             "target_tokens": sum(int(shard.target.lengths.sum()) for shard in shards),
@@ -88,13 +151,13 @@ class Part:
 
     def _require_pairs(self, kept: int) -> None:
         split, key = (self.name, "parts") if self.name else (TRAIN, "splits")
-        if self.cleaner.read == 0:
+        if self.read == 0:
             raise UserError(f"the {key[:-1]} {split} is empty; check corpus.{key}.{split}")
         if kept == 0:
             dropped = ", ".join(f"{step.name} {step.dropped}" for step in self.steps if step.dropped)
             of = f" of corpus.parts.{self.name}" if self.name else ""
             raise UserError(
-                f"cleaning dropped all {self.cleaner.read} training pairs{of} ({dropped}); check the settings under "
+                f"cleaning dropped all {self.read} training pairs{of} ({dropped}); check the settings under "
                 "cleaning"
             )
 
@@ -105,29 +168,30 @@ def clean_pairs(
     """The tables of clean pairs, a shard each. What `journal` has of an interrupted attempt is not done again."""
     remaining = iter(pairs)
     tables: list[Path] = []
-    finished = False
-    while not finished:
-        part = f"clean-{len(tables):05d}"
-        tables.append(journal.path(part, "arrow"))
-        seen = journal.path(part, "seen.npz")
-        done = journal.read(part)
-        if done is None:
-            before = cleaner.read
-            with new_table(tables[-1]) as table:
-                for batch in batches(islice(remaining, SHARD_PAIRS)):
-                    write(table, cleaner.clean(batch))
-                    progress("read and clean train", cleaner.read, None)
-            finished = cleaner.read - before < SHARD_PAIRS
-            np.savez(seen, allow_pickle=False, **{name: one.take_new() for name, one in cleaner.seen.items()})
-            steps = [asdict(step) for step in cleaner.steps]
-            journal.write(part, {"read": cleaner.read, "finished": finished, "steps": steps})
-        else:
-            deque(islice(remaining, done["read"] - cleaner.read), maxlen=0)  # passes over them
-            cleaner.read, finished = done["read"], done["finished"]
-            restore_steps(cleaner.steps, done["steps"])
-            with np.load(seen) as saved:
-                for name, one in cleaner.seen.items():
-                    one.add(saved[name])
-                    one.take_new()
-            progress("read and clean train", cleaner.read, None)
+    while (done := journal.read(_clean(len(tables)))) is not None:
+        deque(islice(remaining, done["read"] - cleaner.read), maxlen=0)  # passes over them
+        cleaner.read = done["read"]
+        restore_steps(cleaner.steps, done["steps"])
+        with np.load(journal.path(_clean(len(tables)), "seen.npz")) as saved:
+            for name, one in cleaner.seen.items():
+                one.add(saved[name])
+                one.take_new()
+        tables.append(journal.path(_clean(len(tables)), "arrow"))
+        progress("read and clean train", cleaner.read, None)
+    judged = map_in_order(cleaner.judge, batches(remaining), alone=SHARD_BATCHES)
+    while batch := next(judged, None):
+        name = _clean(len(tables))
+        tables.append(journal.path(name, "arrow"))
+        with new_table(tables[-1]) as table:
+            for one in chain([batch], islice(judged, SHARD_BATCHES - 1)):
+                write(table, cleaner.settle(one))
+                progress("read and clean train", cleaner.read, None)
+        seen = {key: one.take_new() for key, one in cleaner.seen.items()}
+        np.savez(journal.path(name, "seen.npz"), allow_pickle=False, **seen)
+        steps = [asdict(step) for step in cleaner.steps]
+        journal.write(name, {"read": cleaner.read, "steps": steps})
     return tables
+
+
+def _clean(number: int) -> str:
+    return f"clean-{number:05d}"

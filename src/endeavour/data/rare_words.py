@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from endeavour.data.duplicates import SeenSources
+from endeavour.data.duplicates import SeenHashes, source_hashes
 from endeavour.data.files import Pair
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
@@ -59,10 +59,12 @@ def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
 
 def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
     """The first pair of each source, in order."""
-    seen = SeenSources()
+    seen = SeenHashes()
     for table in tables:
         for pairs in read_tables(table):
-            yield from (pair for pair, again in zip(pairs, seen.drops(pairs), strict=True) if not again)
+            yield from (
+                pair for pair, again in zip(pairs, seen.drops(source_hashes(pairs)), strict=True) if not again
+            )
 
 
 def _words(text: str) -> set[str]:

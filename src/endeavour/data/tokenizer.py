@@ -10,16 +10,16 @@ import copy
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import sentencepiece
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from endeavour.data.files import Pair
-from endeavour.data.normalization import normalize
+from endeavour.data.normalization import SPACE_MARK, normalize
 from endeavour.data.protection import protect_pair, protect_training_pair, symbols
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
@@ -27,6 +27,7 @@ from endeavour.special import BOS, EOS, PAD, UNK
 
 # The unigram trainer adds up its statistics per thread, so their number must not depend on the machine.
 _TRAINER_THREADS = 4
+_KNOWN_WORDS = 2**18  # whose ids are kept
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -54,6 +55,7 @@ class Tokenizer:
         self.tag: list[int] = []
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._known: dict[str, list[int]] | None = {} if _encodes_by_words(self._processor) else None
         one = self._processor
         assert (one.pad_id(), one.unk_id(), one.bos_id(), one.eos_id()) == (PAD, UNK, BOS, EOS)
 
@@ -134,11 +136,30 @@ class Tokenizer:
         """Ids of each sentence, without BOS and EOS; uses all cores. UNK is in them only where a vocabulary
         has no bytes, as imported ones have not.
         """
-        rows: list[list[int]] = self._processor.encode(
-            [normalize(sentence) for sentence in sentences], out_type=int, num_threads=-1
-        )
+        return self.encode_normal([normalize(sentence) for sentence in sentences])
+
+    def encode_normal(self, texts: Sequence[str]) -> list[list[int]]:
+        """As `encode`, of texts in normal form."""
+        rows = self._encode(texts) if self._known is None else self._encode_words(texts, self._known)
         # No piece goes beyond a space, so these are the ids of the tag, a space and the text.
         return [[*self.tag, *row] if row else row for row in rows] if self.tag else rows
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._processor.encode(list(texts), out_type=int, num_threads=-1)
+
+    def _encode_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
+        """Encodes each word once, where it means the same everywhere: half the time, because words come again."""
+        split = [text.split(" ") for text in texts]
+        new = list({word for words in split for word in words} - known.keys())
+        if len(known) + len(new) > _KNOWN_WORDS:
+            known.clear()
+            new = list({word for words in split for word in words})
+        known.update(zip(new, self._encode(new), strict=True))
+        return [[number for word in words for number in known[word]] for words in split]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the words that it met, for another process and for `tagged`."""
+        return vars(self) | {"_known": None if self._known is None else {}}
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, in normal form and so always one line; special ids are left out."""
@@ -169,24 +190,40 @@ class Tokenizer:
 Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
 
 
+def _encodes_by_words(processor: sentencepiece.SentencePieceProcessor) -> bool:
+    """Whether a text's ids are those of its words: in BPE, if no piece has a space behind its first character.
+
+    Then words share no merge, and which comes first of two is told by their scores, whole numbers that all differ; the
+    sums of a unigram model may be rounded differently in a longer text.
+    """
+    numbers = [n for n in range(processor.vocab_size()) if not processor.is_control(n)]
+    scores = [processor.get_score(n) for n in numbers]
+    return all(score.is_integer() for score in scores) and not any(
+        SPACE_MARK in processor.id_to_piece(n)[1:] for n in numbers
+    )
+
+
 def placeholders_of(tokenizers: Tokenizers) -> int:
     """The symbols of `protection` that both sides have."""
     return min(one.placeholders for one in tokenizers)
 
 
-def encode_pairs(
-    tokenizers: Tokenizers, pairs: Sequence[Pair], *, training: bool = False
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Ids of sources and targets, without EOS, with the symbols that both vocabularies have for spans.
+def encode_pairs(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
+    """Ids of sources and targets, without EOS, with the symbols that both vocabularies have for spans."""
+    normal = [(normalize(source), normalize(target)) for source, target in pairs]
+    return encode_normal_pairs(tokenizers, normal, protect_pair)
 
-    Args:
-        training: whether a model learns from the pairs, see `protect_training_pair`.
-    """
+
+def encode_normal_pairs(
+    tokenizers: Tokenizers,
+    pairs: Sequence[Pair],
+    protect: Callable[[Pair, int], Pair] = protect_training_pair,
+) -> tuple[list[list[int]], list[list[int]]]:
+    """The same of pairs in normal form, from which a model learns unless `protect` is another."""
     if count := placeholders_of(tokenizers):
-        protect = protect_training_pair if training else protect_pair
-        pairs = [protect((normalize(source), normalize(target)), count) for source, target in pairs]
-    sources = tokenizers[0].encode([source for source, _ in pairs])
-    return sources, tokenizers[1].encode([target for _, target in pairs])
+        pairs = [protect(pair, count) for pair in pairs]
+    sources = tokenizers[0].encode_normal([source for source, _ in pairs])
+    return sources, tokenizers[1].encode_normal([target for _, target in pairs])
 
 
 def tag_of(part: str) -> str:

@@ -5,7 +5,6 @@ import os
 # Before torch is imported, here or in a process that a test starts: tiny models are faster on one thread, and
 # tests that run beside other work do not wait for threads that have no core.
 os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["LOKY_MAX_CPU_COUNT"] = "1"
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import random

@@ -69,7 +69,10 @@ def test_code_that_loads_code_is_recognised(code: str) -> None:
 def test_only_data_formats_are_loaded() -> None:
     allowed = "torch.load(path, weights_only=True); np.load(path, allow_pickle=False); model.eval()"
     assert list(offences(ast.parse(allowed))) == []
-    assert [(str(path), list(offences(tree))) for path, tree in trees() if list(offences(tree))] == []
+    found = {path.name: list(offences(tree)) for path, tree in trees() if list(offences(tree))}
+    assert found == {
+        "parallel.py": ["pickle"]
+    }  # which sends pickles to processes of its own, through their pipes
 
 
 def test_no_config_names_a_class_to_be_made() -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sacrebleu  # noqa: F401  # its portalocker asks the system's name, and imports fcntl on this one
 
 from commands import endeavour
 from endeavour.benchmark import process
@@ -37,6 +38,7 @@ def no_posix(monkeypatch: pytest.MonkeyPatch) -> None:
         return open_file(path, *arguments)
 
     monkeypatch.setattr(os, "open", open_no_folder)
+    monkeypatch.setattr("shutil._use_fd_functions", False)
 
 
 @pytest.mark.usefixtures("no_posix")

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from noise import CLEAN, KINDS, add_noise
+from noise import CLEAN, KINDS, add_noise, cleaned
 
 from endeavour.config import load_config
 from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner
@@ -29,7 +29,7 @@ from endeavour.textbook.generate import textbook_splits
 def kept_by(config: CleaningConfig, noisy: Sequence[tuple[str, Pair]], tokenizer: Tokenizer) -> Counter[str]:
     """How many pairs of each kind the steps without a model leave."""
     lengths = LengthCleaner(config)
-    pairs = TextCleaner(config, HeldOut(), ("en", "de")).clean([pair for _, pair in noisy])
+    pairs = cleaned(TextCleaner(config, HeldOut(), ("en", "de")), [pair for _, pair in noisy])
     sides = [[len(ids) for ids in tokenizer.encode(list(side))] for side in zip(*pairs, strict=True)]
     kept = [pair for pair, *counts in zip(pairs, *sides, strict=True) if lengths.keep(pair, *counts)]
     return kept_in(kept, noisy)

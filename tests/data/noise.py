@@ -7,8 +7,9 @@ near-duplicate from a pair before it. Text that is in no corpus is made here. Kn
 
 import random
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from endeavour.data.cleaning import TextCleaner
 from endeavour.data.files import Pair
 
 CLEAN = "clean"
@@ -152,6 +153,11 @@ class Noise:
 
 
 KINDS = [name for name in vars(Noise) if not name.startswith("_")]
+
+
+def cleaned(cleaner: TextCleaner, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that stay, in normal form and in order."""
+    return cleaner.settle(cleaner.judge(pairs))
 
 
 def add_noise(pairs: Iterable[Pair], seed: int) -> list[tuple[str, Pair]]:

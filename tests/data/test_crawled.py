@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from noise import cleaned
 from pydantic import ValidationError
 
 from endeavour.config import load_config
@@ -45,7 +46,7 @@ def crawled(*overrides: str) -> CleaningConfig:
 def clean(config: CleaningConfig, pairs, languages=("en", "de"), size=100):
     cleaner = TextCleaner(config, HeldOut(), languages)
     kept = [
-        pair for start in range(0, len(pairs), size) for pair in cleaner.clean(pairs[start : start + size])
+        pair for start in range(0, len(pairs), size) for pair in cleaned(cleaner, pairs[start : start + size])
     ]
     return kept, {step.name: step.dropped for step in cleaner.steps if step.dropped}
 

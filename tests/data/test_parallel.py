@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +17,66 @@ from test_preparing import DIRTY, contents, in_shards, settings_in, write
 from endeavour.config import load_config
 from endeavour.data import parallel
 from endeavour.data.augmentation import AugmentationConfig
-from endeavour.data.parallel import AHEAD, map_in_order
+from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
 from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig
-from endeavour.errors import UserError
+from endeavour.errors import RunError, UserError
 from endeavour.runs.config import RunConfig
 
 
 @pytest.fixture(autouse=True)
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loky.cpu_count", lambda: 2)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+
+def place(item: int) -> tuple[int, int]:
+    time.sleep(0.02 * (item % 3))
+    return item, os.getpid()
+
+
+def refuse_three(item: int) -> int:
+    if item == 3:
+        raise UserError("no threes")
+    return item
+
+
+class Killing:
+    """Kills the process that pickles it."""
+
+    def __reduce__(self) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+
+def die(size: int) -> list[Any]:
+    """As if the kernel had chosen this process, at the beginning of its answer or in the middle of it."""
+    return ["x" * size, Killing()]
+
+
+def say(item: int) -> str:
+    os.write(1, b"a library says something on standard output\n")
+    return "x" * item
+
+
+def heeded(_: int) -> tuple[bool, tuple[int, int, int], int]:
+    return signal.getsignal(signal.SIGINT) == signal.SIG_IGN, gc.get_threshold(), usable_cores()
 
 
 def test_the_first_are_done_here_and_all_come_in_order() -> None:
-    def where(item: int) -> tuple[int, int]:
-        time.sleep(0.02 * (item % 3))
-        return item, os.getpid()
-
-    found = list(map_in_order(where, range(20), alone=5))
+    found = list(map_in_order(place, range(20), alone=5))
     assert [item for item, _ in found] == list(range(20))
     assert [pid == os.getpid() for _, pid in found] == [True] * 5 + [False] * 15
-    assert 1 <= len({pid for _, pid in found[5:]}) <= 2
+    assert len({pid for _, pid in found[5:]}) == 2
 
 
 def test_few_items_and_one_core_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_started", lambda *_: pytest.fail("processes were started"))
     assert list(map_in_order(str, range(3), alone=3)) == ["0", "1", "2"]
-    monkeypatch.setattr("loky.cpu_count", lambda: 1)
-    assert list(map_in_order(str, range(3), alone=0)) == ["0", "1", "2"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert list(map_in_order(str, [0, None, 2], alone=0)) == ["0", "None", "2"]
 
 
-def test_items_are_read_as_they_are_needed() -> None:
+def test_items_are_read_as_they_are_needed_and_processes_end_when_no_more_are() -> None:
     read: list[int] = []
 
     def items() -> Iterator[int]:
@@ -54,42 +84,44 @@ def test_items_are_read_as_they_are_needed() -> None:
             read.append(number)
             yield number
 
-    results = map_in_order(str, items(), alone=0)
-    assert next(results) == "0"
-    assert len(read) <= 2 * AHEAD + 1
-    results.close()  # pyright: ignore[reportAttributeAccessIssue]
+    with closing(map_in_order(place, items(), alone=0)) as results:
+        pids = {pid for _, (_, pid) in zip(range(4), results, strict=False)}
+        assert len(read) <= 4 + 2 * AHEAD
+    assert not any(map(_runs, pids))
+
+
+def test_large_items_and_what_a_library_prints_get_through() -> None:
+    sizes = [0, 3_000_000, 1, 200_000, 70_000]
+    assert [len(text) for text in map_in_order(say, sizes, alone=0)] == sizes
 
 
 def test_an_error_is_the_callers() -> None:
-    def refuse(item: int) -> int:
-        if item == 3:
-            raise UserError("no threes")
-        return item
-
-    with pytest.raises(UserError, match="no threes"):
-        list(map_in_order(refuse, range(9), alone=0))
+    with pytest.raises(UserError, match="no threes") as error:
+        list(map_in_order(refuse_three, range(9), alone=0))
+    assert "in refuse_three" in error.value.__notes__[0]
 
 
-def test_a_process_that_is_killed_is_told() -> None:
-    def die(_: int) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
+@pytest.mark.parametrize("size", [0, 3_000_000])
+def test_a_process_that_is_killed_is_told(size: int) -> None:
+    with pytest.raises(RunError, match=r"was killed.*OMP_NUM_THREADS=1"):
+        list(map_in_order(die, [size] * 9, alone=0))
 
-    with pytest.raises(UserError, match=r"was killed.*LOKY_MAX_CPU_COUNT=1"):
-        list(map_in_order(die, range(9), alone=0))
+
+def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(RunError, match=r"can be started \(No such file"):
+        list(map_in_order(str, range(9), alone=0))
 
 
 def test_ctrl_c_and_the_garbage_collector_are_the_callers_matter() -> None:
-    def settings(_: int) -> tuple[bool, tuple[int, int, int]]:
-        return signal.getsignal(signal.SIGINT) == signal.SIG_IGN, gc.get_threshold()
-
-    assert list(map_in_order(settings, [0], alone=0)) == [(True, gc.get_threshold())]
+    assert list(map_in_order(heeded, [0], alone=0)) == [(True, gc.get_threshold(), 1)]
 
 
 def test_none_outlives_a_caller_that_is_killed() -> None:
     code = (
-        "import os, sys, time\nimport loky\nfrom endeavour.data.parallel import map_in_order\n"
-        "loky.cpu_count = lambda: 2\n"
-        "for pid in map_in_order(lambda _: (time.sleep(0.2), os.getpid())[1], range(1000), alone=0):\n"
+        f"import sys; sys.path[:0] = {sys.path!r}\n"
+        "from endeavour.data.parallel import map_in_order\nfrom test_parallel import place\n"
+        "for _, pid in map_in_order(place, range(1000), alone=0):\n"
         "    print(pid, flush=True)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as caller:
@@ -115,7 +147,7 @@ def _runs(pid: int) -> bool:
 def test_data_are_the_same_on_several_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """With every step, with copies, and with tags and symbols in the vocabularies."""
+    """With every step, with copies, and with symbols in the vocabularies."""
     settings: dict[str, Any] = settings_in(tmp_path)
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     if kind == "crawled":
@@ -129,3 +161,31 @@ def test_data_are_the_same_on_several_processes(
     at_once = prepare_data(**settings | {"folder": tmp_path / "at once"})
     in_shards(monkeypatch, 10, 3)
     assert contents(prepare_data(**settings)) == contents(at_once)
+
+
+def test_what_was_done_before_a_process_was_killed_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_in(tmp_path)
+    whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
+    in_shards(monkeypatch, 10)
+
+    def kill(what: str, done: int, _: int | None) -> None:
+        if (what, done) == ("read and clean train", 30):
+            for process in Path("/proc").glob("[0-9]*"):
+                if f"\0from {parallel.__name__} import serve".encode() in _command(process):
+                    os.kill(int(process.name), signal.SIGKILL)
+
+    with pytest.raises(RunError, match="was killed"):
+        prepare_data(**settings, progress=kill)
+    (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
+    assert (scratch / "clean-00001.json").exists()
+    assert contents(prepare_data(**settings)) == contents(whole)
+
+
+def _command(process: Path) -> bytes:
+    try:
+        status = (process / "stat").read_text().rpartition(")")[2].split()
+        return (process / "cmdline").read_bytes() if int(status[1]) == os.getpid() else b""
+    except OSError:
+        return b""

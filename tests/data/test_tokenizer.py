@@ -1,14 +1,12 @@
 """Tokenizers lose nothing but what the normal form takes away, and are the same on every run."""
 
-import pickle
-
 import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from sentencepiece import sentencepiece_model_pb2
 
-from endeavour.data import tokenizer as tokenizer_module
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
@@ -92,14 +90,29 @@ def test_words_that_were_met_before_are_encoded_as_sentencepiece_encodes_the_tex
     assert tokenizer.encode_normal([text, text]) == [expected, expected]
 
 
-def test_a_tokenizer_remembers_a_bounded_number_of_words_and_takes_none_along(monkeypatch):
-    one = pickle.loads(pickle.dumps(BPE))
-    monkeypatch.setattr(tokenizer_module, "_KNOWN_WORDS", 7)
-    for text in SENTENCES:
-        assert one.encode([text]) == BPE.encode([text])
-        assert 0 < len(vars(one)["_known"]) <= 7
-    assert len(pickle.dumps(one)) == len(pickle.dumps(pickle.loads(pickle.dumps(BPE))))
-    assert one.tagged("A").encode(["girl"]) == BPE.encode(["A girl"])
+def without_bytes_and_mark(model):
+    """As imported models may be: what is unknown has one id, and neighbours share it."""
+    kept = [piece for piece in model.pieces if piece.type != piece.BYTE and piece.piece != "▁"]
+    del model.pieces[:]
+    model.pieces.extend(kept)
+    model.trainer_spec.byte_fallback = False
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda model: setattr(model.normalizer_spec, "add_dummy_prefix", False), "Hunde sieht Hunde"),
+        (without_bytes_and_mark, "日 本"),
+    ],
+    ids=["no space before the first word", "neighbours that are unknown"],
+)
+def test_words_that_depend_on_their_neighbours_are_encoded_with_them(change, text):
+    model = sentencepiece_model_pb2.ModelProto.FromString(BPE.serialized)
+    change(model)
+    changed = Tokenizer(model.SerializeToString())
+    processor = sentencepiece.SentencePieceProcessor(model_proto=changed.serialized)
+    assert processor.encode(text) != [n for word in text.split() for n in processor.encode(word)]
+    assert changed.encode([text]) == [processor.encode(text)]
 
 
 @both

@@ -36,6 +36,8 @@ class Letters:
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         return [[self.first + ord(letter) for letter in self._marked(text)] for text in sentences]
 
+    encode_normal = encode
+
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         return ["".join(self.pieces(row)).replace(WORD_START, " ").strip() for row in ids]
 

@@ -15,6 +15,7 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import filter_as_markdown
 from endeavour.data.files import read_pairs
 from endeavour.data.journal import Journal
+from endeavour.data.preparing import code_for
 from endeavour.data.scored_pairs import select_pairs
 from endeavour.errors import UserError
 from endeavour.pipeline.filtering import SCORES, DualScorer, score_corpus
@@ -140,10 +141,11 @@ def _score(
         raise UserError(f"pairs=[{','.join(config.pairs)}]: no pair in it, so there is nothing to filter")
     scratch = output.with_name(f".{output.name}.scratch")
     journal = Journal(scratch)
-    if journal.read("recipe") != recipe:
+    begun = recipe | code_for(config.cleaning)
+    if journal.read("recipe") != begun:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        journal.write("recipe", recipe)
+        journal.write("recipe", begun)
     device = choose_device(config.device)
     scorer = DualScorer(*(load_runs([run], device) for run in runs))
     with atomic_folder(output) as partial, reported_progress(console) as progress:

@@ -19,6 +19,7 @@ from endeavour.data.perturbations import (
     draw_for,
     perturbed,
 )
+from endeavour.data.protection import protect_training_pair
 from endeavour.data.tokenizer import Tokenizers, encode_normal_pairs
 from endeavour.settings import STRICT
 
@@ -72,7 +73,7 @@ class Augmenter:
         self._rates, self._seed = ({}, 0) if config is None else (config.rates, config.seed)
         self._language: Language = source_language
         self._cleaning = cleaning
-        self._held_out: Callable[[Pair], bool] = held_out if cleaning.drop_overlap else lambda _: False
+        self._held_out = held_out if cleaning.drop_overlap else None
 
     @property
     def rows_per_pair(self) -> float:
@@ -102,10 +103,13 @@ class Augmenter:
             for row, pair in enumerate(pairs)
             for number, copy in self._copies(pair)
         ]
-        sources, targets = encode_normal_pairs(tokenizers, [copy for _, _, copy in made])
+        sources, targets = encode_normal_pairs(
+            tokenizers, [copy for _, _, copy in made], protect_training_pair
+        )
         tag = len(tokenizers[0].tag)
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
-            if self._held_out(copy) or not lengths.keep(copy, len(source) - tag, len(target)):
+            overlaps = self._held_out is not None and self._held_out(copy)
+            if overlaps or not lengths.keep(copy, len(source) - tag, len(target)):
                 step.dropped += 1
             else:
                 step.changed += 1

@@ -144,6 +144,7 @@ class PairJudge:
     """
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
+        self._made_from = config, held_out, languages
         self._filters: list[tuple[str, PairFilter]] = [("empty", lambda pair: not all(pair))]
         self.remembered: dict[str, Callable[[Sequence[Pair]], Hashes]] = {}
         if config.drop_overlap:
@@ -154,6 +155,10 @@ class PairJudge:
             self._filters += crawled_filters(config.crawled, languages)
             if config.crawled.near_duplicates is not None:
                 self.remembered["near-duplicate"] = NearHashes(config.crawled.near_duplicates)
+
+    def __reduce__(self) -> tuple[type["PairJudge"], tuple[CleaningConfig, HeldOut, Languages]]:
+        """Another process makes its own filters."""
+        return PairJudge, self._made_from
 
     def new_steps(self) -> list[Step]:
         """Its steps, of which none did anything yet."""
@@ -192,10 +197,6 @@ class TextCleaner:
         self.read = 0
         self.seen = {name: SeenHashes() for name in self.judge.remembered}
         self.steps = [*self.judge.new_steps(), *map(Step, self.seen)]
-
-    def clean(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """The pairs that stay, in normal form and in order."""
-        return self.settle(self.judge(pairs))
 
     def settle(self, judged: Judged) -> list[Pair]:
         """Of pairs that were judged those that stay, in order; remembers them."""

@@ -10,6 +10,7 @@ from endeavour.data.augmentation import Augmenter
 from endeavour.data.cleaning import CleaningConfig, LengthCleaner, Step
 from endeavour.data.dataset import Rows, flat
 from endeavour.data.files import Pair
+from endeavour.data.protection import protect_training_pair
 from endeavour.data.tokenizer import Tokenizers, encode_normal_pairs, encode_pairs
 
 SIDES = ("source", "target")
@@ -43,7 +44,9 @@ class TrainingEncoder:
     def __call__(self, pairs: Sequence[Pair]) -> Encoded:
         lengths = LengthCleaner(self._cleaning)
         tag = len(self._tokenizers[0].tag)  # which no limit is meant for
-        encoded = zip(pairs, *encode_normal_pairs(self._tokenizers, pairs), strict=True)
+        encoded = zip(
+            pairs, *encode_normal_pairs(self._tokenizers, pairs, protect_training_pair), strict=True
+        )
         kept = [
             (pair, (source, target))
             for pair, source, target in encoded

@@ -29,10 +29,6 @@ class LanguageCheck:
         self._margin = margin
         self._from_letters = from_letters
 
-    def __reduce__(self) -> tuple[type["LanguageCheck"], tuple[float, int]]:
-        """For other processes, where eldc is set up anew."""
-        return LanguageCheck, (self._margin, self._from_letters)
-
     def differs(self, text: str, language: str) -> bool:
         """Whether `text`, or one half of its words, is in another language than `language`, as in "de"."""
         words = text.split()

@@ -1,105 +1,167 @@
-"""One function over many batches, on all cores; the results come in order. Knows nothing of what is computed.
+"""One function over many batches, on all usable cores; the results come in order. Knows nothing of what is computed.
 
-Processes of loky, which start without running the caller's program again, so that notebooks and scripts need no guard.
+Its processes are Python with nothing of the caller's program, so that scripts and notebooks need no guard as those of
+multiprocessing do. They are spoken to through their standard streams, which end when either side is gone: none is
+waited for in vain, and none outlives its caller. Pickles go nowhere else.
 """
 
 import gc
 import os
+import pickle
 import signal
-import threading
-import time
+import subprocess
+import sys
+import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import chain, islice
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, Self, TypeVar
 
-from endeavour.errors import UserError
+from endeavour.errors import RunError
 
-MOST = 16  # processes: one that reads text keeps no more of them busy
-AHEAD = 2  # batches that wait for each of them
-CALLER_SECONDS = 1.0  # between two looks at whether the caller is still there
+MOST = 16  # processes: the one that reads text keeps no more of them busy
+AHEAD = 2  # batches that are read for each of them beforehand
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_function: Callable[[Any], Any]  # in a process of its own
+
+def usable_cores() -> int:
+    """As many as OpenMP would take."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], *, alone: int
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """What `function` makes of each of `items`, in their order.
 
     Args:
-        function: gives the same in every process, to which it is sent once; may be a lambda.
+        function: gives the same in every process, to which it is sent once.
         items: read as they are needed, by the calling process.
-        alone: how many of them this process does itself, before it starts others, which takes them a second or two.
+        alone: how many of them this process does itself, before it starts others, which takes a second.
 
     Raises:
-        UserError: one of the processes was killed, as a lack of memory does.
+        RunError: one of the processes could not be started, or was killed.
     """
     remaining = iter(items)
     yield from map(function, islice(remaining, alone))
-    if (first := next(remaining, None)) is None:
+    first = list(islice(remaining, 1))
+    remaining = chain(first, remaining)
+    processes = min(usable_cores(), MOST)
+    if not first or processes == 1:
+        yield from map(function, remaining)
         return
-    # Imported here: without many items nobody should wait for it.
-    import loky
-
-    remaining = chain([first], remaining)
-    processes = min(loky.cpu_count(), MOST)
-    yield from map(function, remaining) if processes == 1 else _in_processes(function, remaining, processes)
-
-
-def _in_processes(
-    function: Callable[[Item], Result], items: Iterator[Item], processes: int
-) -> Iterator[Result]:
-    from loky.process_executor import TerminatedWorkerError
-
     with _started(function, processes) as submit:
-        waiting: deque[Any] = deque()
-        try:
-            for item in items:
-                waiting.append(submit(_call, item))
-                if len(waiting) > AHEAD * processes:
-                    yield waiting.popleft().result()
-            while waiting:
+        waiting: deque[Future[Result]] = deque()
+        for item in remaining:
+            waiting.append(submit(item))
+            if len(waiting) > AHEAD * processes:
                 yield waiting.popleft().result()
-        except TerminatedWorkerError as error:
-            raise UserError(
-                f"one of {processes} processes was killed, perhaps because memory ran out; with the environment "
-                "variable LOKY_MAX_CPU_COUNT=1 there is one process alone"
-            ) from error
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @contextmanager
-def _started(function: Callable[[Any], Any], processes: int) -> Generator[Callable[..., Any]]:
-    """Yields how to hand them a call; they are gone once it is left, whatever they were doing."""
-    from loky import ProcessPoolExecutor
+def _started(function: Callable[[Any], Any], count: int) -> Generator[Callable[[Any], "Future[Any]"]]:
+    """Yields how to have a process call `function`; they are gone once it is left, whatever they were doing."""
+    greeting = pickle.dumps((function, gc.get_threshold()))
+    idle: SimpleQueue[_Process] = SimpleQueue()
 
-    start = (function, os.getpid(), gc.get_threshold())
-    executor = ProcessPoolExecutor(processes, initializer=_begin, initargs=start)
-    try:
-        yield executor.submit
-    finally:
-        executor.shutdown(kill_workers=True)
+    def call(item: Any) -> Any:
+        process = idle.get()
+        try:
+            return process.call(item)
+        finally:
+            idle.put(process)
 
-
-def _begin(function: Callable[[Any], Any], caller: int, threshold: tuple[int, int, int]) -> None:
-    """In each of the processes: Ctrl-C is for the caller to heed, and none outlives it."""
-    global _function
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(*threshold)
-    threading.Thread(target=_end_with, args=(caller,), daemon=True).start()
-    _function = function
-
-
-def _end_with(caller: int) -> None:
-    """Ends this process when its caller was killed, for whose next call it would wait for ever."""
-    while os.getppid() == caller:
-        time.sleep(CALLER_SECONDS)
-    os._exit(1)
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_Process(greeting)) for _ in range(count)]
+        threads = stack.enter_context(ThreadPoolExecutor(count))  # one waits for each process
+        for process in processes:
+            stack.callback(process.kill)  # so that none is waited for
+            idle.put(process)
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        yield partial(threads.submit, call)
 
 
-def _call(item: Any) -> Any:
-    return _function(item)
+class _Process:
+    """A process of this module.
+
+    Args:
+        greeting: what `serve` reads first.
+    """
+
+    def __init__(self, greeting: bytes) -> None:
+        self._greeting = greeting
+        code = f"from {__name__} import serve; serve()"
+        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | own,
+            )
+        except OSError as error:
+            raise RunError(f"no further process can be started ({error.strerror}); {_ALONE}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
+
+    def call(self, item: Any) -> Any:
+        """What the function makes of `item`, or the error that it raises."""
+        try:
+            self._requests.write(self._greeting)
+            self._greeting = b""
+            pickle.dump(item, self._requests)
+            self._requests.flush()
+            error, result = pickle.load(self._answers)
+        except (OSError, EOFError, pickle.UnpicklingError) as gone:
+            raise RunError(f"a process was killed, perhaps because memory ran out; {_ALONE}") from gone
+        if error is not None:
+            raise error
+        return result
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        with suppress(BrokenPipeError), self._process:
+            pass  # closes its streams and takes its status
+
+
+_ALONE = (
+    "start the same command again, or with the environment variable OMP_NUM_THREADS=1 to have one process"
+)
+
+
+def serve() -> None:
+    """What each process does: reads a function, then what it is called with, until its caller is gone."""
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller to heed
+    with suppress(EOFError, BrokenPipeError, pickle.UnpicklingError):
+        function, threshold = pickle.load(requests)
+        gc.set_threshold(*threshold)
+        while True:
+            item = pickle.load(requests)
+            try:
+                answer = None, function(item)
+            except Exception as error:
+                error.add_note(traceback.format_exc())
+                answer = error, None
+            pickle.dump(answer, answers)
+            answers.flush()
+    os._exit(0)  # without a last word to a stream that nobody reads

@@ -5,6 +5,7 @@ A journal lists the shards that are done. Knows no tokenizer's training, and not
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
@@ -105,19 +106,18 @@ class Part:
             f"encoded-{number:05d}": table for number, table in enumerate(self.clean) if count_rows(table)
         }
         missing = [name for name in shards if self._journal.read(name) is None]
-        encoded = map_in_order(
-            TrainingEncoder(tokenizers, self._cleaning, self._augmenter),
-            chain.from_iterable(read_tables(shards[name]) for name in missing),
-            alone=SHARD_BATCHES,
-        )
+        encoder = TrainingEncoder(tokenizers, self._cleaning, self._augmenter)
+        batches = chain.from_iterable(read_tables(shards[name]) for name in missing)
         met, total = 0, sum(map(count_rows, shards.values()))
-        for name, table in shards.items():
-            if name in missing:
-                for pairs in self._write_shard(name, islice(encoded, count_batches(table))):
-                    progress(f"encode {TRAIN}", met + pairs, total)
-            met += count_rows(table)
-            progress(f"encode {TRAIN}", met, total)
-            noted = self._journal.read(name) or {}
+        with closing(map_in_order(encoder, batches, alone=SHARD_BATCHES)) as encoded:
+            for name, table in shards.items():
+                if name in missing:
+                    for pairs in self._write_shard(name, islice(encoded, count_batches(table))):
+                        progress(f"encode {TRAIN}", met + pairs, total)
+                met += count_rows(table)
+                progress(f"encode {TRAIN}", met, total)
+        for noted in map(self._journal.read, shards):
+            assert noted is not None
             add_steps([*self._lengths, *self.copies], [Step(**values) for values in noted["steps"]])
         self.encoded.extend(self._journal.folder / name for name in shards)
         self._require_pairs(self.report()["pairs"])
@@ -178,18 +178,18 @@ def clean_pairs(
                 one.take_new()
         tables.append(journal.path(_clean(len(tables)), "arrow"))
         progress("read and clean train", cleaner.read, None)
-    judged = map_in_order(cleaner.judge, batches(remaining), alone=SHARD_BATCHES)
-    while batch := next(judged, None):
-        name = _clean(len(tables))
-        tables.append(journal.path(name, "arrow"))
-        with new_table(tables[-1]) as table:
-            for one in chain([batch], islice(judged, SHARD_BATCHES - 1)):
-                write(table, cleaner.settle(one))
-                progress("read and clean train", cleaner.read, None)
-        seen = {key: one.take_new() for key, one in cleaner.seen.items()}
-        np.savez(journal.path(name, "seen.npz"), allow_pickle=False, **seen)
-        steps = [asdict(step) for step in cleaner.steps]
-        journal.write(name, {"read": cleaner.read, "steps": steps})
+    with closing(map_in_order(cleaner.judge, batches(remaining), alone=SHARD_BATCHES)) as judged:
+        while batch := next(judged, None):
+            name = _clean(len(tables))
+            tables.append(journal.path(name, "arrow"))
+            with new_table(tables[-1]) as table:
+                for one in chain([batch], islice(judged, SHARD_BATCHES - 1)):
+                    write(table, cleaner.settle(one))
+                    progress("read and clean train", cleaner.read, None)
+            seen = {key: one.take_new() for key, one in cleaner.seen.items()}
+            np.savez(journal.path(name, "seen.npz"), allow_pickle=False, **seen)
+            steps = [asdict(step) for step in cleaner.steps]
+            journal.write(name, {"read": cleaner.read, "steps": steps})
     return tables
 
 

@@ -100,8 +100,8 @@ def prepare_data(
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
-                versions = _versions(cleaning)
-                with _scratch_folder(final, versions) as scratch, atomic_folder(final) as partial:
+                code = code_for(cleaning)
+                with _scratch_folder(final, code) as scratch, atomic_folder(final) as partial:
                     # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
                     from endeavour.data.build import build
 
@@ -117,7 +117,9 @@ def prepare_data(
                         tokenizer=tokenizers or tokenizer,
                         progress=progress,
                     )
-                    _describe(partial, final.name, recipe | {"digest": digest, "versions": versions}, report)
+                    _describe(
+                        partial, final.name, recipe | {"digest": digest, "versions": code["versions"]}, report
+                    )
                     if fingerprint(corpus, hashes, extra_pairs) != inputs:
                         raise UserError(
                             f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
@@ -134,16 +136,14 @@ def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[s
 
 
 @contextmanager
-def _scratch_folder(final: Path, versions: dict[str, str]) -> Generator[Path]:
+def _scratch_folder(final: Path, code: dict[str, dict[str, str]]) -> Generator[Path]:
     """Yields the folder of intermediate files, with what a stopped build of the same code and settings left there.
 
     It stays when this build is stopped, but not after a `UserError`: once the user has put right what is wrong, the
     prepared folder has another name.
     """
     scratch = _scratch(final)
-    # Other code may make other intermediate files.
-    sources = {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
-    journal, code = Journal(scratch), {"sources": sources, "versions": versions}
+    journal = Journal(scratch)
     if journal.read("code") != code:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -159,12 +159,19 @@ def _scratch(final: Path) -> Path:
     return final.with_name(f".{final.name}.scratch")
 
 
-def _versions(cleaning: CleaningConfig) -> dict[str, str]:
-    """Of the packages on which the result depends. Raises `UserError` where one of an extra is not installed."""
+def code_for(cleaning: CleaningConfig) -> dict[str, dict[str, str]]:
+    """What may make other intermediate files: digests of these modules, and versions of packages.
+
+    Raises:
+        UserError: one of an extra is not installed.
+    """
     packages = ["datasets", "numpy", "sentencepiece"]
     if cleaning.crawled is not None:
         packages += cleaning.crawled.packages
-    return {name: version(name) for name in packages}
+    return {
+        "sources": {path.name: file_digest(path) for path in sorted(Path(__file__).parent.glob("*.py"))},
+        "versions": {name: version(name) for name in packages},
+    }
 
 
 def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str, Any]) -> None:

@@ -11,8 +11,9 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import sentencepiece
 from pydantic import Field
@@ -20,14 +21,14 @@ from pydantic.dataclasses import dataclass
 
 from endeavour.data.files import Pair
 from endeavour.data.normalization import SPACE_MARK, normalize
-from endeavour.data.protection import protect_pair, protect_training_pair, symbols
+from endeavour.data.parallel import usable_cores
+from endeavour.data.protection import protect_pair, symbols
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
 from endeavour.special import BOS, EOS, PAD, UNK
 
 # The unigram trainer adds up its statistics per thread, so their number must not depend on the machine.
 _TRAINER_THREADS = 4
-_KNOWN_WORDS = 2**18  # whose ids are kept
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -55,7 +56,7 @@ class Tokenizer:
         self.tag: list[int] = []
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        self._known: dict[str, list[int]] | None = {} if _encodes_by_words(self._processor) else None
+        self._by_words = _encodes_by_words(self._processor)
         one = self._processor
         assert (one.pad_id(), one.unk_id(), one.bos_id(), one.eos_id()) == (PAD, UNK, BOS, EOS)
 
@@ -133,33 +134,26 @@ class Tokenizer:
         return hashlib.sha256(self._model).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each sentence, without BOS and EOS; uses all cores. UNK is in them only where a vocabulary
+        """Ids of each sentence, without BOS and EOS; uses all usable cores. UNK is in them only where a vocabulary
         has no bytes, as imported ones have not.
         """
         return self.encode_normal([normalize(sentence) for sentence in sentences])
 
     def encode_normal(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, of texts in normal form."""
-        rows = self._encode(texts) if self._known is None else self._encode_words(texts, self._known)
+        rows = self._encode_words(texts) if self._by_words else self._encode(texts)
         # No piece goes beyond a space, so these are the ids of the tag, a space and the text.
         return [[*self.tag, *row] if row else row for row in rows] if self.tag else rows
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._processor.encode(list(texts), out_type=int, num_threads=-1)
+        return self._processor.encode(list(texts), out_type=int, num_threads=usable_cores())
 
-    def _encode_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
-        """Encodes each word once, where it means the same everywhere: half the time, because words come again."""
+    def _encode_words(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encodes each word once: of many texts in half the time, because words come again."""
         split = [text.split(" ") for text in texts]
-        new = list({word for words in split for word in words} - known.keys())
-        if len(known) + len(new) > _KNOWN_WORDS:
-            known.clear()
-            new = list({word for words in split for word in words})
-        known.update(zip(new, self._encode(new), strict=True))
-        return [[number for word in words for number in known[word]] for words in split]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the words that it met, for another process and for `tagged`."""
-        return vars(self) | {"_known": None if self._known is None else {}}
+        different = list(dict.fromkeys(chain.from_iterable(split)))
+        ids = dict(zip(different, self._encode(different), strict=True))
+        return [[number for word in words for number in ids[word]] for words in split]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, in normal form and so always one line; special ids are left out."""
@@ -191,15 +185,18 @@ Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one t
 
 
 def _encodes_by_words(processor: sentencepiece.SentencePieceProcessor) -> bool:
-    """Whether a text's ids are those of its words: in BPE, if no piece has a space behind its first character.
+    """Whether a text's ids are those of its words, as in BPE without pieces that go beyond a space.
 
-    Then words share no merge, and which comes first of two is told by their scores, whole numbers that all differ; the
-    sums of a unigram model may be rounded differently in a longer text.
+    BPE is told by its scores, which are whole numbers; the sums of a unigram model may be rounded differently in a
+    longer text. An unknown character tells whether words are independent in the rest: in some imported models only the
+    first has a space before it, and unknown characters of neighbours are joined.
     """
     numbers = [n for n in range(processor.vocab_size()) if not processor.is_control(n)]
-    scores = [processor.get_score(n) for n in numbers]
-    return all(score.is_integer() for score in scores) and not any(
-        SPACE_MARK in processor.id_to_piece(n)[1:] for n in numbers
+    unknown = "\U0010fffd"
+    return (
+        all(processor.get_score(n).is_integer() for n in numbers)
+        and not any(SPACE_MARK in processor.id_to_piece(n)[1:] for n in numbers)
+        and processor.encode(f"{unknown} {unknown}") == 2 * processor.encode(unknown)
     )
 
 
@@ -215,11 +212,13 @@ def encode_pairs(tokenizers: Tokenizers, pairs: Sequence[Pair]) -> tuple[list[li
 
 
 def encode_normal_pairs(
-    tokenizers: Tokenizers,
-    pairs: Sequence[Pair],
-    protect: Callable[[Pair, int], Pair] = protect_training_pair,
+    tokenizers: Tokenizers, pairs: Sequence[Pair], protect: Callable[[Pair, int], Pair]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """The same of pairs in normal form, from which a model learns unless `protect` is another."""
+    """The same of pairs in normal form.
+
+    Args:
+        protect: `protect_training_pair` for pairs from which a model learns, otherwise `protect_pair`.
+    """
     if count := placeholders_of(tokenizers):
         pairs = [protect(pair, count) for pair in pairs]
     sources = tokenizers[0].encode_normal([source for source, _ in pairs])

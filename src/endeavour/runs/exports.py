@@ -1,10 +1,10 @@
 """Translating by a run's export for CTranslate2. Imports no PyTorch, which would take most of the start."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from endeavour.data.parallel import usable_cores
 from endeavour.data.tokenizer import load_tokenizers, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
@@ -41,7 +41,7 @@ def open_export(
         decoding,
         device=kind,
         device_index=index,
-        workers=_usable_cores() if kind == "cpu" else 1,
+        workers=usable_cores() if kind == "cpu" else 1,
     )
     return Translator(
         engine,
@@ -72,11 +72,3 @@ def _device(name: str) -> tuple[str, int]:
     if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise UserError(f"device={name}: decoding.engine=ctranslate2 runs on auto, cpu, cuda, cuda:1 …")
     return kind, int(index or 0)
-
-
-def _usable_cores() -> int:
-    """As many as OpenMP would take."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

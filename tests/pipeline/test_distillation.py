@@ -210,6 +210,16 @@ def test_a_text_that_is_there_is_not_translated_again(
     data_of([*settings, "teachers=one", "name=other", "tokenizer.vocabulary_size=310"])
 
 
+def test_translations_that_were_altered_are_not_trained_on(
+    settings: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = data_of([*settings, "teachers=one"])
+    (german,) = data.folder.parents[1].glob("teacher_data/one-*/de.txt")
+    german.write_text("Unfug\n" + german.read_text("utf-8").partition("\n")[2], "utf-8")
+    assert endeavour("train", *settings, "teachers=one", "name=other") == 2
+    assert f"delete {german.parent}" in capsys.readouterr().err
+
+
 def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_run_has_begun(
     settings: list[str], outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

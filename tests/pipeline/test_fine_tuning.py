@@ -122,6 +122,21 @@ def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
     assert summaries[0]["pretrained_digest"] == summaries[1]["pretrained_digest"] != ""
 
 
+def test_a_run_that_was_killed_within_its_first_checkpoint_goes_on(
+    other: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = [*other, *MODEL, "name=killed", "training.max_updates=2"]
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("endeavour.training.state.save_file", killed)
+        assert endeavour("train", *command) != 0
+    assert (tmp_path / "copy" / "outputs" / "killed" / "checkpoints").is_dir()
+    assert endeavour("train", *command) == 0
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [

@@ -41,6 +41,14 @@ def test_a_loss_improves_as_it_falls(count: int) -> None:
     assert not still([2.4] * count, "loss")
 
 
+def test_a_model_that_does_not_yet_translate_is_judged_by_its_loss() -> None:
+    losses = [6.1, 5.7, 5.5, 5.2, 4.9, 4.6]
+    log = [{"kind": "validation", "bleu": 0.1 * (i % 2), "loss": loss} for i, loss in enumerate(losses)]
+    improvement = improvement_of(log, "bleu")
+    assert improvement is not None
+    assert (improvement.metric, improvement.still) == ("loss", True)
+
+
 def test_fewer_than_four_validations_tell_nothing() -> None:
     assert improvement_of(log_of([1, 2, 3]), "bleu") is None
     assert improvement_of([], "bleu") is None

@@ -2,16 +2,19 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 import torch
 
 from commands import endeavour
+from configs import run_config
 from endeavour.data.batching import Batch
-from endeavour.data.dataset import ParallelDataset
+from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.pipeline import preflight
 from endeavour.training.checkpoint import checkpoints_in
+from endeavour.training.distributed import Ranks
 from endeavour.training.step import accumulate_gradients
 
 
@@ -47,6 +50,22 @@ def test_a_run_is_the_same_with_and_without_and_the_largest_batches_are_rehearse
     assert max(longest) == max(dataset.source.lengths.max(), dataset.target.lengths.max())
     cells = [len(batch.source) * length for batch, length in zip(rehearsed, longest, strict=True)]
     assert 0.9 * budget < max(cells) <= budget
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_of_several_processes_the_share_with_the_longest_pair_is_rehearsed(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = range(2, 31)  # one batch
+    for side in ("source", "target"):
+        rows = [flat([[5] * (length - 1) for length in lengths], vocabulary_size=300)]
+        save_rows(tmp_path / f"train.{side}", rows)
+    rehearsed: list[Batch] = []
+    monkeypatch.setattr(preflight, "accumulate_gradients", lambda _, batches, **__: rehearsed.extend(batches))
+    data = SimpleNamespace(folder=tmp_path)
+    ranks = Ranks(0, count, torch.device("cpu"))
+    preflight._longest_batch(run_config(), None, data, ranks, torch.float32)  # type: ignore[arg-type]
+    assert max(batch.source.shape[1] for batch in rehearsed) == max(lengths)
 
 
 def test_too_little_room_is_said_before_the_first_update(

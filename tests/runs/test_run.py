@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def begun(tmp_path: Path) -> tuple[Run, RunConfig, RunConfig]:
         load_config("train", RunConfig, [*typed, *more]) for more in ([], ["training.restart=true"])
     )
     run = Run.of(config)
-    run.checkpoint_folder.mkdir(parents=True)
+    (run.checkpoint_folder / "update-00000001").mkdir(parents=True)
     save_config(config, run.folder / "config.yaml")
     return run, config, restart
 
@@ -115,6 +116,30 @@ def test_a_restart_throws_the_run_away_and_a_usual_start_does_not(tmp_path: Path
     assert not run.goes_on(config)
 
 
+@pytest.mark.parametrize("trained", [True, False])
+def test_runs_inside_it_are_not_thrown_away_with_a_run(tmp_path: Path, trained: bool) -> None:
+    run, _, _ = begun(tmp_path)
+    child = Run(run.root, "run/a/child")
+    if trained:
+        finished(run.root, child.name)
+    else:
+        child.folder.mkdir(parents=True)
+        for name in ("config.yaml", "run.json"):
+            (child.folder / name).touch()
+    with pytest.raises(UserError, match=r"holds other runs \(a/child\)"):
+        run.discard()
+    assert child.folder.is_dir()
+    assert run.was_begun
+
+
+def test_weights_alone_are_a_run_that_other_settings_do_not_replace(tmp_path: Path) -> None:
+    run, config, _ = begun(tmp_path)
+    shutil.rmtree(run.checkpoint_folder)
+    assert not run.goes_on(config)
+    run.model_folder.mkdir()
+    assert run.goes_on(config)
+
+
 @pytest.mark.parametrize("count", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
 def test_a_command_that_a_scheduler_repeats_throws_nothing_away(
     count: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -126,7 +151,7 @@ def test_a_command_that_a_scheduler_repeats_throws_nothing_away(
 
 def test_a_folder_in_which_nothing_was_trained_is_no_run(tmp_path: Path) -> None:
     run, config, _ = begun(tmp_path)
-    run.checkpoint_folder.rmdir()
+    (run.checkpoint_folder / "update-00000001").rename(run.checkpoint_folder / ".update-00000001.partial")
     (run.folder / "mine.txt").write_text("")
     assert not run.goes_on(config)
     run.discard()

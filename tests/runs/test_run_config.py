@@ -67,6 +67,7 @@ def test_what_is_chosen_after_training_or_shown_of_it_makes_no_other_run() -> No
     same += ["decoding=greedy", "evaluation.bootstrap_samples=50", "training.restart=true"]
     same += ["training.log_every=7", "training.preflight=false", "training.communication_timeout=5"]
     same += ["training.max_skipped_updates=3", "training.sharded=true"]
+    same += ["training.compile=never", "validation_decoding.tokens_per_batch=100"]
     assert differing_keys(run_config("corpus=wmt14", *same), saved) == []
     other = run_config("corpus=wmt14", "seed=2", "model.width=64", "validation_decoding.beam_size=2")
     found = differing_keys(other, saved)
@@ -90,6 +91,9 @@ def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged
     assert found == differing
 
 
+NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
+
+
 @pytest.mark.parametrize(
     ("typed", "key"),
     [
@@ -98,6 +102,7 @@ def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged
         (["validation_decoding.engine=ctranslate2"], r"validation_decoding\.engine"),
         (["decoding.engine=ctranslate2"], r"decoding\.engine"),
         (["tokenizer.joint=false", "model.tie=all"], r"model\.tie"),
+        (["training.r_drop=0.5", *NO_DROPOUT], r"training\.r_drop=0\.5.*model\.dropout"),
         (["name=../x"], "name="),
         (["pretrained=../x"], "pretrained="),
         (["seed=-1"], "seed=-1"),

@@ -344,9 +344,9 @@ def test_the_best_validations_are_kept_best_first_and_those_without_gain_counted
 
 
 def test_a_state_advances_by_one_update_to_the_place_after_it() -> None:
-    state = TrainState(update=3, epoch=1, position=9, target_tokens=100)
+    state = TrainState(update=3, epoch=1, position=9)
     state.advance(Update([], 20, epoch=2, position=0, stage_epoch=0))
-    assert (state.update, state.epoch, state.position, state.target_tokens) == (4, 2, 0, 120)
+    assert (state.update, state.epoch, state.position) == (4, 2, 0)
 
 
 def test_of_none_to_be_kept_a_gain_is_still_one() -> None:

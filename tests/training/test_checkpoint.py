@@ -94,6 +94,18 @@ def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(
         checkpoints.save(model, make_optimizer(model, run_config([]).training), TrainState(), [])
 
 
+def test_only_what_was_written_as_a_checkpoint_is_deleted(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=1, keep_best=1)
+    kept = [tmp_path / name for name in ("update-00000001.tar.gz", "update-00000001-mine", "notes")]
+    left = [f"update-{1:08d}", f"update-{2:08d}-stopped", f".update-{2:08d}.partial", f".update-{1:08d}.old"]
+    for path in (*kept[1:], *(tmp_path / name for name in left)):
+        path.mkdir()
+    kept[0].touch()
+    model = make_model(1)
+    checkpoints.save(model, {}, TrainState(update=3), [])
+    assert sorted(tmp_path.iterdir()) == sorted([*kept, checkpoints.path(3)])
+
+
 def test_random_state_comes_back() -> None:
     torch.manual_seed(5)
     torch.rand(3)

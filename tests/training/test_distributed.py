@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from several import VOCABULARY, assert_near, in_processes, losses, run, uneven_data, weights
+from several import VOCABULARY, assert_near, forked, in_processes, losses, run, uneven_data, weights
 from torch.distributed import HashStore
 
 from configs import run_config
@@ -22,7 +22,7 @@ from endeavour.errors import RunError
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training.checkpoint import checkpoints_in
-from endeavour.training.distributed import Ranks, _agree_on_group
+from endeavour.training.distributed import Ranks, _agree_on_group, join_ranks
 from endeavour.training.optimizer import make_optimizer
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints
@@ -114,6 +114,16 @@ def test_processes_part_together_and_stay_joined_no_longer(tmp_path: Path) -> No
 
     assert in_processes(2, work) == [0, 0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+
+
+def test_a_process_that_torchrun_started_alone_joins_again_after_it_left() -> None:
+    def work() -> None:
+        for _ in range(2):
+            with join_ranks(torch.device("cpu"), 60) as ranks:
+                ranks.leave()
+                assert not torch.distributed.is_initialized()
+
+    assert forked(1, work) == [0]
 
 
 def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(

@@ -26,6 +26,20 @@ def test_cutting_drops_later_lines_and_one_that_is_torn(tmp_path: Path) -> None:
     assert (tmp_path / "log.jsonl").read_text().count("\n") == 3
 
 
+def test_damaged_lines_are_left_out_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = MetricLog(path)
+    for update in range(1, 6):
+        log.write("train", update, {"loss": 0.5})
+    lines = path.read_bytes().split(b"\n")
+    lines[1] = lines[1][:5] + b"\xff" + lines[1][6:]
+    lines[2] = lines[2].replace(b'"update"', b'"updbte"')
+    lines[3] = b"[]"
+    path.write_bytes(b"\n".join(lines))
+    log.cut_after(9)
+    assert [line["update"] for line in log.read()] == [1, 5]
+
+
 def test_a_kill_while_the_log_is_cut_or_the_config_saved_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ class Teachers:
                 imported_run(self.config, name)
             if not name.isdecimal():
                 self._check_finished(run)
-            elif run.has_config:
+            elif run.was_begun:
                 self._check_begun(run, name, data)
         for names in self.names:
             first, *others = [
@@ -185,6 +185,7 @@ def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, pr
     name = joined_names(runs) if len(runs) > 1 else quote(runs[0].name, safe=" ,=")
     folder = Path(config.data_folder) / FOLDER / f"{name}-{digest[:12]}"
     if folder.is_dir():
+        verify(folder, f"delete {folder}, and its translations are made anew")
         return folder
     show = partial(progress, f"translate {TRAIN} by {' + '.join(run.name for run in runs)}")
     with write_errors(Path(config.data_folder), "data_folder"):

@@ -35,12 +35,15 @@ def improvement_of(log: Sequence[Mapping[str, Any]], metric: str) -> Improvement
     by. It counts if it is above 0.5 BLEU, or half a percent of the loss, and above twice the noise of the second half.
     That is the standard deviation of a validation, estimated from second differences, which a steady trend leaves at
     zero: the mean square of v[i-1] - 2 v[i] + v[i+1] is six times the variance (Gasser et al. 1986, "Residual Variance
-    and Residual Pattern in Nonlinear Regression").
+    and Residual Pattern in Nonlinear Regression"). A model that has not begun to translate, and has no BLEU to speak
+    of, is judged by its loss.
     """
     sign = 1.0 if metric == "bleu" else -1.0
     values = [sign * line[metric] for line in log if line["kind"] == "validation"]
     if len(values) < MIN_VALIDATIONS:
         return None
+    if metric == "bleu" and max(values) <= BLEU_MARGIN:
+        return improvement_of(log, "loss")
     last = math.ceil(len(values) / 4)
     before = max(values[:-last])
     margin = BLEU_MARGIN if metric == "bleu" else LOSS_MARGIN * abs(before)

@@ -121,10 +121,14 @@ def _longest_batch(
     def longest(rows: NDArray[np.int64]) -> int:
         return int(max(source[rows].max(), target[rows].max()))
 
+    # Batches are sorted by length: this is the share of the process that gets the longest pair.
+    def share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        return rows[::-1][:: ranks.count]
+
     chosen = [max(batches, key=longest), max(batches, key=lambda rows: longest(rows) * len(rows))]
     accumulate_gradients(
         loss_model,
-        [collate(dataset, rows[: math.ceil(len(rows) / ranks.count)]) for rows in chosen],
+        [collate(dataset, share(rows)) for rows in chosen],
         target_tokens=1,
         device=ranks.device,
         precision=precision,

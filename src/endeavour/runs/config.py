@@ -37,12 +37,14 @@ NOT_PART_OF_A_RUN = (
     "evaluation",
     "tracking",
     "corpus.path",  # the content of the data decides
+    "training.compile",
     "training.sharded",
     "training.restart",
     "training.log_every",
     "training.communication_timeout",
     "training.preflight",
     "training.max_skipped_updates",
+    "validation_decoding.tokens_per_batch",
 )
 # By `training.average`: how many checkpoints are kept matters where the final weights are made of them.
 NOT_AVERAGED = {
@@ -96,6 +98,12 @@ class RunConfig:
         if self.model.tie == "all" and not self.tokenizer.joint:
             raise ValueError(
                 "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
+            )
+        dropouts = [value for key, value in vars(self.model).items() if key.endswith("dropout")]
+        if self.training.r_drop and not any(dropouts):
+            raise ValueError(
+                f"training.r_drop={self.training.r_drop:g} compares two passes that differ by dropout, and there "
+                "is none: set model.dropout"
             )
         self._check_parts()
         self.augmentation.require_source("en" if self.direction == "en-de" else "de")

@@ -91,9 +91,11 @@ class Run:
 
     @property
     def was_begun(self) -> bool:
-        """Whether anything was trained here."""
+        """Whether there is anything that was trained here."""
         return self.has_config and (
-            self.checkpoint_folder.exists() or (self.folder / "summary.json").exists()
+            any(self.checkpoint_folder.glob("update-*"))
+            or self.is_trained
+            or (self.folder / "summary.json").exists()
         )
 
     @property
@@ -104,7 +106,8 @@ class Run:
             return json.loads(path.read_text("utf-8")) if path.is_file() else {}
         except ValueError as error:
             raise UserError(
-                f"{path}: damaged ({error})\ndelete it, and the command that trained the run makes it again"
+                f"{path}: damaged ({error})\ndelete it, and the command that trained the run makes it again, from its "
+                "last checkpoint if there is one, or else anew"
             ) from error
 
     @property
@@ -192,12 +195,20 @@ class Run:
         return is_held(self.folder)
 
     def discard(self) -> None:
-        """Deletes what was trained here, in one step, so that half of it is never mistaken for a run."""
+        """Deletes what was trained here, in one step, so that half of it is never mistaken for a run.
+
+        Raises:
+            UserError: other runs lie in its folder.
+        """
         real = self.folder.resolve()  # it may be a link to another disk
         discarded = real.with_name(f".{real.name}.discarded")
         shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
         if not self.was_begun:
             return
+        if within := [run.name for run in {*begun_runs(real), *trained_runs(real)} if run.folder != real]:
+            raise UserError(
+                f"{self} holds other runs ({', '.join(sorted(within))}), which would be thrown away with it: move them"
+            )
         real.rename(discarded)
         if self.folder.is_symlink():
             real.mkdir()  # or it would lead nowhere

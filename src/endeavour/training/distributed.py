@@ -88,7 +88,7 @@ class Ranks:
 
     def leave(self) -> None:
         """Ends the process group once all processes have come here; from then on none waits for another."""
-        if not self.alone:
+        if distributed.is_initialized():  # also where torchrun has started one process alone
             self.all_reduce_max(0)
             distributed.destroy_process_group()
 

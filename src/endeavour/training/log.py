@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,15 @@ class MetricLog:
             ) from error
 
     def read(self) -> list[dict[str, Any]]:
-        """All complete lines; a last line that a kill cut short is left out."""
+        """All lines but those that are damaged, or that a kill cut short."""
         if not self._path.is_file():
             return []
         lines: list[dict[str, Any]] = []
-        for text in self._path.read_text("utf-8").splitlines():
-            try:
-                lines.append(json.loads(text))
-            except ValueError:
-                break
+        for text in self._path.read_text("utf-8", errors="replace").splitlines():
+            with suppress(ValueError):
+                line = json.loads(text)
+                if isinstance(line, dict) and line.keys() >= {"kind", "update"}:
+                    lines.append(line)
         return lines
 
 

@@ -4,6 +4,7 @@ Knows files and the layout of the checkpoints folder; not losses or devices.
 """
 
 import json
+import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,6 +31,7 @@ from endeavour.training.checkpoint import (
 from endeavour.training.updates import Update
 
 STOPPED = "-stopped"
+_OWN = re.compile(rf"update-\d{{8}}({STOPPED})?|\.update-\d{{8}}({STOPPED})?\.(partial|old)")
 
 
 @dataclass
@@ -39,7 +41,6 @@ class TrainState:
     Attributes:
         epoch: the current epoch, from 0; `position` of its batches are done.
         stage_epoch: the epoch with which the current stage of `training.mixture` began.
-        target_tokens: predicted so far, padding not counted.
         seconds: training time so far, over all starts of the run.
         best: (metric, update) of the best validations, best first, at most `keep_best`.
         validations_without_gain: since the metric last improved.
@@ -56,7 +57,6 @@ class TrainState:
     epoch: int = 0
     position: int = 0
     stage_epoch: int = 0
-    target_tokens: int = 0
     seconds: float = 0.0
     best: list[tuple[float, int]] = field(default_factory=lambda: [])
     validations_without_gain: int = 0
@@ -72,7 +72,6 @@ class TrainState:
         """Records that `update` was made."""
         self.update += 1
         self.epoch, self.position, self.stage_epoch = update.epoch, update.position, update.stage_epoch
-        self.target_tokens += update.target_tokens
 
     def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> None:
         """Records a validation after the current update."""
@@ -128,8 +127,8 @@ class Checkpoints:
             raise RunError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
         for path in self.folder.iterdir():  # also what a kill left half written or half deleted
-            if path not in kept and path.name.startswith(("update-", ".update-")):
-                shutil.rmtree(path)
+            if path not in kept and _OWN.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)  # what somebody holds open is left to the next save
 
     def _unwritable(self, target: Path, model: Transformer, error: Exception) -> str:
         room = size_of(model) / 1e6

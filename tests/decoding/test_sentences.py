@@ -1,10 +1,13 @@
 """Sentences of a line: nothing lost, abbreviations and numbers whole, and one line out for one line in."""
 
+from unittest.mock import Mock
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_translator_exact import Echo, translator
 
+from endeavour.decoding import sentences as module
 from endeavour.decoding.sentences import split_sentences
 
 ENGLISH = [
@@ -43,7 +46,10 @@ def test_a_line_is_cut_between_its_sentences_alone(language: str, sentences: lis
     assert found == [*((sentence, "  ") for sentence in sentences[:-1]), (sentences[-1], "\t")]
 
 
-@given(st.text('Ab.!?„“"1 \t\u00a0\u2028ß😀', max_size=30), st.sampled_from(["en", "de"]))
+@given(st.text('Ab.!?„“"1 \t\u00a0\u2028ß😀\ud800', max_size=30), st.sampled_from(["en", "de"]))
+@example("Vitamin C\u00a0. He sees.", "en")
+@example("Vitamin C\u202f. Er sieht.", "de")
+@example("A lone \ud800 surrogate.", "en")
 def test_the_sentences_and_their_spaces_are_the_line(line: str, language: str) -> None:
     found = split_sentences(line, language)
     assert "".join(sentence + space for sentence, space in found) == line
@@ -51,6 +57,15 @@ def test_the_sentences_and_their_spaces_are_the_line(line: str, language: str) -
     assert all(space for _, space in found[:-1])
     if len(found) > 1:
         assert found[-1][0]
+
+
+def test_a_line_of_many_numbers_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = Mock(wraps=module._NUMBER)
+    monkeypatch.setattr(module, "_NUMBER", number)
+    line = "1. " * 100
+    assert split_sentences(line, "en") == [(line.rstrip(), " ")]
+    places = [call.args[1:] for call in number.search.call_args_list]
+    assert places == [(start, start + 3) for start in range(0, len(line) - 3, 3)]
 
 
 def test_sentences_are_translated_one_by_one_and_their_spaces_stay() -> None:

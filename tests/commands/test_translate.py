@@ -92,6 +92,15 @@ def test_text_that_is_not_utf8_is_noted_once(
     assert "line 3" in note
 
 
+@pytest.mark.parametrize("space", ["\t", "\r", "\v", "\f", "\x85", "\u2028"], ids=ascii)
+def test_what_stands_between_sentences_breaks_neither_lines_nor_columns(
+    space: str, run: Run, tmp_path: Path
+) -> None:
+    plain = translated(run, b"Ja!  Satz 7 hat Worte.\n", tmp_path)
+    assert b"  " in plain
+    assert translated(run, f"Ja! {space}Satz 7 hat Worte.\n".encode(), tmp_path) == plain
+
+
 def test_a_gzip_file_is_decompressed_and_a_damaged_one_named(run: Run, tmp_path: Path) -> None:
     content = b"Ja.\nSatz 7 hat Worte.\n" * 20
     plain = translated(run, content, tmp_path)

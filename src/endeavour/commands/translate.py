@@ -1,6 +1,7 @@
 """`endeavour translate`: a sentence, a file or standard input through a trained run, line by line."""
 
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ from endeavour.settings import STRICT
 # The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
 LONGEST_LINE = 1_000_000  # characters
 KEEP_BYTES = "surrogateescape"  # bytes that are not UTF-8, until they are reported
+# What stands between two sentences stays there, but it would break the columns and the lines of the output.
+_OTHER_SPACE = re.compile(r"[^\S ]")
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -96,7 +99,7 @@ def _output_lines(
             columns = [] if best_alone else [str(number), f"{one.score:.4f}"]
             if config.log_probabilities:
                 columns.append(f"{one.log_probability:.4f}")
-            columns.append(one.text)
+            columns.append(_OTHER_SPACE.sub(" ", one.text))
             if config.alignments:
                 pairs = run.align_parts(one.parts)
                 columns.append(" ".join(f"{source}-{target}" for source, target in pairs))

@@ -137,10 +137,13 @@ def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(run: Run, 
     text, link = tmp_path / "text", tmp_path / "link"
     text.write_text("Ja!\n", "utf-8")
     link.symlink_to(text)
+    damaged = tmp_path / "damaged.gz"
+    damaged.write_bytes(b"Ja!\n")
     mistakes = {
         "is the input itself": [f"output={link}", f"input={text}"],
         "two inputs": [f"output={text}", f"input={text}", "text=Ja"],
         "ctranslate2 needs": [f"output={text}", "text=Ja", "decoding.engine=ctranslate2"],
+        "damaged gzip": [f"output={text}", f"input={damaged}"],
     }
     for message, overrides in mistakes.items():
         with pytest.raises(UserError, match=message):

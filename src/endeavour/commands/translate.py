@@ -50,9 +50,9 @@ def translate(config: TranslateRoot) -> None:
     among them, the n best, each as line number, score and text with tabs between. `log_probabilities` puts a column
     before the text, `alignments` one after it: which word of the line (from 0) each word of the translation belongs to.
 
-    An input called `.gz` is decompressed. Bytes that are not UTF-8 are read as U+FFFD, so that no line is lost. A line
-    of more than 512 tokens, or than the model has positions, is translated in parts, and what it holds beyond a
-    million characters is left out. Notes say so.
+    An input called `.gz` is decompressed, such an output compressed. Bytes that are not UTF-8 are read as U+FFFD, so
+    that no line is lost. A line of more than 512 tokens, or than the model has positions, is translated in parts, and
+    what it holds beyond a million characters is left out. Notes say so.
 
     Raises:
         UserError: no such run, no such file, or a damaged one.
@@ -71,7 +71,6 @@ def translate(config: TranslateRoot) -> None:
         interactive = reads_standard_input and sys.stdin.isatty()
         translator = run.translator(window=1 if interactive else WINDOW)
         read = [] if config.input is None else [config.input]
-        # Last of all: it empties a file that is there.
         target = open_output(config.output, stack, read, standard_input=reads_standard_input)
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)

@@ -2,12 +2,14 @@
 
 import gzip
 import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from endeavour.commands.output import open_output
+from endeavour.commands.output import open_output, open_standard_input
+from endeavour.errors import UserError
 
 
 def write(output: Path, text: str, error: Exception | None = None) -> None:
@@ -56,3 +58,12 @@ def test_a_pipe_stays_one(tmp_path: Path) -> None:
     write(pipe, "text")
     assert os.read(reading, 10) == b"text"
     os.close(reading)
+
+
+def test_closed_streams_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UserError, match="standard input"):
+        open_standard_input("replace")
+    with ExitStack() as stack, pytest.raises(UserError, match="output="):
+        open_output(None, stack, [])

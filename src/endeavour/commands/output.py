@@ -1,4 +1,4 @@
-"""Where a command writes its lines: standard output, or a file that is none of those it reads."""
+"""Where a command writes its lines: standard output, or a file that is none of those it reads. And standard input."""
 
 import gzip
 import os
@@ -24,9 +24,11 @@ def open_output(
         standard_input: whether standard input is read, which may be a file too.
 
     Raises:
-        UserError: the file is read, so that its text would be lost, or it cannot be written.
+        UserError: the file is read, so that its text would be lost, or it cannot be written; standard output is closed.
     """
     if name is None:
+        if sys.stdout is None:
+            raise UserError("standard output is closed: name a file with output=…")
         if hasattr(
             sys.stdout, "reconfigure"
         ):  # a captured one, in a test or a notebook, has no encoding to set
@@ -45,6 +47,21 @@ def open_output(
         return stack.enter_context(opened)
     except OSError as error:
         raise UserError(f"output={name} cannot be written ({error.strerror})") from error
+
+
+def open_standard_input(errors: str) -> TextIO:
+    """Standard input in UTF-8, whose lines end at `\\n` alone.
+
+    Args:
+        errors: what becomes of bytes that are not UTF-8, as `open` takes it.
+
+    Raises:
+        UserError: it is closed.
+    """
+    if sys.stdin is None:
+        raise UserError("standard input is closed, and no other input is named")
+    sys.stdin.reconfigure(encoding="utf-8", errors=errors, newline="\n")  # type: ignore[union-attr]
+    return sys.stdin
 
 
 def _open(path: Path, gzipped: bool) -> TextIO:

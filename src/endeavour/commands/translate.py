@@ -12,7 +12,7 @@ from typing import TextIO
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
-from endeavour.commands.output import open_output
+from endeavour.commands.output import open_output, open_standard_input
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.decoding.translator import WINDOW, Translator
@@ -110,8 +110,7 @@ def _open_input(config: TranslateRoot, stack: ExitStack) -> Iterator[str]:
     if config.text is not None:
         return iter([config.text])
     if config.input is None:
-        sys.stdin.reconfigure(encoding="utf-8", errors=KEEP_BYTES, newline="\n")  # type: ignore[union-attr]
-        return _lines(sys.stdin)
+        return _lines(open_standard_input(KEEP_BYTES))
     path = Path(config.input).expanduser()
     open_text = gzip.open if path.suffix.lower() == ".gz" else open
     try:

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import endeavour
 from configs import run_config
+from endeavour.runs import translators
 from endeavour.runs.run import Run
 from untrained import untrained_run
 
@@ -75,6 +77,15 @@ def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
     each = [run.score(source, target) for source, target in pairs]
     assert all(value < 0.0 for value in each)
     assert run.score(*map(list, zip(*pairs, strict=True))) == pytest.approx(each, abs=1e-4)
+
+
+def test_a_model_is_opened_once(run: endeavour.TrainedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Mock(wraps=translators.open_translator)
+    monkeypatch.setattr(translators, "open_translator", opened)
+    again = endeavour.load(QUOTED, output_folder=run.folder.parent, device="cpu")
+    assert again.translate("the dog") == again.translate(["the dog"])[0] == run.translate("the dog")
+    again.translate_n_best(["the dog"])
+    assert opened.call_count == 1
 
 
 def test_it_shows_its_attention(run: endeavour.TrainedRun) -> None:

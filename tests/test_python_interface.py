@@ -118,6 +118,9 @@ def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
     root = run.folder.parent
     with pytest.raises(endeavour.UserError, match=r"decoding\.beam_size"):
         endeavour.load(QUOTED, output_folder=root, beam_size=0)
+    export = endeavour.load(QUOTED, output_folder=root, engine="ctranslate2", quantization="float32")
+    with pytest.raises(endeavour.UserError, match="ctranslate2-float32"):
+        export.translate("the dog")
     with pytest.raises(endeavour.UserError, match="two"):
         endeavour.load("two", output_folder=root)
     for sources, targets in ((["a"], "b"), ("a", ["b"]), (["a"], ["b", "c"])):

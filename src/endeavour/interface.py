@@ -256,7 +256,12 @@ class TrainedRun:
 
 
 def load(
-    run: str | None = None, *, output_folder: str | Path = "outputs", device: str = "auto", **decoding: Any
+    run: str | None = None,
+    *,
+    output_folder: str | Path = "outputs",
+    device: str = "auto",
+    quantization: str = "int8",
+    **decoding: Any,
 ) -> TrainedRun:
     """Opens a trained run.
 
@@ -264,6 +269,7 @@ def load(
         run: its name; "a b c" are an ensemble; None is the newest finished run.
         output_folder: where run folders lie.
         device: auto, cpu, cuda, cuda:1 …, mps.
+        quantization: of the export that engine="ctranslate2" reads.
         decoding: keys of conf/decoding/beam.yaml, such as beam_size=10; others are as the run decodes after its
             training.
 
@@ -272,7 +278,7 @@ def load(
     """
     runs = select_runs(run, Path(output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
-    return TrainedRun(runs, settings, device=device)
+    return TrainedRun(runs, settings, device=device, quantization=quantization)
 
 
 def train(overrides: Sequence[str] = ()) -> TrainedRun:

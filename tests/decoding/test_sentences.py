@@ -71,9 +71,15 @@ def test_a_line_of_many_numbers_is_searched_once(monkeypatch: pytest.MonkeyPatch
 def test_sentences_are_translated_one_by_one_and_their_spaces_stay() -> None:
     engine = Echo()
     one = translator(engine, language="en", longest=6)
-    lines = ["aa. Bb?  Cc!", "", " Dd.\tee. ", "Mr. Ff.", "Gg. Abcdefgh ij."]
-    assert list(one.translate(lines)) == ["aa. bb?  cc!", "", "dd.\tee.", "mr. ff.", "gg. abcde fgh ij."]
-    assert [len(call) for call in engine.calls] == [11]
-    assert one.in_parts == 2, "those of more tokens than are translated together"
+    lines = ["aa. Bb?  Cc!", "", " Dd.\tee. ", "Mr. Ff.", "Gg. Abcdefgh ij. Klmnop."]
+    assert list(one.translate(lines)) == [
+        "aa. bb?  cc!",
+        "",
+        "dd.\tee.",
+        "mr. ff.",
+        "gg. abcde fgh ij. klmno p.",
+    ]
+    assert [len(call) for call in engine.calls] == [13]
+    assert one.in_parts == 2, "lines, of which the second has two sentences that are cut"
     whole = translator(Echo(), longest=60)
     assert list(whole.translate(lines[:1])) == ["aa. bb? cc!"]

@@ -83,7 +83,7 @@ class Translator:
 
     Attributes:
         longest: as above, with the engine's limit taken into account.
-        in_parts: number of lines so far that were translated in parts.
+        in_parts: number of lines so far of which a sentence was translated in parts.
     """
 
     def __init__(
@@ -138,13 +138,15 @@ class Translator:
         spaces_of: list[list[str]] = []  # of each line, what follows each of its parts
         for row in sentences:
             spaces: list[str] = []
+            cut = False
             for _, space in row:
                 ids, (_, spans) = next(encoded)
                 parts = self._parts(ids[len(self._source.tag) :])
                 sources += [[*self._source.tag, *part, EOS] for part in parts]
                 spans_of += [spans] * len(parts)
                 spaces += [*[" "] * (len(parts) - 1), space][: len(parts)]
-                self.in_parts += len(parts) > 1
+                cut |= len(parts) > 1
+            self.in_parts += cut
             spaces_of.append(spaces)
         each = zip(sources, self._engine.search(sources), spans_of, strict=True)
         for spaces in spaces_of:

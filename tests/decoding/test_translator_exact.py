@@ -250,7 +250,7 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
 class Recording(PyTorchEngine):
     """Notes the shape of each batch, and gives back the length of each source."""
 
-    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
+    def _search_batch(self, source: Tensor, generator: torch.Generator) -> list[list[Hypothesis]]:
         self.shapes = [*getattr(self, "shapes", []), tuple(source.shape)]
         assert not self.model.training
         return [[Hypothesis([int((row != PAD).sum())], 0.0, 0.0)] for row in source]

@@ -1,5 +1,6 @@
 """The command line: names to commands, values that stay what they are, errors in one or two lines."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -115,6 +116,32 @@ def test_a_signal_and_a_reader_that_left_have_codes_of_their_own(monkeypatch: py
     monkeypatch.setattr("endeavour.__main__.run_command", Mock(side_effect=BrokenPipeError))
     monkeypatch.setattr("os.dup2", Mock())
     assert endeavour("translate") == 141
+
+
+def test_a_full_disk_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("endeavour.__main__.run_command", Mock(side_effect=full))
+    assert endeavour("translate") == 1
+    said = capsys.readouterr().err
+    assert f"cannot be written ({full.strerror})" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_standard_output_that_is_full_does_not_fail_once_more_at_the_end() -> None:
+    code = (
+        "import sys, endeavour.__main__ as main; "
+        "main.run_command = lambda *_: (print('text'), sys.stdout.flush()); "
+        "sys.argv = ['endeavour', 'translate']; main.main()"
+    )
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
 
 
 def test_several_processes_train_and_do_nothing_else(

@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import endeavour
 from configs import run_config
+from endeavour.runs import translators
 from endeavour.runs.run import Run
 from untrained import untrained_run
 
@@ -77,6 +79,15 @@ def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
     assert run.score(*map(list, zip(*pairs, strict=True))) == pytest.approx(each, abs=1e-4)
 
 
+def test_a_model_is_opened_once(run: endeavour.TrainedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Mock(wraps=translators.open_translator)
+    monkeypatch.setattr(translators, "open_translator", opened)
+    again = endeavour.load(QUOTED, output_folder=run.folder.parent, device="cpu")
+    assert again.translate("the dog") == again.translate(["the dog"])[0] == run.translate("the dog")
+    again.translate_n_best(["the dog"])
+    assert opened.call_count == 1
+
+
 def test_it_shows_its_attention(run: endeavour.TrainedRun) -> None:
     found = run.attention("the dog sees", "der Hund sieht")
     assert found.cross.shape == (2, 2, len(found.target), len(found.source))
@@ -107,6 +118,9 @@ def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
     root = run.folder.parent
     with pytest.raises(endeavour.UserError, match=r"decoding\.beam_size"):
         endeavour.load(QUOTED, output_folder=root, beam_size=0)
+    export = endeavour.load(QUOTED, output_folder=root, engine="ctranslate2", quantization="float32")
+    with pytest.raises(endeavour.UserError, match="ctranslate2-float32"):
+        export.translate("the dog")
     with pytest.raises(endeavour.UserError, match="two"):
         endeavour.load("two", output_folder=root)
     for sources, targets in ((["a"], "b"), ("a", ["b"]), (["a"], ["b", "c"])):

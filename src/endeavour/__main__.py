@@ -4,6 +4,7 @@ Turns a command's name into its root in `conf/` and its function, and errors int
 user's error, 1 any other, 128 + n after signal n.
 """
 
+import errno
 import os
 import sys
 import traceback
@@ -57,6 +58,8 @@ USER_ERROR = 2
 FAILURE = 1
 VERBOSE = "-v"
 MULTIRUN = {"--multirun", "-m"}
+# A full disk, a quota, a file that may not be larger, a disk that fails.
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 def main() -> None:
@@ -105,9 +108,10 @@ def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbo
             then = "continues from what is on disk, without training.restart"
         _fail(shown, f"stopped; the same command {then}", 130)
     except BrokenPipeError:  # the reader of our output has seen enough, as in `endeavour translate … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_unwritable_output()
         sys.exit(141)
     except Exception as error:
+        _discard_unwritable_output()
         _fail(shown, unexpected(error), FAILURE, verbose=verbose)
 
 
@@ -154,7 +158,9 @@ def refuse_secrets(overrides: list[str]) -> None:
 
 
 def unexpected(error: Exception) -> str:
-    """Two lines for an exception that is not the user's: what it is, and how to see where it comes from."""
+    """A line for a disk that takes no more; for any other exception two: what it is, how to see where it is from."""
+    if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+        return f"{error.filename or 'the output'} cannot be written ({error.strerror})"
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
     return f"{type(error).__name__}: {said}\nthis is a defect of endeavour; -v shows where it happened"
 
@@ -167,6 +173,16 @@ def _complete(option: str, argument: str | None = None, *_: str) -> None:
         if option == "--install-completion"
         else "\n".join(complete(argument or "", COMMANDS))
     )
+
+
+def _discard_unwritable_output() -> None:
+    """It would fail once more when the process ends, and change its exit code."""
+    if sys.stdout is None:  # it was closed from the beginning
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(command: str, message: str, code: int, *, verbose: bool = False) -> NoReturn:

@@ -139,6 +139,11 @@ class TrainedRun:
 
         return open_translator(self.runs, self.loaded, self.decoding, self._quantization, window)
 
+    @cached_property
+    def _translator(self) -> Translator:
+        """Kept: opening one checks and loads an export, or copies the model for bf16."""
+        return self.translator()
+
     # A line is an iterable of lines too; of the two the first overload is meant.
     @overload
     def translate(self, text: str) -> str: ...  # pyright: ignore[reportOverlappingOverload]
@@ -147,12 +152,12 @@ class TrainedRun:
     def translate(self, text: str | Iterable[str]) -> str | list[str]:
         """The translation of a line, or of each of several."""
         if isinstance(text, str):
-            return next(self.translator().translate([text]))
-        return list(self.translator().translate(text))
+            return next(self._translator.translate([text]))
+        return list(self._translator.translate(text))
 
     def translate_n_best(self, lines: Iterable[str]) -> list[list[Translation]]:
         """The `num_hypotheses` best of each line with scores, see `load`."""
-        return list(self.translator().translate_n_best(lines))
+        return list(self._translator.translate_n_best(lines))
 
     @overload
     def score(self, source: str, translation: str) -> float: ...  # pyright: ignore[reportOverlappingOverload]
@@ -251,7 +256,12 @@ class TrainedRun:
 
 
 def load(
-    run: str | None = None, *, output_folder: str | Path = "outputs", device: str = "auto", **decoding: Any
+    run: str | None = None,
+    *,
+    output_folder: str | Path = "outputs",
+    device: str = "auto",
+    quantization: str = "int8",
+    **decoding: Any,
 ) -> TrainedRun:
     """Opens a trained run.
 
@@ -259,6 +269,7 @@ def load(
         run: its name; "a b c" are an ensemble; None is the newest finished run.
         output_folder: where run folders lie.
         device: auto, cpu, cuda, cuda:1 …, mps.
+        quantization: of the export that engine="ctranslate2" reads.
         decoding: keys of conf/decoding/beam.yaml, such as beam_size=10; others are as the run decodes after its
             training.
 
@@ -267,7 +278,7 @@ def load(
     """
     runs = select_runs(run, Path(output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
-    return TrainedRun(runs, settings, device=device)
+    return TrainedRun(runs, settings, device=device, quantization=quantization)
 
 
 def train(overrides: Sequence[str] = ()) -> TrainedRun:

@@ -45,8 +45,18 @@ def flush(path: Path) -> None:
 
 def write_atomically(path: Path, text: str) -> None:
     """Writes UTF-8 with `\\n` line ends under another name, flushes, then renames: a reader never sees half a file."""
+    with written_beside(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def written_beside(path: Path) -> Generator[Path]:
+    """Yields the name of a file beside `path`, and gives it that place once the block has ended well.
+
+    After an exception the file is left where it is, and so is the one at `path`.
+    """
     partial = _partial(path)
-    partial.write_text(text, encoding="utf-8", newline="\n")
+    yield partial
     flush(partial)
     partial.replace(path)
 

@@ -92,6 +92,15 @@ def test_text_that_is_not_utf8_is_noted_once(
     assert "line 3" in note
 
 
+@pytest.mark.parametrize("space", ["\t", "\r", "\v", "\f", "\x85", "\u2028"], ids=ascii)
+def test_what_stands_between_sentences_breaks_neither_lines_nor_columns(
+    space: str, run: Run, tmp_path: Path
+) -> None:
+    plain = translated(run, b"Ja!  Satz 7 hat Worte.\n", tmp_path)
+    assert b"  " in plain
+    assert translated(run, f"Ja! {space}Satz 7 hat Worte.\n".encode(), tmp_path) == plain
+
+
 def test_a_gzip_file_is_decompressed_and_a_damaged_one_named(run: Run, tmp_path: Path) -> None:
     content = b"Ja.\nSatz 7 hat Worte.\n" * 20
     plain = translated(run, content, tmp_path)
@@ -128,10 +137,13 @@ def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(run: Run, 
     text, link = tmp_path / "text", tmp_path / "link"
     text.write_text("Ja!\n", "utf-8")
     link.symlink_to(text)
+    damaged = tmp_path / "damaged.gz"
+    damaged.write_bytes(b"Ja!\n")
     mistakes = {
         "is the input itself": [f"output={link}", f"input={text}"],
         "two inputs": [f"output={text}", f"input={text}", "text=Ja"],
         "ctranslate2 needs": [f"output={text}", "text=Ja", "decoding.engine=ctranslate2"],
+        "damaged gzip": [f"output={text}", f"input={damaged}"],
     }
     for message, overrides in mistakes.items():
         with pytest.raises(UserError, match=message):

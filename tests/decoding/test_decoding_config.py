@@ -24,7 +24,7 @@ NOT_OF_A_SEARCH: list[dict[str, Any]] = [
     {"length_penalty": 10.1},
     {"length_penalty": float("nan")},
     {"max_length_ratio": -1.0},
-    {"max_length_ratio": float("inf")},
+    {"max_length_ratio": 1000.1},
     {"max_length_offset": -1},
     {"tokens_per_batch": 0},
     {"temperature": 0.5},

@@ -1,10 +1,13 @@
 """Sentences of a line: nothing lost, abbreviations and numbers whole, and one line out for one line in."""
 
+from unittest.mock import Mock
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_translator_exact import Echo, translator
 
+from endeavour.decoding import sentences as module
 from endeavour.decoding.sentences import split_sentences
 
 ENGLISH = [
@@ -43,7 +46,10 @@ def test_a_line_is_cut_between_its_sentences_alone(language: str, sentences: lis
     assert found == [*((sentence, "  ") for sentence in sentences[:-1]), (sentences[-1], "\t")]
 
 
-@given(st.text('Ab.!?„“"1 \t\u00a0\u2028ß😀', max_size=30), st.sampled_from(["en", "de"]))
+@given(st.text('Ab.!?„“"1 \t\u00a0\u2028ß😀\ud800', max_size=30), st.sampled_from(["en", "de"]))
+@example("Vitamin C\u00a0. He sees.", "en")
+@example("Vitamin C\u202f. Er sieht.", "de")
+@example("A lone \ud800 surrogate.", "en")
 def test_the_sentences_and_their_spaces_are_the_line(line: str, language: str) -> None:
     found = split_sentences(line, language)
     assert "".join(sentence + space for sentence, space in found) == line
@@ -53,12 +59,27 @@ def test_the_sentences_and_their_spaces_are_the_line(line: str, language: str) -
         assert found[-1][0]
 
 
+def test_a_line_of_many_numbers_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = Mock(wraps=module._NUMBER)
+    monkeypatch.setattr(module, "_NUMBER", number)
+    line = "1. " * 100
+    assert split_sentences(line, "en") == [(line.rstrip(), " ")]
+    places = [call.args[1:] for call in number.search.call_args_list]
+    assert places == [(start, start + 3) for start in range(0, len(line) - 3, 3)]
+
+
 def test_sentences_are_translated_one_by_one_and_their_spaces_stay() -> None:
     engine = Echo()
     one = translator(engine, language="en", longest=6)
-    lines = ["aa. Bb?  Cc!", "", " Dd.\tee. ", "Mr. Ff.", "Gg. Abcdefgh ij."]
-    assert list(one.translate(lines)) == ["aa. bb?  cc!", "", "dd.\tee.", "mr. ff.", "gg. abcde fgh ij."]
-    assert [len(call) for call in engine.calls] == [11]
-    assert one.in_parts == 2, "those of more tokens than are translated together"
+    lines = ["aa. Bb?  Cc!", "", " Dd.\tee. ", "Mr. Ff.", "Gg. Abcdefgh ij. Klmnop."]
+    assert list(one.translate(lines)) == [
+        "aa. bb?  cc!",
+        "",
+        "dd.\tee.",
+        "mr. ff.",
+        "gg. abcde fgh ij. klmno p.",
+    ]
+    assert [len(call) for call in engine.calls] == [13]
+    assert one.in_parts == 2, "lines, of which the second has two sentences that are cut"
     whole = translator(Echo(), longest=60)
     assert list(whole.translate(lines[:1])) == ["aa. bb? cc!"]

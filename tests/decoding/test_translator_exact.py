@@ -123,21 +123,47 @@ def test_lines_in_parts_are_counted_and_an_empty_line_is_no_search() -> None:
     assert next(iter(one.translate_n_best([""]))) == [Translation("", 0.0, 0.0, ())]
 
 
-def test_the_parts_translations_are_joined_in_order_of_rank_with_their_mean_score() -> None:
-    class Unlike(Echo):
-        def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-            found = super().search(sources)
-            first, second, third = found
-            return [first, [one._replace(score=one.score * 4, ids=[]) for one in second], third[:2]]
+class Scored(Echo):
+    """One that gives the translations of the n-th source these scores."""
 
-    engine = Unlike(3)
-    (found,) = translator(engine, longest=3).translate_n_best(["aa bb cc"])
-    assert [(one.text, one.score, one.log_probability) for one in found] == [
-        ("aa cc", -2.0, -6.0),
-        ("aa cc", -4.0, -12.0),
-    ]
-    assert [len(part.target) for part in found[0].parts] == [2, 0, 2]
-    assert [part.source for part in found[0].parts] == engine.calls[0]
+    def __init__(self, *scores: Sequence[float]) -> None:
+        super().__init__()
+        self.scores = scores
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        found = super().search(sources)
+        return [
+            [one._replace(score=score, log_probability=2 * score) for score in scores]
+            for (one,), scores in zip(found, self.scores, strict=True)
+        ]
+
+
+def test_the_parts_translations_are_joined_with_their_mean_score() -> None:
+    class SecondEmpty(Scored):
+        def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+            first, (second,), third = super().search(sources)
+            return [first, [second._replace(ids=[])], third]
+
+    engine = SecondEmpty([-1.0], [-4.0], [-1.0])
+    ((found,),) = translator(engine, longest=3).translate_n_best(["aa bb cc"])
+    assert (found.text, found.score, found.log_probability) == ("aa cc", -2.0, -12.0)
+    assert [len(part.target) for part in found.parts] == [2, 0, 2]
+    assert [part.source for part in found.parts] == engine.calls[0]
+
+
+def test_the_best_of_a_line_in_parts_are_the_best_of_all_combinations() -> None:
+    scores = [-0.5, -3.0, -3.5], [-1.0], [-1.0, -1.25], [-2.0, -2.125]
+    (found,) = translator(Scored(*scores), longest=3).translate_n_best(["aa bb cc dd"])
+    best = sorted((sum(row) / 4 for row in itertools.product(*scores)), reverse=True)
+    assert [one.score for one in found] == best[:3], "as many as the part with the most has"
+
+
+def test_samples_of_a_line_in_parts_are_samples() -> None:
+    """Each of a part's is used once: none stands for those that were drawn less fortunately."""
+    drawn = replace(BEAM, sampling=True, beam_size=1, num_hypotheses=2)
+    engine = Scored([-1.0, -9.0], [-1.0, -2.0])
+    (found,) = translator(engine, longest=3, decoding=drawn).translate_n_best(["aa bb"])
+    assert [one.score for one in found] == [-1.0, -5.5]
 
 
 def read_ahead(one: Translator, lines: Iterator[str]) -> int:
@@ -224,7 +250,7 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
 class Recording(PyTorchEngine):
     """Notes the shape of each batch, and gives back the length of each source."""
 
-    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
+    def _search_batch(self, source: Tensor, generator: torch.Generator) -> list[list[Hypothesis]]:
         self.shapes = [*getattr(self, "shapes", []), tuple(source.shape)]
         assert not self.model.training
         return [[Hypothesis([int((row != PAD).sum())], 0.0, 0.0)] for row in source]

@@ -28,7 +28,10 @@ CARD = Card(
     corpus="pairs",
     repository="someone/pairs",
     revision="0123",
-    splits={"train": {"pairs": 29000, "source_tokens": 400000, "target_tokens": 410000}},
+    splits={
+        "train": {"pairs": 29000, "source_tokens": 400000, "target_tokens": 410000},
+        "test": {"pairs": 1000, "source_tokens": 14000, "target_tokens": 14000},
+    },
     settings={"model": {"width": 128, "name": "größer"}},
     decoding="beam",
     evaluations=[scored("test", "beam", 30.123), scored("test", "greedy", 20.0)],
@@ -49,6 +52,13 @@ def test_the_hub_finds_languages_data_and_the_scores_of_the_models_own_decoding(
     assert found.keys() == {"bleu", "chrf"}
     assert found["bleu"]["value"] == 30.12
     assert found["bleu"]["args"]["signature"] == "signature of bleu"
+
+
+def test_the_hub_takes_no_other_test_set_and_no_copy_for_a_split_of_the_corpus() -> None:
+    others = [scored("news", "beam", 12.0), scored("test.typos", "beam", 11.0)]
+    assert metadata(replace(CARD, evaluations=[*CARD.evaluations, *others]), name="run") == metadata(
+        CARD, name="run"
+    )
 
 
 def test_the_table_has_every_score_with_its_interval_and_signature() -> None:

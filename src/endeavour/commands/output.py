@@ -1,28 +1,34 @@
-"""Where a command writes its lines: standard output, or a file that is none of those it reads."""
+"""Where a command writes its lines: standard output, or a file that is none of those it reads. And standard input."""
 
+import gzip
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
 from endeavour.errors import UserError
+from endeavour.storage import written_beside
 
 
 def open_output(
     name: str | None, stack: ExitStack, inputs: Sequence[str], *, standard_input: bool = False
 ) -> TextIO:
-    """Standard output in UTF-8, or the file of that name, which is emptied and closed with `stack`.
+    """Standard output in UTF-8, or the file of that name, closed with `stack`; one called `.gz` is gzipped.
+
+    The file takes its place when all is written. What was written before an error stays beside it, and a note says so.
 
     Args:
         inputs: the files that are read.
         standard_input: whether standard input is read, which may be a file too.
 
     Raises:
-        UserError: the file is read, so that its text would be lost, or it cannot be written.
+        UserError: the file is read, so that its text would be lost, or it cannot be written; standard output is closed.
     """
     if name is None:
+        if sys.stdout is None:
+            raise UserError("standard output is closed: name a file with output=…")
         if hasattr(
             sys.stdout, "reconfigure"
         ):  # a captured one, in a test or a notebook, has no encoding to set
@@ -34,9 +40,49 @@ def open_output(
             _is_one_of(output, inputs) or (standard_input and _is_standard_input(output))
         ):
             raise UserError(f"output={output} is the input itself, which would be lost: choose another file")
-        return stack.enter_context(output.open("w", encoding="utf-8"))
+        gzipped = output.suffix.lower() == ".gz"
+        # Nothing can take the place of a pipe or a device; /dev/stdout may lead to a file, but that is open already.
+        in_place = output.is_relative_to("/dev") or (output.exists() and not output.is_file())
+        opened = _open(output, gzipped) if in_place else _open_beside(output.resolve(), gzipped)
+        return stack.enter_context(opened)
     except OSError as error:
         raise UserError(f"output={name} cannot be written ({error.strerror})") from error
+
+
+def open_standard_input(errors: str) -> TextIO:
+    """Standard input in UTF-8, whose lines end at `\\n` alone.
+
+    Args:
+        errors: what becomes of bytes that are not UTF-8, as `open` takes it.
+
+    Raises:
+        UserError: it is closed.
+    """
+    if sys.stdin is None:
+        raise UserError("standard input is closed, and no other input is named")
+    sys.stdin.reconfigure(encoding="utf-8", errors=errors, newline="\n")  # type: ignore[union-attr]
+    return sys.stdin
+
+
+def _open(path: Path, gzipped: bool) -> TextIO:
+    return (gzip.open if gzipped else open)(path, "wt", encoding="utf-8")
+
+
+@contextmanager
+def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
+    with written_beside(output) as partial:
+        file = _open(partial, gzipped)
+        try:
+            yield file
+        except BaseException:
+            begun = file.tell() > 0
+            file.close()
+            if begun:
+                print(f"note: what was written until then is in {partial}", file=sys.stderr)
+            else:
+                partial.unlink()
+            raise
+        file.close()
 
 
 def _is_one_of(output: Path, inputs: Sequence[str]) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
-from endeavour.commands.output import open_output
+from endeavour.commands.output import open_output, open_standard_input
 from endeavour.data.files import Pair, read_pairs
 from endeavour.data.tokenizer import encode_pairs
 from endeavour.errors import UserError, named_memory_error
@@ -96,7 +97,7 @@ def _pairs(config: ScoreRoot, *, reverse: bool) -> Iterator[Pair]:
             raise UserError("text=… and pairs=… are two inputs: give one of them")
         return iter([(config.text, config.translation)])
     if not config.pairs:
-        return _typed_pairs()
+        return _typed_pairs(open_standard_input("replace"))
     pairs = read_pairs(
         [Path(path).expanduser() for path in config.pairs],
         english_column=config.english_column,
@@ -105,9 +106,8 @@ def _pairs(config: ScoreRoot, *, reverse: bool) -> Iterator[Pair]:
     return ((german, english) for english, german in pairs) if reverse else pairs
 
 
-def _typed_pairs() -> Iterator[Pair]:
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
-    for number, line in enumerate(sys.stdin, start=1):
+def _typed_pairs(lines: TextIO) -> Iterator[Pair]:
+    for number, line in enumerate(lines, start=1):
         source, tab, target = line.removesuffix("\n").partition("\t")
         if not tab or "\t" in target:
             raise UserError(f"standard input, line {number}: not two columns with a tab between")

@@ -1,6 +1,7 @@
 """`endeavour translate`: a sentence, a file or standard input through a trained run, line by line."""
 
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import TextIO
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
-from endeavour.commands.output import open_output
+from endeavour.commands.output import open_output, open_standard_input
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.decoding.translator import WINDOW, Translator
@@ -24,6 +25,8 @@ from endeavour.settings import STRICT
 # The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
 LONGEST_LINE = 1_000_000  # characters
 KEEP_BYTES = "surrogateescape"  # bytes that are not UTF-8, until they are reported
+# What stands between two sentences stays there, but it would break the columns and the lines of the output.
+_OTHER_SPACE = re.compile(r"[^\S ]")
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -47,9 +50,9 @@ def translate(config: TranslateRoot) -> None:
     among them, the n best, each as line number, score and text with tabs between. `log_probabilities` puts a column
     before the text, `alignments` one after it: which word of the line (from 0) each word of the translation belongs to.
 
-    An input called `.gz` is decompressed. Bytes that are not UTF-8 are read as U+FFFD, so that no line is lost. A line
-    of more than 512 tokens, or than the model has positions, is translated in parts, and what it holds beyond a
-    million characters is left out. Notes say so.
+    An input called `.gz` is decompressed, such an output compressed. Bytes that are not UTF-8 are read as U+FFFD, so
+    that no line is lost. A line of more than 512 tokens, or than the model has positions, is translated in parts, and
+    what it holds beyond a million characters is left out. Notes say so.
 
     Raises:
         UserError: no such run, no such file, or a damaged one.
@@ -68,7 +71,6 @@ def translate(config: TranslateRoot) -> None:
         interactive = reads_standard_input and sys.stdin.isatty()
         translator = run.translator(window=1 if interactive else WINDOW)
         read = [] if config.input is None else [config.input]
-        # Last of all: it empties a file that is there.
         target = open_output(config.output, stack, read, standard_input=reads_standard_input)
         if interactive:
             print("type a sentence a line; Ctrl-D ends", file=sys.stderr)
@@ -96,7 +98,7 @@ def _output_lines(
             columns = [] if best_alone else [str(number), f"{one.score:.4f}"]
             if config.log_probabilities:
                 columns.append(f"{one.log_probability:.4f}")
-            columns.append(one.text)
+            columns.append(_OTHER_SPACE.sub(" ", one.text))
             if config.alignments:
                 pairs = run.align_parts(one.parts)
                 columns.append(" ".join(f"{source}-{target}" for source, target in pairs))
@@ -108,8 +110,7 @@ def _open_input(config: TranslateRoot, stack: ExitStack) -> Iterator[str]:
     if config.text is not None:
         return iter([config.text])
     if config.input is None:
-        sys.stdin.reconfigure(encoding="utf-8", errors=KEEP_BYTES, newline="\n")  # type: ignore[union-attr]
-        return _lines(sys.stdin)
+        return _lines(open_standard_input(KEEP_BYTES))
     path = Path(config.input).expanduser()
     open_text = gzip.open if path.suffix.lower() == ".gz" else open
     try:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
 from endeavour.settings import STRICT
@@ -21,7 +21,7 @@ class DecodingConfig:
     beam_size: PositiveInt
     # 2 already prefers the longest hypotheses; some hundreds exceed the range of numbers.
     length_penalty: Annotated[float, Field(ge=0, le=10)]
-    max_length_ratio: NonNegativeFloat
+    max_length_ratio: Annotated[float, Field(ge=0, le=1000)]  # 1e308 × a length exceeds the range of numbers
     max_length_offset: NonNegativeInt
     num_hypotheses: PositiveInt
     sampling: bool

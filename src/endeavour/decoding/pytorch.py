@@ -37,7 +37,6 @@ class PyTorchEngine:
         half = HALVES.get(decoding.precision)
         self.model = model if half is None else copy.deepcopy(model).to(half)
         self.decoding = decoding
-        self._generator = torch.Generator(next(model.parameters()).device)
 
     @property
     def longest(self) -> int | None:
@@ -54,25 +53,28 @@ class PyTorchEngine:
         lengths = np.array([len(source) for source in sources], np.int32)
         each = self.decoding.num_hypotheses if self.decoding.sampling else self.decoding.beam_size
         budget = max(1, self.decoding.tokens_per_batch // each)
-        if self.decoding.sampling:  # seeded by the sources, so that earlier calls do not matter
-            content = hashlib.sha256(
-                repr((self.decoding.seed, [list(source) for source in sources])).encode()
-            )
-            self._generator.manual_seed(int.from_bytes(content.digest()[:8], "little") >> 1)
         device = next(self.model.parameters()).device
+        generator = torch.Generator(device)
+        if self.decoding.sampling:
+            generator.manual_seed(self._seed(sources))
         was_training = self.model.training
         self.model.eval()
         for rows in length_batches(lengths, budget):
             shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
             with named_memory_error(shape, SMALLER_BATCHES):
-                found = self._search_batch(pad([sources[row] for row in rows]).to(device))
+                found = self._search_batch(pad([sources[row] for row in rows]).to(device), generator)
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
         return results
 
-    def _search_batch(self, source: Tensor) -> list[list[Hypothesis]]:
-        """The hypotheses of one batch, ids (batch, source)."""
+    def _seed(self, sources: Sequence[Sequence[int]]) -> int:
+        """By the sources, so that earlier calls do not matter."""
+        content = hashlib.sha256(repr((self.decoding.seed, [list(source) for source in sources])).encode())
+        return int.from_bytes(content.digest()[:8], "little") >> 1
+
+    def _search_batch(self, source: Tensor, generator: torch.Generator) -> list[list[Hypothesis]]:
+        """The hypotheses of one batch, ids (batch, source); samples are drawn with `generator`."""
         settings = self.decoding
         if settings.sampling:
             return sample(
@@ -82,7 +84,7 @@ class PyTorchEngine:
                 temperature=settings.temperature,
                 top_k=settings.top_k,
                 epsilon=settings.epsilon,
-                generator=self._generator,
+                generator=generator,
                 alpha=settings.length_penalty,
                 max_length_ratio=settings.max_length_ratio,
                 max_length_offset=settings.max_length_offset,

@@ -5,11 +5,14 @@ cuts there is joined again, because two sentences in one do a translation less h
 """
 
 import re
+from itertools import pairwise
 
 import sentencex
 
 # Ends in an ordinal, a day or a number in a list; a year may end a sentence.
-_NUMBER = re.compile(r"(?:^|[\s.])\d{1,2}\.\s+$")
+_NUMBER = re.compile(r"(?<![^\s.])\d{1,2}\.\s+$")
+# Spaces beyond ASCII, of which sentencex may panic, and halves of characters, which it does not take.
+_UNREADABLE = re.compile(r"(?![\x00-\x7f])\s|[\ud800-\udfff]")
 
 
 def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
@@ -18,14 +21,17 @@ def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
     Args:
         language: "en" or "de".
     """
-    sentences: list[str] = []
-    for piece in sentencex.segment(language, line):  # pyright: ignore[reportAttributeAccessIssue]
-        before = sentences[-1] if sentences else ""
+    starts, end = [0], 0
+    last = None  # where the last piece of the sentence begins that is more than spaces
+    for piece in sentencex.segment(language, _UNREADABLE.sub(" ", line)):  # pyright: ignore[reportAttributeAccessIssue]
         # Without a space between them they are no sentences: "example.com".
-        if sentences and (not before[-1].isspace() or not before.strip() or _NUMBER.search(before)):
-            sentences[-1] += piece
-        else:
-            sentences.append(piece)
+        if last is not None and line[end - 1].isspace() and not _NUMBER.search(line, last, end):
+            starts.append(end)
+            last = None
+        if not piece.isspace():
+            last = end
+        end += len(piece)
+    sentences = [line[start:stop] for start, stop in pairwise([*starts, end])]
     split = [(sentence.rstrip(), sentence[len(sentence.rstrip()) :]) for sentence in sentences]
     if len(split) > 1 and not split[-1][0]:  # only spaces
         (text, space), (_, rest) = split[-2:]

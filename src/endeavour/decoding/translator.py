@@ -6,6 +6,7 @@ a very long line in parts, so memory grows neither with the number of lines nor 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
 from typing import NamedTuple
 
 from endeavour.data.normalization import normalize
@@ -82,7 +83,7 @@ class Translator:
 
     Attributes:
         longest: as above, with the engine's limit taken into account.
-        in_parts: number of lines so far that were translated in parts.
+        in_parts: number of lines so far of which a sentence was translated in parts.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Translator:
         self._utility = None if decoding is None else decoding.utility
         # Samples are weighted by how often they were drawn, beam hypotheses by their scores.
         self._sharpness = SHARPNESS if decoding is None or not decoding.sampling else 0.0
+        self._drawn = decoding is not None and decoding.sampling and not self._utility
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
@@ -136,17 +138,19 @@ class Translator:
         spaces_of: list[list[str]] = []  # of each line, what follows each of its parts
         for row in sentences:
             spaces: list[str] = []
+            cut = False
             for _, space in row:
                 ids, (_, spans) = next(encoded)
                 parts = self._parts(ids[len(self._source.tag) :])
                 sources += [[*self._source.tag, *part, EOS] for part in parts]
                 spans_of += [spans] * len(parts)
                 spaces += [*[" "] * (len(parts) - 1), space][: len(parts)]
-                self.in_parts += len(parts) > 1
+                cut |= len(parts) > 1
+            self.in_parts += cut
             spaces_of.append(spaces)
         each = zip(sources, self._engine.search(sources), spans_of, strict=True)
         for spaces in spaces_of:
-            yield _join_parts([self._texts(*next(each)) for _ in spaces], spaces)
+            yield self._join_parts([self._texts(*next(each)) for _ in spaces], spaces)
 
     def _sentences(self, line: str) -> list[tuple[str, str]]:
         """Each sentence and the whitespace after it."""
@@ -187,22 +191,50 @@ class Translator:
         ranked = most_useful(texts, weights, self._utility)
         return [by_text[text]._replace(score=utility) for text, utility in ranked]
 
+    def _join_parts(self, parts: list[list[Translation]], spaces: Sequence[str]) -> list[Translation]:
+        """The translations of a line, from those of its parts and the spaces after them."""
+        if not parts:
+            return [Translation("", 0.0, 0.0, ())]
+        if len(parts) == 1:
+            return parts[0]
+        # The best of all combinations of samples would be samples no more: there each is used once.
+        rows = zip(*parts, strict=True) if self._drawn else _best_rows(parts)
+        return [
+            Translation(
+                text=_join_texts([one.text for one in row], spaces),
+                score=sum(one.score for one in row) / len(row),
+                log_probability=sum(one.log_probability for one in row),
+                parts=tuple(part for one in row for part in one.parts),
+            )
+            for row in rows
+        ]
 
-def _join_parts(parts: list[list[Translation]], spaces: Sequence[str]) -> list[Translation]:
-    """The best translations of a line's parts joined by the spaces after them, then the second best …"""
-    if not parts:
-        return [Translation("", 0.0, 0.0, ())]
-    if len(parts) == 1:
-        return parts[0]
-    return [
-        Translation(
-            text=_join_texts([one.text for one in row], spaces),
-            score=sum(one.score for one in row) / len(row),
-            log_probability=sum(one.log_probability for one in row),
-            parts=tuple(part for one in row for part in one.parts),
-        )
-        for row in zip(*parts, strict=False)
-    ]
+
+class _Row(NamedTuple):
+    """A translation of each part up to one, as a chain: copies would be quadratic in the number of parts."""
+
+    score: float  # the sum
+    before: "_Row | None"
+    last: Translation
+
+
+def _best_rows(parts: list[list[Translation]]) -> list[list[Translation]]:
+    """A translation of each part, in the ways whose scores add up to most: as many as the part that has most has."""
+    most = max(len(part) for part in parts)
+    first, *others = parts
+    rows = [_Row(one.score, None, one) for one in first]
+    for part in others:
+        longer = [_Row(row.score + one.score, row, one) for row in rows for one in part]
+        rows = nlargest(most, longer, key=lambda row: row.score)  # of equal ones the first
+    return [_unchained(row) for row in rows]
+
+
+def _unchained(row: _Row | None) -> list[Translation]:
+    chosen: list[Translation] = []
+    while row is not None:
+        chosen.append(row.last)
+        row = row.before
+    return chosen[::-1]
 
 
 def _join_texts(texts: Sequence[str], spaces: Sequence[str]) -> str:

@@ -148,7 +148,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """Cased BLEU (0–100), the same as `score_corpus(…)["bleu"].value`, without an interval: cheap enough for
     validation. Raises UserError where the line counts differ or there are no lines."""
     check_counts(hypotheses=hypotheses, references=references)
-    return _bleu(BLEU(force=True), hypotheses, references)
+    return float(BLEU(force=True).corpus_score(hypotheses, [references]).score)
 
 
 def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
@@ -209,10 +209,6 @@ def sacrebleu_seed(seed: int) -> Generator[None]:
             del os.environ[name]
         else:
             os.environ[name] = before
-
-
-def _bleu(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    return float(metric.corpus_score(hypotheses, [references]).score)
 
 
 def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:

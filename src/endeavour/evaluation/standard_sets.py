@@ -76,7 +76,7 @@ def read_standard_set(name: str, direction: str) -> StandardSet:
             f"choose another of its family ({', '.join(others) or 'it has none'})"
         )
     lengths = {len(lines) for lines in (sources, *targets, *columns.values())}
-    if lengths in ({0}, set()) or len(lengths) > 1:
+    if lengths == {0} or len(lengths) > 1:
         raise UserError(_how_to_bring(name, direction, cache, f"files of {sorted(lengths)} lines"))
     labels = {key: lines for key, lines in columns.items() if len(set(lines)) > 1}
     return StandardSet(sources, targets[0], labels)

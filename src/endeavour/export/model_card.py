@@ -47,7 +47,8 @@ class Card:
         repository, revision: of the corpus, where it is one of the hub.
         splits: split → pairs and tokens, after cleaning.
         settings: the sections of the config that made the model.
-        decoding: of the evaluations that stand for the model in the hub's lists; the card shows all.
+        decoding: of the evaluations that stand for the model in the hub's lists, where they are of a split; the card
+            shows all.
     """
 
     address: str
@@ -73,7 +74,8 @@ def metadata(card: Card, *, name: str) -> str:
     listed = [
         (scored, key, scored.scores[key])
         for scored in card.evaluations
-        if scored.decoding == card.decoding
+        # The hub would take any other test set, or an altered copy of one, for a split of the corpus.
+        if scored.decoding == card.decoding and scored.test_set in card.splits
         for key in HUB_METRICS
         if key in scored.scores
     ]

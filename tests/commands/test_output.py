@@ -1,0 +1,69 @@
+"""The file a command writes: whole or as it was, and what was written before an error beside it."""
+
+import gzip
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from endeavour.commands.output import open_output, open_standard_input
+from endeavour.errors import UserError
+
+
+def write(output: Path, text: str, error: Exception | None = None) -> None:
+    with ExitStack() as stack:
+        file = open_output(str(output), stack, [])
+        file.write(text)
+        if error is not None:
+            raise error
+
+
+def test_a_file_takes_its_place_when_all_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    write(file, "old")
+    link.symlink_to(file)
+    with pytest.raises(ValueError, match="in the middle"):
+        write(link, "half", ValueError("in the middle"))
+    assert file.read_text("utf-8") == "old"
+    partial = tmp_path / ".file.partial"
+    assert partial.read_text("utf-8") == "half"
+    assert str(partial) in capsys.readouterr().err
+    write(link, "new")
+    assert file.read_text("utf-8") == "new"
+    assert link.is_symlink()
+    assert not partial.exists()
+
+
+def test_of_what_was_not_begun_nothing_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("file", "file.gz"):
+        with pytest.raises(ValueError, match="at once"):
+            write(tmp_path / name, "", ValueError("at once"))
+    assert not list(tmp_path.iterdir())
+    assert not capsys.readouterr().err
+
+
+def test_a_gz_file_is_gzipped(tmp_path: Path) -> None:
+    write(tmp_path / "file.GZ", "Sätze")
+    assert gzip.decompress((tmp_path / "file.GZ").read_bytes()).decode() == "Sätze"
+
+
+def test_a_pipe_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write(pipe, "text")
+    assert os.read(reading, 10) == b"text"
+    os.close(reading)
+
+
+def test_closed_streams_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UserError, match="standard input"):
+        open_standard_input("replace")
+    with ExitStack() as stack, pytest.raises(UserError, match="output="):
+        open_output(None, stack, [])

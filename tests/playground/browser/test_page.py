@@ -92,6 +92,23 @@ def test_the_way_out_of_typing_over_restores_the_translation(visit: Visit) -> No
     assert translation(page) == before
 
 
+def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:
+    page = visit()
+    page.locator("#output .piece").first.focus()
+    page.keyboard.type("W")
+    page.locator("#input").click()
+    assert translation(page).startswith("W")
+    expect(page.locator("#input")).to_be_focused()
+    hold_answer(page, "/api/search")
+    page.locator("#output .piece").nth(1).click()
+    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    page.locator("#input").click()
+    until_held(page)
+    page.evaluate("release()")
+    translation(page)
+    expect(page.locator("#input")).to_be_focused()
+
+
 def test_alternatives_open_and_close_by_keyboard(visit: Visit) -> None:
     page = visit()
     pieces = page.locator("#output .piece")

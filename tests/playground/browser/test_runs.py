@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit, hold_answer, translation, until_held, until_read_out
+from in_browser import SENTENCE, Visit, hide, hold_answer, translation, until_held, until_read_out
 from playwright.sync_api import Locator, Page, expect
 
 from endeavour.runs.run import Run
@@ -305,6 +305,16 @@ def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resume
     expect(shown).to_contain_text("update 1 ", timeout=TIMEOUT)
     append_log(training, 2)
     expect(shown).to_contain_text("update 2", timeout=TIMEOUT)
+
+
+def test_the_log_of_a_training_is_followed_while_somebody_can_see_it(runs: Visit, training: Run) -> None:
+    page = runs(w="-")
+    expect(entry(page, training.name)).to_contain_text("update 2", timeout=TIMEOUT)
+    with page.expect_event("requestfailed", lambda request: "/api/log" in request.url):
+        hide(page, True)
+    append_log(training, 3)
+    hide(page, False)
+    expect(entry(page, training.name)).to_contain_text("update 3", timeout=TIMEOUT)
 
 
 def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing(

@@ -45,10 +45,12 @@ export function mount(root, context) {
     sets.node,
   );
 
+  const shown = () => state.get().v === "runs" && !document.hidden;
   const watched = new Set(); // runs that were being trained while this page was open
 
   /** The runs of the systems that are compared, and those whose training was seen. */
   function follow() {
+    if (!shown()) return;
     const { run, w } = state.get();
     const systems = w ? parseSystems(w) : suggested(run, context.runs);
     const names = [run || context.runs.default, ...systems.map(({ name }) => name)]
@@ -62,7 +64,7 @@ export function mount(root, context) {
   let last = JSON.stringify(context.runs.runs);
   async function lookAgain() {
     clearTimeout(timer);
-    if (state.get().v !== "runs") return;
+    if (!shown()) return;
     try {
       const fresh = await api.get("/api/runs");
       const printed = JSON.stringify(fresh.runs);
@@ -92,11 +94,16 @@ export function mount(root, context) {
     follow();
   }
 
-  state.subscribe(({ v }) => {
-    if (v === "runs") return;
+  // Each log takes a connection, of which a browser allows all tabs together six.
+  function pause() {
     clearTimeout(timer);
-    timer = 0;
     training.close();
+  }
+  state.subscribe(({ v }) => v !== "runs" && pause());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return pause();
+    follow();
+    return lookAgain();
   });
   search.subscribe(({ done }) => done && state.get().v === "runs" && sentence.load());
 

@@ -155,6 +155,17 @@ def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pyte
     assert max(calls) == site.playground.settings.joined_lines
 
 
+def test_a_line_of_many_sentences_is_as_many_lines(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(System, "translator", lambda *_: Echo(calls))
+    limit = site.playground.settings.joined_lines
+    text = "Ja!  Nein.\n\n" + "Ja! " * 2 * limit
+    found = asked(site, text, alternatives=1)
+    assert max(calls) == limit
+    assert found["translatedText"] == "<Ja!>  <Nein.>\n<>\n" + " ".join(["<Ja!>"] * 2 * limit)
+    assert found["alternatives"] == [found["translatedText"].replace("<", "<<").replace(">", ">>")]
+
+
 def test_who_finds_the_queue_full_is_told_to_come_again(
     site: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,7 @@ def _join_parts(parts: list[list[Translation]], spaces: Sequence[str]) -> list[T
         return parts[0]
     return [
         Translation(
-            text=_join_texts([one.text for one in row], spaces),
+            text=join_texts([one.text for one in row], spaces),
             score=sum(one.score for one in row) / len(row),
             log_probability=sum(one.log_probability for one in row),
             parts=tuple(part for one in row for part in one.parts),
@@ -205,8 +205,8 @@ def _join_parts(parts: list[list[Translation]], spaces: Sequence[str]) -> list[T
     ]
 
 
-def _join_texts(texts: Sequence[str], spaces: Sequence[str]) -> str:
-    """Those that are not empty, with one space between any two."""
+def join_texts(texts: Sequence[str], spaces: Sequence[str]) -> str:
+    """Those that are not empty, with one space between any two; `spaces` are those after each."""
     joined = space = ""
     for text, after in zip(texts, spaces, strict=True):
         if text:

@@ -4,12 +4,14 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from endeavour.playground import systems
 from endeavour.playground.systems import System
 from endeavour.playground.worker import Job
 from endeavour.runs.run import Run
@@ -71,6 +73,14 @@ def test_more_alternatives_than_the_beam_has_places_take_no_further_translator(s
     system = site.playground.systems.get(None)
     assert system.decoding.beam_size == 3
     assert system.translator(21) is system.translator(3) is not system.translator(1)
+
+
+def test_an_export_is_in_memory_once(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systems, "open_translator", lambda *_: object())
+    system = site.playground.systems.get(None)
+    decoding = replace(system.decoding, engine="ctranslate2")
+    exported = replace(system, decoding=decoding, _translators={})
+    assert exported.translator(1) is exported.translator(2) is exported.translator(21)
 
 
 def test_the_language_is_named_where_it_was_left_open(site: Served) -> None:

@@ -147,6 +147,7 @@ def test_an_address_restores_everything_in_a_fresh_browser(
     page.locator("#copy-link").click()
     expect(page.locator("#copy-link")).to_have_text("Copied")
     address = page.evaluate("navigator.clipboard.readText()")
+    assert "run=run" in address, "whatever the default of the server that it is opened at"
     with browser.new_context() as context:
         other = context.new_page()
         other.goto(address)

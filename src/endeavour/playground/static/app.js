@@ -29,10 +29,11 @@ function report(message) {
   if ($("problem").textContent !== message) $("problem").textContent = message ?? "";
 }
 
-function wireTools(state) {
+function wireCopyLink(state, systems) {
   $("copy-link").addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(state.address());
+      // Named, because another server, or this one started anew, may have another default.
+      await navigator.clipboard.writeText(state.address({ run: state.get().run || systems.default }));
       $("copy-link").textContent = "Copied";
       announce("Link copied");
     } catch {
@@ -41,6 +42,9 @@ function wireTools(state) {
     }
     setTimeout(() => ($("copy-link").textContent = "Copy link"), 2000);
   });
+}
+
+function wireTools() {
   $("theme").addEventListener("click", () => {
     const root = document.documentElement;
     const dark = root.dataset.theme
@@ -113,9 +117,10 @@ function wireTabs(state) {
 async function boot() {
   const state = createState();
   const tooltip = createTooltip();
-  wireTools(state);
+  wireTools();
   const toViews = wireTabs(state);
   const systems = createSystems(await api.get("/api/runs"));
+  wireCopyLink(state, systems);
   if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
   const search = createSearch(state);
   const results = createResults(state, search);

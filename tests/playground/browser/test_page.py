@@ -92,6 +92,20 @@ def test_the_way_out_of_typing_over_restores_the_translation(visit: Visit) -> No
     assert translation(page) == before
 
 
+def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> None:
+    page = visit()
+    page.locator("#output .piece").nth(1).click()
+    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+    expect(page.locator("#output .piece").nth(2)).to_be_focused()
+    for key in ("W", "Backspace", "Escape"):
+        page.keyboard.press(key)
+    translation(page)
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+    page.locator("#undo").click()
+    expect(page.locator("#output .piece.forced")).to_have_count(0)
+
+
 def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:
     page = visit()
     page.locator("#output .piece").first.focus()

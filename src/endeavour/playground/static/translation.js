@@ -101,12 +101,13 @@ export function mountTranslation(context) {
 
   function begin(position, letter) {
     const { ids, pieces } = shown;
+    const { p, t } = state.get();
     typing = typeOver(output, pieces, position, letter, {
       onChange: (typed, more) => forcing.force(ids.slice(0, position), typed, more),
       onEnd(kept, left) {
         typing = null;
         focusNext = left ? null : kept ? AFTER_FORCED : position;
-        if (!kept) forcing.undo();
+        if (!kept) state.set({ p, t, node: null }, { push: true });
         if (search.current.done) showPieces();
       },
     });

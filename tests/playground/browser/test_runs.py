@@ -328,10 +328,16 @@ def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing
     run: Run = request.getfixturevalue("training")
     expect(entry(page, run.name)).to_contain_text("training", timeout=TIMEOUT)
     model = page.locator("#run")
-    model.focus()
     expect(model.locator(f"option[value='{run.name}']")).to_have_count(1)
     expect(model).to_have_value("run")
     assert grid.evaluate("grid => grid.scrollTop") > 0
+
+
+def test_whether_a_run_is_being_trained_is_shown_in_every_view(visit: Visit, root: Path) -> None:
+    facts = visit().locator("#run-facts")
+    with FileLock(root / ".run.lock"):
+        expect(facts).to_contain_text("still training", timeout=TIMEOUT)
+    expect(facts).not_to_contain_text("still training", timeout=TIMEOUT)
 
 
 def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on(

@@ -15,6 +15,7 @@ import { createTooltip } from "./tooltip.js";
 import { mountSentence } from "./sentence.js";
 import { mountTranslation } from "./translation.js";
 
+const LOOK_AGAIN = 3000; // ms after which the runs are asked for again, while somebody sees the page
 const VIEWS = ["look", "search", "runs", "learn"];
 const $ = (id) => document.getElementById(id);
 
@@ -66,6 +67,18 @@ function wireTools() {
     event.preventDefault(); // the hash is the state
     $("tabs").querySelector('[aria-selected="true"]').focus();
   });
+}
+
+/** Keeps up with runs that are begun, trained, evaluated and deleted. */
+async function followRuns(systems) {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+    try {
+      if (!document.hidden) systems.update(await api.get("/api/runs"));
+    } catch {
+      // The server is away; the parts that need it say so.
+    }
+  }
 }
 
 /** Views by name, mounted when first shown; a module that fails to load says so in its place. */
@@ -139,6 +152,7 @@ async function boot() {
     Backspace: () => forcing.undo(),
   });
   search.start();
+  followRuns(systems);
   await views.show(state.get().v, new Set());
 }
 

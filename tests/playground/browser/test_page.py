@@ -272,6 +272,15 @@ def test_a_narrow_page_does_not_scroll_sideways(visit: Visit) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+def test_a_long_name_of_a_run_does_not_widen_the_page(visit: Visit) -> None:
+    page = visit()
+    page.locator("#run option").first.evaluate("option => (option.textContent = 'name'.repeat(20))")
+    page.locator("#run-facts").evaluate("facts => (facts.textContent += ' · still training')")
+    for width in (400, 761, 800, 894):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_the_theme_is_chosen_and_kept(visit: Visit) -> None:
     page = visit()
     page.locator("#theme").click()

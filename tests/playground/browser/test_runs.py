@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
 from in_browser import SENTENCE, Visit, hide, hold_answer, translation, until_held, until_read_out
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, write_atomically, write_json
@@ -152,6 +152,19 @@ def test_two_runs_side_by_side_part_where_they_part(runs: Visit, site: Served) -
     for figure in page.locator(".compare figure:visible").all():
         figure.locator("summary").click()
         expect(figure.locator("tbody tr").nth(1)).to_be_visible()
+
+
+def test_a_piece_that_is_a_space_is_visible_where_systems_part(page: Page, runs: Visit) -> None:
+    def with_space(route: Route) -> None:
+        answer = route.fetch()
+        text = answer.text()
+        if route.request.post_data_json["system"] == OTHER:
+            text = re.sub(r'("pieces":\[{"id":\d+,"piece":)"[^"]*"', r'\1"▁"', text)
+        route.fulfill(response=answer, body=text)
+
+    page.route("**/api/search", with_space)
+    runs(w=WITH_OTHER)
+    expect(page.locator(".verdict")).to_contain_text("B writes “␣”")
 
 
 def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:

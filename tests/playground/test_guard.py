@@ -92,7 +92,13 @@ def test_bodies_are_of_a_known_type_and_not_too_large(site: Served, path: str) -
     limit = site.playground.settings.body
     assert site.ask("POST", path, b" " * (limit + 1), {"Content-Type": JSON}).status == 413
     assert site.ask("POST", path, b" " * limit, {"Content-Type": JSON}).status == 400
-    assert site.get(path).status == 405
+    answer = site.get(path)
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+def test_files_are_not_written(site: Served) -> None:
+    answer = site.post("/static/app.js", {})
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 def test_a_body_without_end_is_refused_as_soon_as_it_is_too_large(site: Served) -> None:

@@ -174,20 +174,27 @@ def test_an_evaluation_is_shown_line_by_line(run: Run, tmp_path: Path) -> None:
     assert [row["flags"] for row in found["rows"]] == [["copied"], ["empty"], ["repetitive"], []]
 
 
+def events_in(write: str) -> list[str]:
+    return write.split("\n\n")[:-1]
+
+
 class Followed:
     """The events of a log, one by one."""
 
     def __init__(self, run: Run) -> None:
         self.stopping = False
-        self._events: AsyncIterator[str] = follow_log(run, lambda: self.stopping)
+        self._writes: AsyncIterator[str] = follow_log(run, lambda: self.stopping)
+        self._events: list[str] = []
 
     async def next(self) -> tuple[str, Any]:
-        name, data = (await asyncio.wait_for(anext(self._events), TIMEOUT)).splitlines()[:2]
+        if not self._events:
+            self._events = events_in(await asyncio.wait_for(anext(self._writes), TIMEOUT))
+        name, data = self._events.pop(0).splitlines()
         return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
     async def ends(self) -> bool:
         try:
-            await asyncio.wait_for(anext(self._events), TIMEOUT)
+            await asyncio.wait_for(anext(self._writes), TIMEOUT)
         except StopAsyncIteration:
             return True
         return False
@@ -245,12 +252,20 @@ def test_lines_of_a_log_that_cannot_be_read_are_told_one_by_one(begun: Run) -> N
     damaged = [b"damaged", b"", b"\xff", b"[1]", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"kind": "tr']
 
     async def follow() -> list[str]:
-        return [event async for event in follow_log(begun, lambda: True)]
+        return [event async for write in follow_log(begun, lambda: True) for event in events_in(write)]
 
     (begun.folder / "log.jsonl").write_bytes(b"\n".join([*damaged, b'{"update": 1}', b""]))
     names = [event.encode().partition(b"\n")[0] for event in asyncio.run(follow())]
     told = [b"event: reset", *[b"event: damaged"] * len(damaged), b"event: line", b"event: end"]
     assert names == told
+
+
+def test_many_lines_of_a_log_are_one_write(begun: Run) -> None:
+    async def follow() -> list[int]:
+        return [len(events_in(write)) async for write in follow_log(begun, lambda: True)]
+
+    add(begun, *[{"update": update} for update in range(100)])
+    assert asyncio.run(follow()) == [1, 100, 1]
 
 
 def test_a_log_that_is_followed_ends_with_the_server_and_with_the_run(begun: Run) -> None:

@@ -4,12 +4,14 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from endeavour.decoding.translator import Translation
+from endeavour.playground import systems
 from endeavour.playground.systems import System
 from endeavour.playground.worker import Job
 from endeavour.runs.run import Run
@@ -73,6 +75,14 @@ def test_more_alternatives_than_the_beam_has_places_take_no_further_translator(s
     assert system.translator(21) is system.translator(3) is not system.translator(1)
 
 
+def test_an_export_is_in_memory_once(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systems, "open_translator", lambda *_: object())
+    system = site.playground.systems.get(None)
+    decoding = replace(system.decoding, engine="ctranslate2")
+    exported = replace(system, decoding=decoding, _translators={})
+    assert exported.translator(1) is exported.translator(2) is exported.translator(21)
+
+
 def test_the_language_is_named_where_it_was_left_open(site: Served) -> None:
     language = {"confidence": 100.0, "language": "en"}
     assert asked(site, "Ja!", source="auto")["detectedLanguage"] == language
@@ -118,9 +128,12 @@ class Echo:
     def __init__(self, calls: list[int]) -> None:
         self._calls = calls
 
-    def translate_n_best(self, lines: Sequence[str]) -> list[list[SimpleNamespace]]:
+    def translate_n_best(self, lines: Sequence[str]) -> list[list[Translation]]:
         self._calls.append(len(lines))
-        return [[SimpleNamespace(text=f"<{line}>"), SimpleNamespace(text=f"<<{line}>>")] for line in lines]
+        return [
+            [Translation(f"<{line}>", 0.0, 0.0, ()), Translation(f"<<{line}>>", -1.0, -1.0, ())]
+            for line in lines
+        ]
 
 
 def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +166,19 @@ def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pyte
         assert all(answer.status == 200 for one in done for answer in one.result())
     assert sum(calls) == 3 * sum(1 + number % 3 for number in range(clients))
     assert max(calls) == site.playground.settings.joined_lines
+
+
+def test_a_line_of_many_sentences_is_as_many_lines(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(System, "translator", lambda *_: Echo(calls))
+    limit = site.playground.settings.joined_lines
+    text = "Ja!  Nein.\n\n" + "Ja! " * 2 * limit
+    found = asked(site, text, alternatives=1)
+    assert max(calls) == limit
+    assert found["translatedText"] == "<Ja!>  <Nein.>\n<>\n" + " ".join(["<Ja!>"] * 2 * limit)
+    # Of a line the second best differs in one sentence from the best.
+    others = ["<Ja!>"] * (2 * limit - 1)
+    assert found["alternatives"] == ["<Ja!>  <<Nein.>>\n<<>>\n" + " ".join([*others, "<<Ja!>>"])]
 
 
 def test_who_finds_the_queue_full_is_told_to_come_again(

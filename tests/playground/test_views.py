@@ -12,7 +12,7 @@ from endeavour.playground.search_view import _numbers
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator
 from endeavour.special import BOS, EOS
-from served import Served
+from served import Served, served
 
 TEXT = "Satz 7 hat Worte."
 
@@ -184,6 +184,16 @@ def test_the_numbers_of_the_learn_view_are_those_of_the_head_that_is_asked_for(s
     asked = {"text": TEXT, "target": {"text": "Ja!"}, "kind": "cross", "layer": 1, "head": 1}
     found = site.post("/api/learn", asked).json
     assert (found["kind"], found["layer"], found["head"]) == ("cross", 1, 1)
+
+
+def test_what_the_search_finds_can_be_shown_by_the_views(run: Run) -> None:
+    with served(run.root, "run=run", "limits.pieces=8", "decoding.max_length_offset=50") as site:
+        start, _, result = search(site, text="Ja!")
+        assert start["limit"] == 7
+        target = {"ids": max((found["ids"] for found in result["hypotheses"]), key=len)}
+        assert site.post("/api/analyse", {"text": "Ja!", "target": target}).status == 200
+        prefix = {"ids": (target["ids"] * 8)[:8]}
+        assert site.post("/api/search", {"text": "Ja!", "prefix": prefix}).status == 400
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,8 @@ class Translator:
             spaces_of.append(spaces)
         each = zip(sources, self._engine.search(sources), spans_of, strict=True)
         for spaces in spaces_of:
-            yield self._join_parts([self._texts(*next(each)) for _ in spaces], spaces)
+            parts = [self._texts(*next(each)) for _ in spaces]
+            yield join_parts(parts, spaces, drawn=self._drawn)
 
     def _sentences(self, line: str) -> list[tuple[str, str]]:
         """Each sentence and the whitespace after it."""
@@ -191,23 +192,28 @@ class Translator:
         ranked = most_useful(texts, weights, self._utility)
         return [by_text[text]._replace(score=utility) for text, utility in ranked]
 
-    def _join_parts(self, parts: list[list[Translation]], spaces: Sequence[str]) -> list[Translation]:
-        """The translations of a line, from those of its parts and the spaces after them."""
-        if not parts:
-            return [Translation("", 0.0, 0.0, ())]
-        if len(parts) == 1:
-            return parts[0]
-        # The best of all combinations of samples would be samples no more: there each is used once.
-        rows = zip(*parts, strict=True) if self._drawn else _best_rows(parts)
-        return [
-            Translation(
-                text=_join_texts([one.text for one in row], spaces),
-                score=sum(one.score for one in row) / len(row),
-                log_probability=sum(one.log_probability for one in row),
-                parts=tuple(part for one in row for part in one.parts),
-            )
-            for row in rows
-        ]
+
+def join_parts(
+    parts: Sequence[list[Translation]], spaces: Sequence[str], *, drawn: bool = False
+) -> list[Translation]:
+    """The translations of a line, from those of its parts and the spaces after them, best first.
+
+    Args:
+        drawn: whether they are samples. The best of all combinations would be samples no more: each is used once.
+    """
+    if not parts:
+        return [Translation("", 0.0, 0.0, ())]
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        Translation(
+            text=_join_texts([one.text for one in row], spaces),
+            score=sum(one.score for one in row) / len(row),
+            log_probability=sum(one.log_probability for one in row),
+            parts=tuple(part for one in row for part in one.parts),
+        )
+        for row in (zip(*parts, strict=True) if drawn else _best_rows(parts))
+    ]
 
 
 class _Row(NamedTuple):
@@ -218,7 +224,7 @@ class _Row(NamedTuple):
     last: Translation
 
 
-def _best_rows(parts: list[list[Translation]]) -> list[list[Translation]]:
+def _best_rows(parts: Sequence[list[Translation]]) -> list[list[Translation]]:
     """A translation of each part, in the ways whose scores add up to most: as many as the part that has most has."""
     most = max(len(part) for part in parts)
     first, *others = parts

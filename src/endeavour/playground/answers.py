@@ -24,8 +24,14 @@ FAILURES = (HTTPException, ClientDisconnect, ClientGone, UserError, Refused, Bus
 
 async def failed(request: Request, error: Exception) -> Response:
     status, message = status_and_message(error)
-    headers = {"Retry-After": RETRY_SECONDS} if status == 503 else None
-    return Response(to_json({"error": message}), status, headers, "application/json")
+    return Response(to_json({"error": message}), status, _headers(status, error), "application/json")
+
+
+def _headers(status: int, error: Exception) -> dict[str, str]:
+    own = error.headers if isinstance(error, HTTPException) else None
+    # RFC 9110 demands them of a 405; of files Starlette names none.
+    usual = {503: {"Retry-After": RETRY_SECONDS}, 405: {"Allow": "GET, HEAD"}}
+    return {**usual.get(status, {}), **(own or {})}
 
 
 def status_and_message(error: BaseException) -> tuple[int, str]:

@@ -3,13 +3,16 @@
 https://docs.libretranslate.com. Knows texts and one direction; not how they are translated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from endeavour.decoding.translator import Translation
+from endeavour.decoding.sentences import split_sentences
+from endeavour.decoding.translator import Translation, join_parts
 from endeavour.errors import UserError
 from endeavour.playground.limits import Limits
 from endeavour.playground.schemas import TranslateRequest
+
+Line = list[tuple[str, str]]  # its sentences, and the space after each
 
 LANGUAGES = {"en": "English", "de": "German"}
 
@@ -43,28 +46,40 @@ def texts_of(asked: TranslateRequest) -> list[str]:
     return [asked.q] if isinstance(asked.q, str) else asked.q
 
 
-def lines_of(texts: Sequence[str]) -> list[str]:
-    """What is translated: each line of each text by itself, so that paragraphs remain."""
-    return [line for text in texts for line in text.split("\n")]
+def lines_of(text: str, language: str | None) -> list[Line]:
+    """The lines of a text, by which paragraphs remain, and the sentences of each, by which the worker counts.
+
+    Args:
+        language: of the text; None where each line is translated as one sentence.
+    """
+    lines = text.split("\n")
+    if language is None:
+        return [[(line, "")] for line in lines]
+    return [split_sentences(line, language) or [("", "")] for line in lines]
 
 
 def answer(
-    asked: TranslateRequest, direction: str, translated: Sequence[list[Translation]]
+    asked: TranslateRequest,
+    direction: str,
+    texts: Sequence[Sequence[Line]],
+    translated: Iterable[list[Translation]],
 ) -> dict[str, Any]:
     """The answer's JSON.
 
     Args:
-        translated: the best translations of each line, best first.
+        texts: the lines of each.
+        translated: the best translations of each sentence, best first.
     """
-    best: list[str] = []
-    others: list[list[str]] = []
-    start = 0
-    for text in texts_of(asked):
-        count = text.count("\n") + 1
-        rows = _join_lines(translated[start : start + count], asked.alternatives + 1)
-        best.append(rows[0])
-        others.append(rows[1:])
-        start += count
+    each = iter(translated)
+    joined = [
+        _join_lines(
+            [join_parts([next(each) for _ in line], [space for _, space in line]) for line in lines],
+            asked.alternatives + 1,
+        )
+        for lines in texts
+    ]
+    best = [rows[0] for rows in joined]
+    others = [rows[1:] for rows in joined]
     # Nothing is detected: there is only one language that it could be.
     language = {"confidence": 100.0, "language": direction.split("-")[0]}
     one = isinstance(asked.q, str)

@@ -20,8 +20,9 @@ DAMAGED = event("damaged", {})
 
 
 async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[str]:
-    """Events: `reset` first, and whenever another file has taken the place; `line` for each line, those that are there
-    and those that come, or `damaged`; `end` once the run is finished, or the server stops; `error` if it is deleted."""
+    """Events, those of a block of lines together: `reset` first, and whenever another file has taken the place; `line`
+    for each line, those that are there and those that come, or `damaged`; `end` once the run is finished, or the server
+    stops; `error` if it is deleted."""
     reader = _Reader(run.folder / "log.jsonl")
     quiet = 0.0
     yield event("reset", {})
@@ -34,8 +35,8 @@ async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[st
         if reader.was_replaced():
             yield event("reset", {})
         while (events := reader.read()) is not None:
-            for one in events:
-                yield one
+            if events:  # in one write: asyncio warns of each one after the client has left
+                yield "".join(events)
             quiet = 0.0
             await asyncio.sleep(0)  # others are served between the blocks of a long log
         if ended:

@@ -57,8 +57,8 @@ def show_search(
         view.source,
         beam_size=view.beam_size,
         alpha=view.alpha,
-        max_length_ratio=system.decoding.max_length_ratio,
-        max_length_offset=system.decoding.max_length_offset,
+        max_length_ratio=0.0,
+        max_length_offset=view.limit,
         num_hypotheses=view.beam_size,
         prefix=view.prefix,
         spellings=system.spellings,
@@ -79,6 +79,7 @@ class _SearchView:
         self._source_tokenizer, self._tokenizer = system.loaded.tokenizers
         self.source = source_ids(system, asked.text, longest)
         self._spans = protected(system, asked.text).spans
+        self._longest = longest
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
         self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
         self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, longest)
@@ -93,12 +94,12 @@ class _SearchView:
 
     @property
     def limit(self) -> int:
-        """The most tokens that a translation may have."""
+        """The most tokens that a translation may have; the views must be able to show it with its end."""
         own = self._system.decoding
         positions = self._system.loaded.first.max_target_length
         ratio, offset = own.max_length_ratio, own.max_length_offset
         limit = length_limit(len(self.source) - 1, ratio=ratio, offset=offset, positions=positions)
-        return max(limit, 0 if self.prefix is None else self.prefix.longest)
+        return max(min(limit, self._longest - 1), 0 if self.prefix is None else self.prefix.longest)
 
     def start(self) -> Shown:
         prefix = self.prefix or Prefix()
@@ -235,8 +236,10 @@ def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
         ids = own_ids(system, "prefix.ids", asked.ids)
         open_text = normalize(f"|{asked.text}|")[1:-1]  # marks, so that spaces at the ends survive
         prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE).encode())
-    if prefix.longest > longest:
-        raise UserError(f"prefix: it may take {prefix.longest} pieces; the page shows at most {longest}")
+    if prefix.longest >= longest:
+        raise UserError(
+            f"prefix: it may take {prefix.longest + 1} pieces with the end; the page shows at most {longest}"
+        )
     return prefix
 
 

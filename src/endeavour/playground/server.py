@@ -53,6 +53,7 @@ class Playground:
             self._translate_lines, waiting=settings.waiting, joined_lines=settings.joined_lines
         )
         self.direction = systems.default.config.direction
+        self._language = systems.default.source_language if systems.decoding.split_sentences else None
         self.stopping = False
         self._followers = 0
 
@@ -177,11 +178,12 @@ class Playground:
     async def _translate(self, request: Request) -> Response:
         asked = await self._asked_to_translate(request)
         libretranslate.check_translate(asked, self.direction, self.settings)
-        lines = libretranslate.lines_of(libretranslate.texts_of(asked))
+        texts = [libretranslate.lines_of(text, self._language) for text in libretranslate.texts_of(asked)]
+        sentences = [sentence for lines in texts for line in lines for sentence, _ in line]
         translated: list[list[Translation]] = []
-        if lines:
-            translated = await self._result(request, Lines(asked.alternatives + 1, lines))
-        return answer(libretranslate.answer(asked, self.direction, translated))
+        if sentences:
+            translated = await self._result(request, Lines(asked.alternatives + 1, sentences))
+        return answer(libretranslate.answer(asked, self.direction, texts, translated))
 
     def _translate_lines(self, count: int, lines: Sequence[str]) -> list[list[Translation]]:
         return list(self.systems.get(None).translator(count).translate_n_best(lines))

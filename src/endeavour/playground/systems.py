@@ -59,12 +59,14 @@ class System:
         return self.loaded.first.output_weight.device
 
     def translator(self, num_hypotheses: int) -> Translator:
-        """One that finds up to so many translations of each line, or the decoding's own number if that is larger.
+        """One that finds up to so many translations of each line, or more: the decoding's own number, or an export's.
 
         They are no more than the beam has places for: with a wider beam the best one might become another.
         """
         own = self.decoding
         wanted = num_hypotheses if own.sampling else min(num_hypotheses, own.beam_size)
+        if own.engine == "ctranslate2":  # of which each translator has another model in memory
+            wanted = own.beam_size
         count = max(wanted, own.num_hypotheses)
         if count not in self._translators:
             decoding = resolve_decoding(replace(own, num_hypotheses=count), self.loaded.first, self.device)

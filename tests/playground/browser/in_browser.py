@@ -20,6 +20,17 @@ def until_read_out(page: Page) -> None:
     expect(page.locator("#live")).to_have_text(translation(page))
 
 
+def hide(page: Page, hidden: bool) -> None:
+    """What happens when another tab is chosen, or this one again."""
+    page.evaluate(
+        """(hidden) => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
 def hold_answer(page: Page, path: str) -> None:
     """The next answer to a request for `path` reaches the page when the page's `release()` is called."""
     page.evaluate(

@@ -79,6 +79,15 @@ def test_every_head_of_the_three_kinds_can_be_chosen(visit: Visit) -> None:
     expect(page.locator("#view-look .title")).to_have_text("Gradient saliency")
 
 
+def test_the_decoder_looks_back_at_places_before_the_one_that_it_writes(visit: Visit) -> None:
+    page = shown(visit, kind="decoder", layer=0, head=0)
+    habits = page.locator("#view-look figure", has_text="Where the weight goes")
+    habits.locator("summary").click()
+    shares = dict(re.findall(r"^(\S+)\t([\d.]+) %$", habits.locator("tbody").inner_text(), re.MULTILINE))
+    assert float(shares["−1"]) > 0
+    assert float(shares["0"]) == 0
+
+
 def test_heads_and_layers_are_turned_by_keys(visit: Visit) -> None:
     page = shown(visit, kind="encoder", layer=0, head=0)
     assert title(page) == "Encoder self-attention, layer 1, head 1"

@@ -92,6 +92,37 @@ def test_the_way_out_of_typing_over_restores_the_translation(visit: Visit) -> No
     assert translation(page) == before
 
 
+def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> None:
+    page = visit()
+    page.locator("#output .piece").nth(1).click()
+    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+    expect(page.locator("#output .piece").nth(2)).to_be_focused()
+    for key in ("W", "Backspace", "Escape"):
+        page.keyboard.press(key)
+    translation(page)
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+    page.locator("#undo").click()
+    expect(page.locator("#output .piece.forced")).to_have_count(0)
+
+
+def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:
+    page = visit()
+    page.locator("#output .piece").first.focus()
+    page.keyboard.type("W")
+    page.locator("#input").click()
+    assert translation(page).startswith("W")
+    expect(page.locator("#input")).to_be_focused()
+    hold_answer(page, "/api/search")
+    page.locator("#output .piece").nth(1).click()
+    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    page.locator("#input").click()
+    until_held(page)
+    page.evaluate("release()")
+    translation(page)
+    expect(page.locator("#input")).to_be_focused()
+
+
 def test_alternatives_open_and_close_by_keyboard(visit: Visit) -> None:
     page = visit()
     pieces = page.locator("#output .piece")
@@ -130,6 +161,7 @@ def test_an_address_restores_everything_in_a_fresh_browser(
     page.locator("#copy-link").click()
     expect(page.locator("#copy-link")).to_have_text("Copied")
     address = page.evaluate("navigator.clipboard.readText()")
+    assert "run=run" in address, "whatever the default of the server that it is opened at"
     with browser.new_context() as context:
         other = context.new_page()
         other.goto(address)
@@ -238,6 +270,15 @@ def test_a_narrow_page_does_not_scroll_sideways(visit: Visit) -> None:
         page.locator(f"#tab-{view}").click()
         page.locator(f"#view-{view} .graphic").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_a_long_name_of_a_run_does_not_widen_the_page(visit: Visit) -> None:
+    page = visit()
+    page.locator("#run option").first.evaluate("option => (option.textContent = 'name'.repeat(20))")
+    page.locator("#run-facts").evaluate("facts => (facts.textContent += ' · still training')")
+    for width in (400, 761, 800, 894):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_the_theme_is_chosen_and_kept(visit: Visit) -> None:

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit, hold_answer, translation, until_held, until_read_out
-from playwright.sync_api import Locator, Page, expect
+from in_browser import SENTENCE, Visit, hide, hold_answer, translation, until_held, until_read_out
+from playwright.sync_api import Locator, Page, Route, expect
 
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, write_atomically, write_json
@@ -152,6 +152,19 @@ def test_two_runs_side_by_side_part_where_they_part(runs: Visit, site: Served) -
     for figure in page.locator(".compare figure:visible").all():
         figure.locator("summary").click()
         expect(figure.locator("tbody tr").nth(1)).to_be_visible()
+
+
+def test_a_piece_that_is_a_space_is_visible_where_systems_part(page: Page, runs: Visit) -> None:
+    def with_space(route: Route) -> None:
+        answer = route.fetch()
+        text = answer.text()
+        if route.request.post_data_json["system"] == OTHER:
+            text = re.sub(r'("pieces":\[{"id":\d+,"piece":)"[^"]*"', r'\1"▁"', text)
+        route.fulfill(response=answer, body=text)
+
+    page.route("**/api/search", with_space)
+    runs(w=WITH_OTHER)
+    expect(page.locator(".verdict")).to_contain_text("B writes “␣”")
 
 
 def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:
@@ -307,6 +320,16 @@ def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resume
     expect(shown).to_contain_text("update 2", timeout=TIMEOUT)
 
 
+def test_the_log_of_a_training_is_followed_while_somebody_can_see_it(runs: Visit, training: Run) -> None:
+    page = runs(w="-")
+    expect(entry(page, training.name)).to_contain_text("update 2", timeout=TIMEOUT)
+    with page.expect_event("requestfailed", lambda request: "/api/log" in request.url):
+        hide(page, True)
+    append_log(training, 3)
+    hide(page, False)
+    expect(entry(page, training.name)).to_contain_text("update 3", timeout=TIMEOUT)
+
+
 def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing(
     runs: Visit, request: pytest.FixtureRequest
 ) -> None:
@@ -318,10 +341,16 @@ def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing
     run: Run = request.getfixturevalue("training")
     expect(entry(page, run.name)).to_contain_text("training", timeout=TIMEOUT)
     model = page.locator("#run")
-    model.focus()
     expect(model.locator(f"option[value='{run.name}']")).to_have_count(1)
     expect(model).to_have_value("run")
     assert grid.evaluate("grid => grid.scrollTop") > 0
+
+
+def test_whether_a_run_is_being_trained_is_shown_in_every_view(visit: Visit, root: Path) -> None:
+    facts = visit().locator("#run-facts")
+    with FileLock(root / ".run.lock"):
+        expect(facts).to_contain_text("still training", timeout=TIMEOUT)
+    expect(facts).not_to_contain_text("still training", timeout=TIMEOUT)
 
 
 def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on(

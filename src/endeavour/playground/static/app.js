@@ -15,6 +15,7 @@ import { createTooltip } from "./tooltip.js";
 import { mountSentence } from "./sentence.js";
 import { mountTranslation } from "./translation.js";
 
+const LOOK_AGAIN = 3000; // ms after which the runs are asked for again, while somebody sees the page
 const VIEWS = ["look", "search", "runs", "learn"];
 const $ = (id) => document.getElementById(id);
 
@@ -29,10 +30,11 @@ function report(message) {
   if ($("problem").textContent !== message) $("problem").textContent = message ?? "";
 }
 
-function wireTools(state) {
+function wireCopyLink(state, systems) {
   $("copy-link").addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(state.address());
+      // Named, because another server, or this one started anew, may have another default.
+      await navigator.clipboard.writeText(state.address({ run: state.get().run || systems.default }));
       $("copy-link").textContent = "Copied";
       announce("Link copied");
     } catch {
@@ -41,6 +43,9 @@ function wireTools(state) {
     }
     setTimeout(() => ($("copy-link").textContent = "Copy link"), 2000);
   });
+}
+
+function wireTools() {
   $("theme").addEventListener("click", () => {
     const root = document.documentElement;
     const dark = root.dataset.theme
@@ -62,6 +67,18 @@ function wireTools(state) {
     event.preventDefault(); // the hash is the state
     $("tabs").querySelector('[aria-selected="true"]').focus();
   });
+}
+
+/** Keeps up with runs that are begun, trained, evaluated and deleted. */
+async function followRuns(systems) {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+    try {
+      if (!document.hidden) systems.update(await api.get("/api/runs"));
+    } catch {
+      // The server is away; the parts that need it say so.
+    }
+  }
 }
 
 /** Views by name, mounted when first shown; a module that fails to load says so in its place. */
@@ -113,9 +130,10 @@ function wireTabs(state) {
 async function boot() {
   const state = createState();
   const tooltip = createTooltip();
-  wireTools(state);
+  wireTools();
   const toViews = wireTabs(state);
   const systems = createSystems(await api.get("/api/runs"));
+  wireCopyLink(state, systems);
   if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
   const search = createSearch(state);
   const results = createResults(state, search);
@@ -134,6 +152,7 @@ async function boot() {
     Backspace: () => forcing.undo(),
   });
   search.start();
+  followRuns(systems);
   await views.show(state.get().v, new Set());
 }
 

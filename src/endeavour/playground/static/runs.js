@@ -1,7 +1,6 @@
 /* The Runs view: systems compared on one sentence, evaluated test sets line by line, trainings as they go on.
  *
- * Knows which runs there are, and looks from time to time whether others have come; its parts, in runs/, do not know each
- * other.
+ * Knows which runs there are; its parts, in runs/, do not know each other.
  */
 
 import { h } from "./dom.js";
@@ -10,11 +9,9 @@ import { parseSystems, suggested } from "./runs/systems.js";
 import { createTestSets } from "./runs/testsets.js";
 import { createTraining } from "./runs/training.js";
 
-const LOOK_AGAIN = 3000; // ms after which the runs are asked for again, while the view is shown
-
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { api, state, search, announce } = context;
+  const { state, search, runs, announce } = context;
   const sentence = createSentence(context);
   const sets = createTestSets(context);
   const training = createTraining(context);
@@ -45,58 +42,45 @@ export function mount(root, context) {
     sets.node,
   );
 
+  const shown = () => state.get().v === "runs" && !document.hidden;
   const watched = new Set(); // runs that were being trained while this page was open
 
   /** The runs of the systems that are compared, and those whose training was seen. */
   function follow() {
+    if (!shown()) return;
     const { run, w } = state.get();
-    const systems = w ? parseSystems(w) : suggested(run, context.runs);
-    const names = [run || context.runs.default, ...systems.map(({ name }) => name)]
-      .map((name) => context.runs.runOf(name)?.name)
+    const systems = w ? parseSystems(w) : suggested(run, runs);
+    const names = [run || runs.default, ...systems.map(({ name }) => name)]
+      .map((name) => runs.runOf(name)?.name)
       .filter(Boolean);
-    for (const { name, training: now } of context.runs.runs) if (now) watched.add(name);
-    training.follow([...names, ...[...watched].filter((name) => context.runs.runOf(name))]);
+    for (const { name, training: now } of runs.runs) if (now) watched.add(name);
+    training.follow([...names, ...[...watched].filter((name) => runs.runOf(name))]);
   }
 
-  let timer = 0;
-  let last = JSON.stringify(context.runs.runs);
-  async function lookAgain() {
-    clearTimeout(timer);
-    if (state.get().v !== "runs") return;
-    try {
-      const fresh = await api.get("/api/runs");
-      const printed = JSON.stringify(fresh.runs);
-      if (printed !== last) refresh(fresh.runs);
-      last = printed;
-      showDamaged(fresh.damaged);
-    } catch {
-      // The server is away; the parts that need it say so.
-    }
-    timer = setTimeout(lookAgain, LOOK_AGAIN);
-  }
-
-  function showDamaged(left) {
-    const text = left.length ? `Left out, because damaged: ${left.map(({ error }) => error).join("; ")}` : "";
+  function showDamaged() {
+    const errors = runs.damaged.map(({ error }) => error);
+    const text = errors.length ? `Left out, because damaged: ${errors.join("; ")}` : "";
     damaged.hidden = !text;
     if (damaged.textContent !== text) damaged.textContent = text;
   }
+  showDamaged();
 
-  function refresh(fresh) {
-    const known = new Set(context.runs.runs.filter(({ training: now }) => now).map(({ name }) => name));
-    // In place: all parts of the page hold this list.
-    context.runs.runs.splice(0, context.runs.runs.length, ...fresh);
-    for (const run of fresh)
+  runs.subscribe((before) => {
+    const known = new Set(before.filter(({ training: now }) => now).map(({ name }) => name));
+    for (const run of runs.runs)
       if (run.training && !known.has(run.name)) announce(`${run.name} is being trained`);
+    showDamaged();
     sentence.refresh();
     sets.refresh();
     follow();
-  }
+  });
 
-  state.subscribe(({ v }) => {
-    if (v === "runs") return;
-    clearTimeout(timer);
-    timer = 0;
-    training.close();
+  // Each log takes a connection, of which a browser allows all tabs together six.
+  const pause = () => shown() || training.close();
+  state.subscribe(pause);
+  document.addEventListener("visibilitychange", () => {
+    pause();
+    follow();
   });
   search.subscribe(({ done }) => done && state.get().v === "runs" && sentence.load());
 
@@ -117,7 +101,6 @@ export function mount(root, context) {
       if (any("v", "run", "w", "t", "lp")) sentence.load();
       if (any("v", "run", "set", "sort", "filter")) sets.load();
       if (any("v", "run", "w")) follow();
-      if (any("v")) lookAgain();
     },
   };
 }

@@ -18,7 +18,6 @@ export function mountSentence({ state, runs }) {
     if (event.key === "Enter") event.preventDefault(); // one sentence; it is translated already
     if (event.key === "Escape") input.blur();
   });
-  select.addEventListener("focus", offer); // runs may have come, and checkpoints
   select.addEventListener("change", () =>
     state.set(
       { run: select.value === runs.default ? "" : select.value, p: "", t: "", node: null },
@@ -26,15 +25,16 @@ export function mountSentence({ state, runs }) {
     ),
   );
 
-  function offer() {
+  function showModel() {
+    const { run } = state.get();
     select.replaceChildren(...runs.options());
-    select.value = state.get().run || runs.default;
-  }
-  function showRun(system) {
-    offer();
-    const [facts, all] = runs.facts(system);
+    select.value = run || runs.default;
+    const [facts, all] = runs.facts(run);
     document.getElementById("run-facts").textContent = facts;
     document.getElementById("run-facts").title = all;
+  }
+  function showRun(system) {
+    showModel();
     const [source, target] = runs.languages(system);
     document.getElementById("source-language").textContent = source.name;
     document.getElementById("target-language").textContent = target.name;
@@ -56,5 +56,6 @@ export function mountSentence({ state, runs }) {
     if (changed.has("run")) showRun(current.run);
   }
   state.subscribe(update);
+  runs.subscribe(showModel);
   update(state.get(), new Set(["q", "run"]));
 }

@@ -68,14 +68,14 @@ function printHash(state) {
  * A store over the window's address.
  *
  * @returns {{get: () => object, set: (patch: object, options?: {push?: boolean}) => void,
- *   subscribe: (listener: (state: object, changed: Set<string>) => void) => void, address: () => string}}
+ *   subscribe: (listener: (state: object, changed: Set<string>) => void) => void, address: (patch: object) => string}}
  */
 export function createState() {
   const listeners = [];
   let current = Object.freeze(parseHash(location.hash));
   let timer = 0;
 
-  const url = () => location.pathname + location.search + printHash(current);
+  const url = (state = current) => location.pathname + location.search + printHash(state);
 
   function write(push) {
     clearTimeout(timer);
@@ -121,7 +121,7 @@ export function createState() {
     subscribe(listener) {
       listeners.push(listener);
     },
-    address: () => location.origin + url(),
+    address: (patch) => location.origin + url({ ...current, ...patch }),
   };
 }
 

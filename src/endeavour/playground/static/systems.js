@@ -11,12 +11,23 @@ const compact = (count) =>
   new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(count);
 const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
 
-/** @param {{default: string, runs: object[]}} offered the answer of /api/runs */
+/** @param {{default: string, runs: object[], damaged: object[]}} offered the answer of /api/runs */
 export function createSystems(offered) {
-  const nameOf = (system) => (system || offered.default || "").split("@")[0];
-  const runOf = (system) => offered.runs.find(({ name }) => name === nameOf(system)) ?? null;
-  return {
+  const listeners = [];
+  const nameOf = (system) => (system || systems.default || "").split("@")[0];
+  const runOf = (system) => systems.runs.find(({ name }) => name === nameOf(system)) ?? null;
+  const systems = {
     ...offered,
+    /** Takes a later answer; listeners are called if it says something else, with the runs of the last one. */
+    update(fresh) {
+      if (JSON.stringify(fresh) === JSON.stringify(offered)) return;
+      const before = systems.runs;
+      Object.assign(systems, (offered = fresh));
+      for (const listener of listeners) listener(before);
+    },
+    subscribe(listener) {
+      listeners.push(listener);
+    },
     /** The run of a system, null if there is none of that name. */
     runOf,
     /** Beam size and length penalty that a system's run is configured with. */
@@ -52,7 +63,7 @@ export function createSystems(offered) {
     },
     /** Options of a select element: each run, with its newest weights, and each of its checkpoints. */
     options: () =>
-      offered.runs.map(({ name, checkpoints }) =>
+      systems.runs.map(({ name, checkpoints }) =>
         h(
           "optgroup",
           { label: name },
@@ -63,4 +74,5 @@ export function createSystems(offered) {
         ),
       ),
   };
+  return systems;
 }

@@ -47,9 +47,9 @@ export function mountTranslation(context) {
   function show(ids, pieces) {
     shown = { ids, pieces };
     const forced = forcedCount(state.get().p, pieces);
-    const hadFocus = output.contains(document.activeElement)
-      ? Number(document.activeElement.dataset.position)
-      : null;
+    const { activeElement } = document;
+    const inside = output.contains(activeElement);
+    const hadFocus = inside ? Number(activeElement.dataset.position) : null;
     const buttons = [];
     const line = [];
     readable(pieces).forEach((text, position) => {
@@ -62,7 +62,8 @@ export function mountTranslation(context) {
     const position = focusNext === AFTER_FORCED ? forced : (focusNext ?? hadFocus);
     const at = buttons.findLastIndex((button) => Number(button.dataset.position) <= (position ?? forced));
     setRoving(buttons, at);
-    if (position !== null) buttons[Math.max(0, at)].focus();
+    // Whoever has gone to another part of the page meanwhile stays there.
+    if (position !== null && (inside || activeElement === document.body)) buttons[Math.max(0, at)].focus();
     focusNext = null;
   }
 
@@ -100,12 +101,13 @@ export function mountTranslation(context) {
 
   function begin(position, letter) {
     const { ids, pieces } = shown;
+    const { p, t } = state.get();
     typing = typeOver(output, pieces, position, letter, {
       onChange: (typed, more) => forcing.force(ids.slice(0, position), typed, more),
-      onEnd(kept) {
+      onEnd(kept, left) {
         typing = null;
-        focusNext = kept ? AFTER_FORCED : position;
-        if (!kept) forcing.undo();
+        focusNext = left ? null : kept ? AFTER_FORCED : position;
+        if (!kept) state.set({ p, t, node: null }, { push: true });
         if (search.current.done) showPieces();
       },
     });

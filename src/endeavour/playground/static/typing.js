@@ -13,8 +13,8 @@ import { beginsWord, label, readable } from "./format.js";
  * @param {{piece: string}[]} pieces of the translation
  * @param {number} position the piece that is typed over
  * @param {string} letter that was typed already, or ""
- * @param {{onChange: (typed: string, more: boolean) => void, onEnd: (kept: boolean) => void}} callbacks `more`: not
- *   the first change
+ * @param {{onChange: (typed: string, more: boolean) => void, onEnd: (kept: boolean, left: boolean) => void}} callbacks
+ *   `more`: not the first change; `left`: the focus went elsewhere
  * @returns {{follow: (rest: string) => void, changed: () => void}} `follow` shows a new continuation; `changed` reports
  *   what the field holds
  */
@@ -26,6 +26,7 @@ export function typeOver(output, pieces, position, letter, { onChange, onEnd }) 
   const field = h("input", {
     type: "text",
     class: "over",
+    "data-position": position,
     "aria-label": `Type over ${label(piece)}`,
     spellcheck: "false",
     autocomplete: "off",
@@ -38,10 +39,10 @@ export function typeOver(output, pieces, position, letter, { onChange, onEnd }) 
   function changed() {
     onChange(field.value ? space + field.value : "", changes++ > 0);
   }
-  function end(kept) {
+  function end(kept, left = false) {
     if (ended) return;
     ended = true;
-    onEnd(kept || !changes);
+    onEnd(kept || !changes, left);
   }
   field.addEventListener("input", changed);
   field.addEventListener("keydown", (event) => {
@@ -52,7 +53,7 @@ export function typeOver(output, pieces, position, letter, { onChange, onEnd }) 
     else return;
     event.preventDefault();
   });
-  field.addEventListener("blur", () => end(true));
+  field.addEventListener("blur", () => end(true, true));
   output.replaceChildren(h("span", { class: "forced" }, before), space, field, rest);
   field.focus();
   field.setSelectionRange(field.value.length, field.value.length);

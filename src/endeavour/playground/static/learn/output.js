@@ -4,17 +4,15 @@
  */
 
 import { decimal, label, percent, thousands } from "../format.js";
+import { average } from "../look/maps.js";
 import { el, links, shortened, tableOf } from "../svg.js";
 import { arrow, brief, reach, room, sheet, text } from "./draw.js";
 import { vector } from "./vectors.js";
 
 /** Where each position of the translation looks in the source, averaged over the heads of a layer. */
 export function cross(view) {
-  const { weights } = view.data.cross;
   const [source, target] = [view.labels.source, view.labels.output];
-  const mean = target.map((_, t) =>
-    source.map((__, s) => weights.reduce((sum, head) => sum + head[t][s], 0) / weights.length),
-  );
+  const mean = average(view.data.cross.weights);
   const width = Math.min(view.width, 620);
   const { node, highlight } = links({
     left: target,

@@ -12,13 +12,15 @@ const FAR = 4; // places from which all distances are one
 const ENDS = ["<s>", "</s>"];
 
 /** The share of a map's weight by distance, and on the sign of the beginning or end: [label, share][]. */
-function byDistance({ rows, columns, values }) {
+function byDistance({ map, rows, columns, values }) {
   const shares = new Array(2 * FAR + 1).fill(0);
+  // What was written stands behind its beginning: a piece is in the column after that of its row.
+  const shift = map.columnSide === "written" ? 1 : 0;
   let end = 0;
   values.forEach((row, i) =>
     row.forEach((value, j) => {
       if (ENDS.includes(columns[j].text)) end += value ?? 0;
-      else shares[Math.min(FAR, Math.max(-FAR, j - i)) + FAR] += value ?? 0;
+      else shares[Math.min(FAR, Math.max(-FAR, j - i - shift)) + FAR] += value ?? 0;
     }),
   );
   const sign = columns.find(({ text }) => ENDS.includes(text))?.text ?? "</s>";

@@ -6,6 +6,7 @@
 
 import { h } from "../dom.js";
 import { decimal, label, percent } from "../format.js";
+import { average } from "../look/maps.js";
 import { el, matrix, shortened, svg, tableOf, textWidth } from "../svg.js";
 import { systemTitle } from "./systems.js";
 
@@ -90,10 +91,7 @@ function shares({ piece, log_probability: own, alternatives }) {
 
 /** Cross-attention of the last layer, averaged over its heads. */
 export function attentionOf({ system, letter }, map, width, tooltip) {
-  const heads = map.cross.at(-1);
-  const values = heads[0].map((row, t) =>
-    row.map((_, s) => heads.reduce((sum, head) => sum + head[t][s], 0) / heads.length),
-  );
+  const values = average(map.cross.at(-1));
   const [rows, columns] = [map.target_out, map.source].map((pieces) =>
     pieces.map(({ piece }) => label(piece)),
   );

@@ -7,7 +7,7 @@
 import { overtaken } from "../api.js";
 import { h, keep } from "../dom.js";
 import { figure } from "../figure.js";
-import { decimal, percent } from "../format.js";
+import { decimal, label, percent } from "../format.js";
 import { parsePrefix } from "../state.js";
 import { attentionOf, partingOf, scoresOf } from "./comparison.js";
 import { createPicker } from "./picker.js";
@@ -243,7 +243,7 @@ export function createSentence(context) {
 
   function partText(a, b, step) {
     const before = a.hypothesis.pieces.slice(0, step);
-    const name = ({ hypothesis }) => hypothesis.pieces[step]?.piece.replace("\u2581", "") ?? "</s>";
+    const name = ({ hypothesis }) => label(hypothesis.pieces[step]?.piece ?? "</s>");
     return `They part at piece ${step + 1}${before.length ? "" : ", the first"}: A writes “${name(a)}”, ${b.letter} writes “${name(b)}”.`;
   }
 

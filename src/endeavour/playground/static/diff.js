@@ -1,7 +1,9 @@
 /* Which words of a text another one does not have in the same order. Knows words only. */
 
+import { h } from "./dom.js";
+
 /** Words and spaces of a text, for display: every second one is a word. */
-export const wordsOf = (text) => text.split(/(\s+)/).filter((part) => part.trim());
+const wordsOf = (text) => text.split(/(\s+)/).filter((part) => part.trim());
 
 /**
  * For each word whether it is outside the longest common subsequence with the other words.
@@ -10,7 +12,7 @@ export const wordsOf = (text) => text.split(/(\s+)/).filter((part) => part.trim(
  * @param {string[]} others
  * @returns {boolean[]}
  */
-export function changedWords(words, others) {
+function changedWords(words, others) {
   const common = Array.from({ length: words.length + 1 }, () => new Array(others.length + 1).fill(0));
   for (let i = words.length - 1; i >= 0; i--) {
     for (let j = others.length - 1; j >= 0; j--) {
@@ -25,4 +27,17 @@ export function changedWords(words, others) {
     else j++;
   }
   return changed;
+}
+
+/**
+ * The words of a text with spaces between them, as content of an element.
+ *
+ * @param {string} text
+ * @param {string} other
+ * @param {(word: string, position: number) => Node} [mark] what a word becomes that the other text lacks there
+ */
+export function marked(text, other, mark = (word) => h("mark", {}, word)) {
+  const words = wordsOf(text);
+  const changed = changedWords(words, wordsOf(other));
+  return words.map((word, i) => [i ? " " : "", changed[i] ? mark(word, i) : word]);
 }

@@ -3,7 +3,7 @@
  * Knows hypotheses and the state's key t; not how they were found.
  */
 
-import { changedWords, wordsOf } from "./diff.js";
+import { marked } from "./diff.js";
 import { h } from "./dom.js";
 import { decimal, percent } from "./format.js";
 import { roving, setRoving } from "./keys.js";
@@ -36,7 +36,7 @@ export function mountHypotheses(root, { state, search, tooltip }) {
       h(
         "span",
         { class: "text", lang: document.getElementById("output").lang },
-        compared(hypothesis.text, best.text),
+        marked(hypothesis.text, best.text),
       ),
       h("span", { class: "score" }, bar, h("span", { class: "unseen" }, "score "), decimal(hypothesis.score)),
     );
@@ -68,13 +68,6 @@ export function mountHypotheses(root, { state, search, tooltip }) {
     if (focused !== null) (list.children[focused] ?? list.lastChild)?.focus();
   });
   state.subscribe((_, changed) => changed.has("t") && showChosen());
-}
-
-/** A translation whose words that the best one lacks are marked. */
-function compared(text, best) {
-  const words = wordsOf(text);
-  const changed = changedWords(words, wordsOf(best));
-  return words.flatMap((word, i) => [i ? " " : "", changed[i] ? h("mark", {}, word) : word]);
 }
 
 const explained = ({ score, log_probability: total, pieces }) =>

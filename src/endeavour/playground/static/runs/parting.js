@@ -1,6 +1,5 @@
-/* Where two translations part: the first piece that differs, and the words that do. Knows pieces and texts only. */
+/* Where two translations part: the first piece that differs, and the word that it belongs to. Knows pieces only. */
 
-import { changedWords, wordsOf } from "../diff.js";
 import { beginsWord } from "../format.js";
 
 /**
@@ -19,11 +18,4 @@ export function partingStep(a, b) {
 export function wordAt(pieces, position) {
   const begun = pieces.slice(0, position + 1).filter(({ piece }, i) => beginsWord(piece) || i === 0).length;
   return Math.max(0, begun - 1);
-}
-
-/** The words of a text, each with whether the other text lacks it there: [{word, changed}]. */
-export function comparedWords(text, other) {
-  const words = wordsOf(text);
-  const changed = changedWords(words, wordsOf(other));
-  return words.map((word, i) => ({ word, changed: changed[i] }));
 }

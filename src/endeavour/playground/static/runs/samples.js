@@ -3,7 +3,7 @@
  * Knows a line of the log; not which one is chosen.
  */
 
-import { changedWords, wordsOf } from "../diff.js";
+import { marked } from "../diff.js";
 import { h } from "../dom.js";
 import { thousands } from "../format.js";
 
@@ -34,7 +34,7 @@ export function createSamples() {
       ...line.samples
         .slice(0, MOST)
         .map(([source, translation, reference]) =>
-          h("tr", {}, h("td", {}, source), h("td", {}, marked(translation, reference)), h("td", {}, reference)),
+          h("tr", {}, h("td", {}, source), h("td", {}, marked(translation, reference, underlined)), h("td", {}, reference)),
         ),
     );
   }
@@ -42,8 +42,4 @@ export function createSamples() {
   return { node, show };
 }
 
-function marked(text, reference) {
-  const words = wordsOf(text);
-  const changed = changedWords(words, wordsOf(reference));
-  return words.map((word, i) => [i ? " " : "", changed[i] ? h("u", {}, word) : word]);
-}
+const underlined = (word) => h("u", {}, word);

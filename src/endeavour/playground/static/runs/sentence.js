@@ -5,13 +5,14 @@
  */
 
 import { overtaken } from "../api.js";
+import { marked } from "../diff.js";
 import { h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, label, percent } from "../format.js";
 import { parsePrefix } from "../state.js";
 import { attentionOf, partingOf, scoresOf } from "./comparison.js";
 import { createPicker } from "./picker.js";
-import { comparedWords, partingStep, wordAt } from "./parting.js";
+import { partingStep, wordAt } from "./parting.js";
 import { parseSystems, printSystems, sameSystem, suggested, systemTitle } from "./systems.js";
 
 const LETTERS = "ABCDEF";
@@ -143,10 +144,9 @@ export function createSentence(context) {
     const at = parted === null ? -1 : wordAt(hypothesis.pieces, parted);
     const words =
       hypothesis &&
-      comparedWords(hypothesis.text, against.text).map(({ word, changed }, i) => [
-        i ? " " : "",
-        changed ? h("mark", { class: i === at ? "first" : null }, word) : word,
-      ]);
+      marked(hypothesis.text, against.text, (word, i) =>
+        h("mark", { class: i === at ? "first" : null }, word),
+      );
     const bar = h("span", { class: "score-bar", "aria-hidden": "true" }, h("i"));
     if (hypothesis) bar.firstChild.style.width = `${100 * Math.exp(hypothesis.score - best)}%`;
     const facts = hypothesis && [

@@ -5,13 +5,13 @@
  */
 
 import { overtaken } from "../api.js";
+import { marked } from "../diff.js";
 import { debounce, h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { el, svg, tableOf } from "../svg.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
-import { comparedWords } from "./parting.js";
 
 const BINS = 20;
 const KEPT = 3; // evaluations in memory
@@ -181,11 +181,6 @@ export function createTestSets({ api, state, runs, announce, report }) {
   }
 
   function showLine(row) {
-    const marked = (text, other) =>
-      comparedWords(text, other).map(({ word, changed }, i) => [
-        i ? " " : "",
-        changed ? h("mark", {}, word) : word,
-      ]);
     const part = (name, ...content) => [h("dt", {}, name), h("dd", {}, content)];
     detail.replaceChildren(
       h("h3", {}, `Line ${thousands(row.line)}`),

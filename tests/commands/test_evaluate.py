@@ -70,6 +70,16 @@ def test_other_files_are_translated_and_scored_untouched_without_the_corpus(
         assert record["scores"][name]["value"] == pytest.approx(expected, abs=1e-6), name
 
 
+@pytest.mark.parametrize("command", ["eval", "translate"])
+def test_a_quantization_that_nothing_reads_is_noted(
+    command: str, asked: list[str], news: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*asked, news] if command == "eval" else [*asked[1:], "text=the dog"]
+    for more, noted in (([], False), (["quantization=float16"], True)):
+        assert endeavour(command, "run=a", *words, *more) == 0
+        assert ("note: quantization=float16" in capsys.readouterr().err) == noted
+
+
 def test_one_file_of_records_and_splits_of_the_corpus_prepared_anew_beside_it(
     outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

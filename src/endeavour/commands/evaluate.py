@@ -4,12 +4,11 @@ from pathlib import Path
 
 from pydantic.dataclasses import dataclass
 
+from endeavour.commands.opened import open_runs
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.interface import TrainedRun
 from endeavour.pipeline.evaluator import Values
-from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
 
 
@@ -29,12 +28,6 @@ class EvaluateRoot:
 
 def evaluate(config: EvaluateRoot) -> Values:
     """Translates and scores test sets with the runs that `config` names; see `TrainedRun.evaluate_as`."""
-    run = TrainedRun(
-        select_runs(config.run, Path(config.output_folder)),
-        config.decoding,
-        device=config.device,
-        quantization=config.quantization,
-    )
-    return run.evaluate_as(
+    return open_runs(config).evaluate_as(
         config.evaluation, data_folder=Path(config.data_folder), corpus_path=config.corpus_path
     )

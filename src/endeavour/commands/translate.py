@@ -12,6 +12,7 @@ from typing import TextIO
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.commands.opened import open_runs
 from endeavour.commands.output import open_output, open_standard_input
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
@@ -19,7 +20,6 @@ from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
 from endeavour.progress import progress_bar
-from endeavour.runs.run import select_runs
 from endeavour.settings import STRICT
 
 # The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
@@ -59,12 +59,7 @@ def translate(config: TranslateRoot) -> None:
     """
     if config.text is not None and config.input is not None:
         raise UserError("text=… and input=… are two inputs: give one of them")
-    run = TrainedRun(
-        select_runs(config.run, Path(config.output_folder)),
-        config.decoding,
-        device=config.device,
-        quantization=config.quantization,
-    )
+    run = open_runs(config)
     with ExitStack() as stack:
         source = _open_input(config, stack)
         reads_standard_input = config.text is None and config.input is None

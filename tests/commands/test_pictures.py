@@ -40,6 +40,14 @@ def test_of_ones_own_sentence_elsewhere(run: Run, tmp_path: Path, capsys: pytest
     assert "“Satz 3” → “Worte wie 3”" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["text=''", "text=a"])
+def test_without_two_whole_words_there_is_no_picture_of_embeddings(
+    text: str, run: Run, tmp_path: Path
+) -> None:
+    drawn = asked(run, text, "translation=7", f"output={tmp_path}")
+    assert {path.stem for path in asked(run)} - {path.stem for path in drawn} == {"embedding"}
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [(["run=run other"], "one run"), (["run=run", "translation=x"], "text="), (["run=other"], "evaluate")],

@@ -61,7 +61,9 @@ def draw_story(
         drawn.append(folder / f"{name}.png")
         return drawn[-1]
 
-    pictures.draw_embedding(*_embeddings(model, tokenizers, source_ids, target_ids), at("embedding"))
+    words, cosines = _embeddings(model, tokenizers, source_ids, target_ids)
+    if len(words) > 1:  # of one there is nothing to compare with
+        pictures.draw_embedding(words, cosines, at("embedding"))
     pictures.draw_positions(*_positions(model), at("positions"))
     pictures.draw_head(sharpest, at("head"))
     pictures.draw_scaling(sharpest, at("scaling"))

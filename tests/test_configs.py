@@ -12,6 +12,7 @@ import yaml
 from commands import endeavour
 from endeavour.config import load_config
 from endeavour.decoding.config import DecodingConfig
+from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
@@ -26,8 +27,7 @@ FILES = ["corpus.splits.train=[a.tsv]", "corpus.splits.validation=[b.tsv]"]
 def groups_of(root: str) -> list[str]:
     """As one chooses from them: `model`, `decoding@validation_decoding` …"""
     entries: list[Any] = yaml.safe_load((CONF / f"{root}.yaml").read_text("utf-8"))["defaults"]
-    names = [next(iter(entry)) for entry in entries if isinstance(entry, dict)]
-    return [name.removeprefix("optional ") for name in names]
+    return [next(iter(entry)) for entry in entries if isinstance(entry, dict)]
 
 
 def options_of(group: str) -> list[str]:
@@ -71,6 +71,14 @@ def test_every_option_composes(root: str, group: str, option: str, outputs: Path
     section = getattr(config, group.rpartition("@")[2], None)
     if group in ("corpus", "tokenizer", "model", "decoding") and option != "as_trained":
         assert section.name == option  # by which runs and folders are named
+
+
+@pytest.mark.parametrize(("root", "group"), sorted({(root, group) for root, group, _ in OPTIONS}))
+def test_an_option_that_does_not_exist_is_refused_with_all_there_are(root: str, group: str) -> None:
+    with pytest.raises(UserError) as error:
+        load_config(root, KINDS[root], [f"{group}=nope"])
+    told = str(error.value).partition(": ")[2].partition(": ")[2]
+    assert set(told.split("; ")) >= set(options_of(group))
 
 
 @pytest.mark.parametrize("root", ["train", "bench"])

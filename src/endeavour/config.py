@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -41,6 +42,7 @@ LITERAL_KEYS = (
 )
 # Characters of file names that Hydra's grammar has none of, except in quotes.
 UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
+LONGEST_END = 100  # characters of a trial's name that tell what was swept; a folder's may have 255 bytes
 
 
 def to_config(kind: type[T], composed: DictConfig) -> T:
@@ -76,6 +78,22 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
     return validated(kind, values if names is None else values | {"run": names})
 
 
+def told_apart(*told: object) -> str:
+    """The end of a trial's name, `-key_value` for each swept key, such as a folder can have.
+
+    Args:
+        told: a key, its value, another key, and so on.
+    """
+    text = "".join(f"-{key}_{value}" for key, value in zip(told[::2], told[1::2], strict=True))
+    plain = re.sub(r"[^\w.+-]+", "_", text)
+    if plain == text and len(plain) <= LONGEST_END:
+        return text
+    return f"{plain[:LONGEST_END]}-{sha256(text.encode()).hexdigest()[:6]}"
+
+
+OmegaConf.register_new_resolver("told_apart", told_apart, replace=True)
+
+
 def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
     """Composes `conf/<root>.yaml` with overrides as the command line has them."""
     with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
@@ -92,14 +110,25 @@ def quote_literal(override: str) -> str:
     if not equals or value == "null":
         return override
     if key not in LITERAL_KEYS:
-        if not set(value) & set("'\"\\(){}$"):  # a word or a list of words
-            value = re.sub(r"[^\[\],]+", _quote_unknown, value)
-        return f"{key}={value}"
+        return quote_words(override)
     # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
-    value = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
-    # In Hydra's quotes a backslash counts only before the quote mark, or at the end of the value.
-    value = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
-    return f"{key}='{value}'"
+    escaped = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
+    return f"{key}={in_quotes(escaped)}"
+
+
+def quote_words(override: str) -> str:
+    """A word or a list of words with characters that Hydra's grammar does not know, as umlauts, in quotes."""
+    key, equals, value = override.partition("=")
+    if not set(value) & set("'\"\\(){}$"):
+        value = re.sub(r"[^\[\],]+", _quote_unknown, value)
+    return f"{key}{equals}{value}"
+
+
+def in_quotes(value: str) -> str:
+    """`value` as one word of Hydra's grammar, in which ${…} is still resolved."""
+    # A backslash counts only before the quote mark, or at the end of the value.
+    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
+    return f"'{escaped}'"
 
 
 def _quote_unknown(word: re.Match[str]) -> str:
@@ -155,12 +184,13 @@ def one_line(error: Exception) -> str:
         "See https:",
     )
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
-    kept = [line for line in kept if not any(line in other and line != other for other in kept)]
+    # What another line says too; but an option stays whose name begins another's.
+    kept = [line for line in kept if " " not in line or not any(line in one and line != one for one in kept)]
     typed = re.search(r"Could not override '(.+?)'", str(error))
     if typed and "not in struct" in str(error) + str(cause):
         key = typed[1]
         if key.startswith(NAMED_BY_USERS):
             return f"a new name needs a + before it: +{key}=[…]"
         return f"{key} is not a key of this command: --cfg job shows them all"
-    text = "; ".join(dict.fromkeys(kept))
+    text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
     return text if not key or key in text else f"{key}: {text}"

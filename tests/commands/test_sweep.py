@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from endeavour.commands.sweep import sweep
+from endeavour.config import load_config, run_hydra
 from endeavour.errors import RunError, UserError
+from endeavour.runs.config import RunConfig
+from endeavour.sweeps.plan import make_plan
 from stub_training import RATE, StubTraining
 
 SEARCH = ["hydra/sweeper=optuna", f"{RATE}=tag(log,interval(1e-5,1e-1))"]
@@ -102,6 +105,48 @@ def test_a_defect_is_not_the_users_error_and_its_traceback_is_named(
     first, second = str(caught.value).split("\n")
     assert "training diverged" in first
     assert str(account) in second
+
+
+def name_of(*overrides: str) -> str:
+    """Of a trial with these values, which another trial has too."""
+    plan = make_plan([f"{override},null" for override in overrides])
+    return load_config("train", RunConfig, [*overrides, *plan.added[1:]]).name
+
+
+def test_names_of_trials_are_those_of_one_folder_however_much_is_swept() -> None:
+    assert name_of("model.dropout=0.1") == "textbook-tiny-1-dropout_0.1"
+    here, there = (name_of(f"data_folder=/data/{place}") for place in ("here", "there"))
+    assert here != there
+    assert "/" not in here + there
+    rates = [
+        f"training.{key}=0.25"
+        for key in ("adam_beta1", "adam_beta2", "final_learning_rate", "label_smoothing")
+    ]
+    rates += [f"model.{key}dropout=0.25" for key in ("", "attention_", "embedding_", "activation_")]
+    assert len(name_of(*rates, "decoding.length_penalty=0.5").encode()) < 150
+
+
+def test_after_a_launcher_that_failed_the_same_command_goes_on(
+    tmp_path: Path, sweeps: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object) -> None:
+        run_hydra(*arguments)  # type: ignore[arg-type]
+        raise OSError("a worker was killed")
+
+    monkeypatch.setattr("endeavour.commands.sweep.run_hydra", killed)
+    with pytest.raises(RunError, match=r"OSError: a worker was killed\nthe same command continues"):
+        start(tmp_path, "seed=1,2")
+    assert [row["status"] for row in table(sweeps)] == ["finished"] * 2
+
+
+@pytest.mark.parametrize("folder", ["oö", "a~b", "o'6"])
+def test_names_of_folders_that_hydra_does_not_know(
+    folder: str, tmp_path: Path, training: StubTraining
+) -> None:
+    typed = str(tmp_path / folder)
+    quoted = f'"{typed}"' if "'" in typed else typed
+    sweep([f"output_folder={quoted}", "seed=1,2"])
+    assert len(list((tmp_path / folder / "sweeps").glob("*/results.csv"))) == 1
 
 
 def test_a_search_through_hydra(

@@ -11,7 +11,7 @@ import sys
 
 from rich.console import Console
 
-from endeavour.config import run_hydra
+from endeavour.config import quote_words, run_hydra
 from endeavour.errors import RunError, UserError
 from endeavour.evaluation.metrics import METRICS
 from endeavour.progress import say
@@ -42,6 +42,7 @@ def sweep(overrides: list[str]) -> None:
     if any(argument.startswith("-") for argument in overrides):
         run_hydra("train", "sweep", trial, overrides)  # --help, --cfg and the like
         return
+    overrides = [quote_words(override) for override in overrides]
     plan = make_plan(overrides)
     with lock_folder(plan.folder, "swept"):
         if not plan.searches:  # a search's notes belong to its study; a grid's are all written again
@@ -55,8 +56,10 @@ def sweep(overrides: list[str]) -> None:
         except Exception as error:  # of a launcher; the results of its trials are still worth a table
             defect = error
         rows = _report(plan)
-    if defect is not None:
+    if defect is not None and not rows:
         raise defect
+    if defect is not None:
+        raise RunError(f"{type(defect).__name__}: {defect}\nthe same command continues") from defect
     if not rows:
         raise RuntimeError(f"no trial has left a note in {plan.folder}")
     _raise_failures(plan, [row for row in rows if row["status"] == FAILED], len(rows))

@@ -13,7 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import one_line
+from endeavour.config import in_quotes, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.settings import config_folder
@@ -66,11 +66,11 @@ def make_plan(overrides: list[str]) -> Plan:
     searches = _check(swept, given)
     keys = tuple(map(_key, swept))
     folder = Path(given.get("output_folder", "outputs")) / "sweeps" / _sweep_name(swept, others, searches)
-    added = [f"hydra.sweep.dir='{folder}'"]
+    added = [f"hydra.sweep.dir={in_quotes(str(folder))}"]
     if "${" not in given.get("name", ""):
-        added.append(f"name='{_run_name(keys, given)}'")
+        added.append(f"name={in_quotes(_run_name(keys, given))}")
     if "tracking.group" not in given:
-        added.append(f"tracking.group='{folder.name}'")
+        added.append(f"tracking.group={in_quotes(folder.name)}")
     metric = given.get("hydra.sweeper.metric", METRIC) if searches else METRIC
     return Plan(folder, keys, metric, tuple(added), searches)
 
@@ -133,16 +133,14 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
         template, told = given["experiment"] + "-${model.name}-${seed}", ("model", "seed")
     if "name" in given:
         template, told = given["name"], ()
-    for key in keys:
-        if key not in told:
-            # A group's chosen option is known to Hydra, a key's value to the config itself.
-            value = (
-                "${hydra:runtime.choices." + key + "}"
-                if "." not in key and _is_group(key)
-                else "${" + key + "}"
-            )
-            template += f"-{_short(key)}_{value}"
-    return template
+    values = [
+        # A group's chosen option is known to Hydra, a key's value to the config itself.
+        (_short(key), f"hydra:runtime.choices.{key}" if "." not in key and _is_group(key) else key)
+        for key in keys
+        if key not in told
+    ]
+    ends = ",".join(f"{key},${{{value}}}" for key, value in values)
+    return f"{template}${{told_apart:{ends}}}" if values else template
 
 
 def _given(overrides: list[Override]) -> dict[str, str]:

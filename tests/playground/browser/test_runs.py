@@ -239,10 +239,9 @@ def test_lines_are_sorted_and_filtered(runs: Visit) -> None:
 def test_a_line_is_opened_in_look_by_one_key(runs: Visit) -> None:
     page = runs(sort="-line", filter="flag:repetitive")
     grid = page.get_by_role("grid")
-    expect(page.locator(".filters [role=status]")).to_contain_text(
-        " of "
-    )  # before, there is no line to go to
-    expect(page.locator(".training .stage svg").first).to_be_visible()  # which moves all below it
+    # Before there are lines a key leads nowhere, and the curves move all below them when they come.
+    expect(page.locator(".filters [role=status]")).to_contain_text(" of ")
+    expect(page.locator(".training .stage svg").first).to_be_visible()
     grid.focus()
     page.keyboard.press("End")
     expect(page.locator(".line h3")).to_have_text("Line 7")

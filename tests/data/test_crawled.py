@@ -1,5 +1,6 @@
 """What the steps for crawled text drop and what they leave, on pairs that a reader can judge."""
 
+import re
 import sys
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from noise import cleaned
 from pydantic import ValidationError
 
 from endeavour.config import load_config
+from endeavour.data import surface
 from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner
 from endeavour.data.duplicates import NearHashes, SeenHashes
@@ -160,6 +162,15 @@ def test_every_text_has_shares_and_agrees_with_itself(one, other) -> None:
     assert all(0 <= share <= 1 for share in (markup_share(one), repetition(one), overlap(one, other)))
     assert numbers_agree(one, one)
     assert symbols_agree(one, one)
+
+
+@given(st.lists(st.sampled_from([*"aB1é.,:/\\-–#+*»·{|=_~[]<>&;@ ", "www", "http", ".com", ".PHP"])))
+def test_a_line_in_which_no_sign_of_markup_is_found_has_none(pieces: list[str]) -> None:
+    line = "".join(pieces)
+    found = markup_share(line)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(surface, "_MARKUP_SIGN", re.compile(""))  # every line is looked at
+        assert markup_share(line) == found
 
 
 def test_a_line_is_judged_by_its_language_if_it_is_long_enough() -> None:

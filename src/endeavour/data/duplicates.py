@@ -84,15 +84,16 @@ class NearHashes:
 
     def __init__(self, similarity: float) -> None:
         self._minhash = require("rensa", "filter").RMinHash
-        self._rows = max(1, round(math.log(1 / _BANDS) / math.log(similarity)))  # of a band
+        rows = max(1, round(math.log(1 / _BANDS) / math.log(similarity)))  # of a band
+        # A weighted sum of 32-bit numbers, with random weights of 64 bits, is a hash of them (Carter and Wegman 1979).
+        self._weights = np.random.default_rng(_SEED).integers(2**64, size=(_BANDS, rows), dtype=np.uint64)
 
     def __call__(self, pairs: Sequence[Pair]) -> Hashes:
         signatures = self._minhash.digest_matrix_from_token_sets(
-            [_words(pair) for pair in pairs], _BANDS * self._rows, _SEED
+            [_words(pair) for pair in pairs], self._weights.size, _SEED
         )
-        bands = np.array(signatures.to_rows(), "<u4").reshape(-1, _BANDS, self._rows)
-        hashes = _hashes(bytes([number]) + band.tobytes() for row in bands for number, band in enumerate(row))
-        return hashes.reshape(-1, _BANDS)
+        numbers = np.array(signatures.to_rows(), np.uint64).reshape(-1, *self._weights.shape)
+        return np.einsum("pbr,br->pb", numbers, self._weights)
 
 
 def _words(pair: Pair) -> list[str]:

@@ -13,6 +13,8 @@ _MARKUP_WORD = re.compile(
     r"\S*(?:https?:|www\.|://|\w@\w+\.\w|[{}<>\\=|_^~]|\.(?:com|org|net|de|html?|php|jpe?g|png|gif|pdf)\b)\S*"
     r"|[»›•·/–—*#+-]+"
 )
+# A text with none of these has no markup, which need not be looked for then.
+_MARKUP_SIGN = re.compile(r"[<>{}\[\]&@\\=|_^~/:»›•·–—*#+-]|\.\w|www")
 _WORD = re.compile(r"\w+")
 _LETTERS = re.compile(r"[^\W\d_]+")
 # UTF-8 that was read as Latin-1 or Windows-1252, and what was replaced because it was no UTF-8. "JOÃO" is Portuguese.
@@ -22,6 +24,8 @@ _RUN = re.compile(r"(.)\1\1\1+")  # this way found in a sixth of the time of one
 
 def markup_share(text: str) -> float:
     """The share of tags, entities, addresses, code and separators among the words of `text`."""
+    if not _MARKUP_SIGN.search(text):
+        return 0.0
     text, tags = _TAG.subn(" ", text)
     text, entities = _ENTITY.subn(" ", text)
     words = text.split()

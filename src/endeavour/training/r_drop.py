@@ -13,9 +13,11 @@ from torch import Tensor
 from endeavour.special import PAD
 from endeavour.training.loss import without_autocast
 
-# Tokens whose logits exist at a time: fewer than in `projected_loss`, since some ten matrices of them are held in fp32.
-CPU_ROWS = 128
+# Tokens whose logits exist at a time: as in `projected_loss`, and on a GPU fewer, since several are held in fp32.
+CPU_ROWS = 512
 GPU_ROWS = 1024
+# Of these, those that are computed with at a time between the products: few enough for a core's own cache.
+CACHED_ROWS = 32
 
 
 def r_drop_loss(
@@ -62,31 +64,19 @@ class _RDropLoss(torch.autograd.Function):
         states_gradient = torch.empty_like(states)
         weight_gradient = torch.zeros_like(weight, dtype=torch.float32)
         loss, nll = torch.zeros(2, device=states.device)
-        rows = CPU_ROWS if states.device.type == "cpu" else GPU_ROWS
+        on_cpu = states.device.type == "cpu"
+        rows = CPU_ROWS if on_cpu else GPU_ROWS
         for start in range(0, len(target), rows):
             part = slice(start, start + rows)
             ids = target[part]
-            counted = (ids != PAD)[:, None]
-            logs = (states[:, part] @ matrix.T).log_softmax(dim=-1, dtype=torch.float32)
-            probabilities = logs.exp()
-            surprise = -logs.gather(-1, ids.expand(2, -1)[..., None])
-            smooth = (1 - smoothing) * surprise - smoothing * logs.mean(dim=-1, keepdim=True)
-            apart, log_ratio = probabilities[0] - probabilities[1], logs[0] - logs[1]
-            divergence = (apart * log_ratio).sum(dim=-1, keepdim=True) / 2
-            nll += (surprise.mean(dim=0) * counted).sum()
-            loss += ((smooth.mean(dim=0) + r_drop * divergence) * counted).sum()
-
-            # d CE / d logits = p - (1 - ε)·one-hot - ε / vocabulary, and with r = log p - log q
-            # d (KL(p ‖ q) + KL(q ‖ p)) / d logits of p = p·(r - Σ p·r) + p - q
-            gradient = probabilities.sub(smoothing / len(weight))
-            gradient.scatter_add_(-1, ids.expand(2, -1)[..., None], torch.full_like(surprise, smoothing - 1))
-            for side, sign in enumerate((1, -1)):
-                mean_ratio = (probabilities[side] * log_ratio).sum(dim=-1, keepdim=True)
-                pulled = probabilities[side] * (log_ratio - mean_ratio) + apart
-                gradient[side].add_(pulled, alpha=sign * r_drop)
-            gradient = (gradient * (counted / 2)).to(states.dtype)
-            states_gradient[:, part] = gradient @ matrix
-            weight_gradient += gradient.flatten(0, 1).T @ states[:, part].flatten(0, 1)
+            logits = states[:, part] @ matrix.T
+            few = CACHED_ROWS if on_cpu else len(ids)
+            for some, some_ids in zip(logits.split(few, dim=1), ids.split(few), strict=True):
+                some_loss, some_nll = _replace_by_gradient(some, some_ids, smoothing, r_drop)
+                loss += some_loss
+                nll += some_nll
+            states_gradient[:, part] = logits @ matrix
+            weight_gradient += logits.flatten(0, 1).T @ states[:, part].flatten(0, 1)
         ctx.save_for_backward(states_gradient, weight_gradient.to(weight.dtype))
         ctx.mark_non_differentiable(nll)
         return loss, nll
@@ -95,3 +85,36 @@ class _RDropLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         states_gradient, weight_gradient = ctx.saved_tensors
         return states_gradient * gradients[0], weight_gradient * gradients[0], None, None, None
+
+
+def _replace_by_gradient(
+    logits: Tensor, ids: Tensor, smoothing: float, r_drop: float
+) -> tuple[Tensor, Tensor]:
+    """The sums of `r_drop_loss` over some tokens; the gradient takes the place of `logits` (2, tokens, vocabulary).
+
+    With d = the difference of the logits, of which a constant in each row changes nothing, twice the gradient is
+
+        p - (1 - ε)·one-hot - ε / vocabulary + r_drop · (p·(d - Σ p·d) + p - q)
+
+    for the logits of p, and the same with q, p and -d for those of q.
+    """
+    counted = (ids != PAD)[:, None]
+    each = torch.arange(len(ids), device=ids.device)
+    exact = logits.float()
+    probabilities = exact.softmax(dim=-1)
+    # The largest probability is never so small that its logarithm is inexact.
+    log_sum = exact.amax(dim=-1) - probabilities.amax(dim=-1).log()
+    chosen = exact[:, each, ids]
+    surprise = log_sum - chosen
+    smooth = surprise + smoothing * (chosen - exact.mean(dim=-1))
+    apart = exact[0] - exact[1]
+    expected = torch.stack([(side * apart).sum(dim=-1, keepdim=True) for side in probabilities])
+    divergence = (expected[0] - expected[1])[:, 0] / 2
+    for side, sign in enumerate((1, -1)):
+        factor = 1 + r_drop - sign * r_drop * expected[side]
+        gradient = torch.add(factor, apart, alpha=sign * r_drop).mul_(probabilities[side])
+        gradient.sub_(probabilities[1 - side], alpha=r_drop).sub_(smoothing / logits.shape[-1])
+        gradient[each, ids] -= 1 - smoothing
+        torch.mul(gradient, counted / 2, out=logits[side])
+    counts = counted[:, 0]
+    return ((smooth.mean(dim=0) + r_drop * divergence) * counts).sum(), (surprise.mean(dim=0) * counts).sum()

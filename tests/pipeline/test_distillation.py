@@ -155,6 +155,19 @@ def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_pa
     assert added <= set(zip(sources, made, strict=True))
 
 
+def test_a_teacher_of_the_other_direction_makes_sources_of_genuine_targets(
+    settings: list[str], tmp_path: Path
+) -> None:
+    assert endeavour("train", *settings, "direction=de-en", "name=back") == 0
+    shake(tmp_path / "copy" / "outputs" / "back")
+    genuine, taught = text(data_of(settings)), text(data_of([*settings, "teachers=one back"]))
+    sources, targets = zip(*genuine, strict=True)
+    forward = zip(sources, translations("one", [*sources], tmp_path), strict=True)
+    backward = zip(translations("back", [*targets], tmp_path), targets, strict=True)
+    assert taught == [pair for pair in dict.fromkeys([*genuine, *forward, *backward]) if all(pair)]
+    assert sum(target in targets for _, target in set(taught) - set(genuine)) > 100
+
+
 def test_a_translation_that_is_held_out_is_not_trained_on(settings: list[str], tmp_path: Path) -> None:
     pairs = text(data_of(settings))
     made = translations("one", [source for source, _ in pairs], tmp_path)
@@ -304,7 +317,7 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
         (["teachers=one+2+one"], "names a run twice in one ensemble"),
         (["teachers=3 two+one"], "two+one means an ensemble"),
         (["teachers=2 2+one", "tokenizer.vocabulary_size=305"], "another source vocabulary"),
-        (["teachers=2 one", "direction=de-en"], "cannot teach direction=de-en"),
+        (["teachers=2+one", "direction=de-en"], "translates de-en and"),
         (["teachers=3 damaged"], "damaged/model/weights.safetensors"),
     ],
 )

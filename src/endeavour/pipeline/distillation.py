@@ -1,9 +1,10 @@
 """The runs that `teachers` names: their translations of the training text are trained on beside the text itself.
 
 Sequence-level knowledge distillation (Kim and Rush 2016, "Sequence-Level Knowledge Distillation"), with the genuine
-text kept and a copy of it from each of several teachers, which is the forward half of data diversification (Nguyen et
-al. 2020, "Data Diversification: A Simple Strategy For Neural Machine Translation"). A teacher may be an ensemble
-(Freitag et al. 2017, "Ensemble Distillation for Neural Machine Translation").
+text kept and a copy of it from each of several teachers. A teacher of the other direction translates the targets, and
+its translations are sources of genuine text. Teachers of both directions are data diversification (Nguyen et al. 2020,
+"Data Diversification: A Simple Strategy For Neural Machine Translation"). A teacher may be an ensemble (Freitag et al.
+2017, "Ensemble Distillation for Neural Machine Translation").
 
 Translations are made in the data folder, where runs share them. A run takes copies into its own folder, and once it
 has a checkpoint it needs neither its teachers nor those any more.
@@ -114,6 +115,7 @@ class Teachers:
                 for name, run in ((name, self.run_of(name)) for name in names)
             ]
             for other in others:
+                self._check_direction(first[0], other[0])
                 require_same_vocabularies(*first, *other)
 
     def _check_names(self) -> None:
@@ -128,11 +130,17 @@ class Teachers:
 
     def _check_finished(self, run: Run) -> None:
         require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
-        if run.config.direction != self.config.direction:
-            raise UserError(
-                f"{run} translates {run.config.direction}: it cannot teach direction={self.config.direction}"
-            )
         verify(run.model_folder)
+
+    def _check_direction(self, first: Run, other: Run) -> None:
+        """Of two runs of one ensemble, of which a seed may not be trained yet."""
+        ours, theirs = (
+            run.config.direction if run.has_config else self.config.direction for run in (first, other)
+        )
+        if ours != theirs:
+            raise UserError(
+                f"teachers={self.config.teachers}: {first} translates {ours} and {other} {theirs}: no ensemble of them"
+            )
 
     def _check_begun(self, run: Run, seed: str, data: PreparedData) -> None:
         if changed := differing_keys(self.config_of(seed), run.config):
@@ -156,8 +164,9 @@ def train_teachers(teachers: Teachers, train: Callable[[RunConfig], object]) -> 
 def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progress) -> list[ExtraPairs]:
     """The training sentences of `data` with the translations of each teacher, made unless they are there.
 
-    The text is translated as it was cleaned, by each teacher as it, or the first run of an ensemble, decodes after its
-    own training. What was translated before an interruption is not translated again.
+    Sources are translated, or targets by a teacher of the other direction, as they were cleaned, by each teacher as it,
+    or the first run of an ensemble, decodes after its own training. What was translated before an interruption is not
+    translated again.
 
     Args:
         progress: called as (what, sentences done, all).
@@ -180,7 +189,12 @@ def keep_teacher_data(run: Run, pairs: Sequence[ExtraPairs]) -> None:
 def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, progress: Progress) -> Path:
     """The folder with the files of one teacher; another process that makes it is waited for."""
     weights = [run.weights_digest for run in runs]
-    recipe = {"text": _text_digest(data), "weights": weights, "decoding": asdict(runs[0].config.decoding)}
+    backward = runs[0].config.direction != config.direction
+    recipe = {
+        "text": _text_digest(data, backward=backward),
+        "weights": weights,
+        "decoding": asdict(runs[0].config.decoding),
+    }
     digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     name = joined_names(runs) if len(runs) > 1 else quote(runs[0].name, safe=" ,=")
     folder = Path(config.data_folder) / FOLDER / f"{name}-{digest[:12]}"
@@ -192,25 +206,26 @@ def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, pr
         folder.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(folder.with_name(f".{folder.name}.lock")):
             if not folder.is_dir():
-                _translate(folder, data, runs, config, show)
+                _translate(folder, data, runs, config, show, backward=backward)
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
     return folder
 
 
-def _text_digest(data: PreparedData) -> str:
-    """SHA-256, in hex, of the training sources, in which translations for other vocabularies or test sets are equal."""
+def _text_digest(data: PreparedData, *, backward: bool) -> str:
+    """SHA-256, in hex, of what is translated, in which translations for other vocabularies or test sets are equal."""
     digest = sha256()
-    for source in _sources(data):
-        digest.update(f"{source}\n".encode())
+    for sentence in _sentences(data, backward=backward):
+        digest.update(f"{sentence}\n".encode())
     return digest.hexdigest()
 
 
-def _sources(data: PreparedData) -> Iterator[str]:
+def _sentences(data: PreparedData, *, backward: bool) -> Iterator[str]:
+    """The training sources, or targets."""
     # Imported here: `datasets` takes seconds to import.
     from endeavour.data.tables import read_tables
 
-    return (source for pairs in read_tables(data.folder / "text" / TRAIN) for source, _ in pairs)
+    return (pair[backward] for pairs in read_tables(data.folder / "text" / TRAIN) for pair in pairs)
 
 
 def _translate(
@@ -219,6 +234,8 @@ def _translate(
     runs: Sequence[Run],
     config: RunConfig,
     show: Callable[[int, int], None],
+    *,
+    backward: bool,
 ) -> None:
     """Fills a folder beside `folder`, or continues to, and renames it once it is complete."""
     # Imported here: `datasets` takes seconds to import.
@@ -234,15 +251,14 @@ def _translate(
     translator = open_translator(runs, loaded, decoding, "float32", WINDOW)
     unfinished = folder.with_name(f".{folder.name}.partial")
     unfinished.mkdir(exist_ok=True)
-    source_file, target_file = (
-        unfinished / f"{data.manifest[f'{side}_language']}.txt" for side in ("source", "target")
-    )
-    with source_file.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{source}\n" for source in _sources(data))
-    total, count = count_rows(data.folder / "text" / TRAIN), _cut_to_windows(target_file)
+    sides = ("target", "source") if backward else ("source", "target")
+    read, written = (unfinished / f"{data.manifest[f'{side}_language']}.txt" for side in sides)
+    with read.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{sentence}\n" for sentence in _sentences(data, backward=backward))
+    total, count = count_rows(data.folder / "text" / TRAIN), _cut_to_windows(written)
     show(count, total)
-    with target_file.open("a", encoding="utf-8", newline="\n") as file:
-        for text in translator.translate(islice(_sources(data), count, None)):
+    with written.open("a", encoding="utf-8", newline="\n") as file:
+        for text in translator.translate(islice(_sentences(data, backward=backward), count, None)):
             file.write(f"{text}\n")
             count += 1
             if count % WINDOW == 0 or count == total:

@@ -12,6 +12,7 @@ from commands import endeavour
 from endeavour.config import load_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.playground.serving import Server
 from endeavour.runs.config import RunConfig
 from endeavour.storage import file_digest
 
@@ -70,13 +71,23 @@ def test_other_files_are_translated_and_scored_untouched_without_the_corpus(
         assert record["scores"][name]["value"] == pytest.approx(expected, abs=1e-6), name
 
 
-@pytest.mark.parametrize("command", ["eval", "translate"])
+@pytest.mark.parametrize("command", ["eval", "translate", "play"])
 def test_a_quantization_that_nothing_reads_is_noted(
-    command: str, asked: list[str], news: str, capsys: pytest.CaptureFixture[str]
+    command: str,
+    asked: list[str],
+    news: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = [*asked, news] if command == "eval" else [*asked[1:], "text=the dog"]
+    if command == "play":  # which would serve without end
+        monkeypatch.setattr(Server, "run", lambda *_, **__: None)
+    more_words = {
+        "eval": [*asked, news],
+        "translate": [*asked[1:], "text=the dog"],
+        "play": [*asked[1:], "port=0"],
+    }
     for more, noted in (([], False), (["quantization=float16"], True)):
-        assert endeavour(command, "run=a", *words, *more) == 0
+        assert endeavour(command, "run=a", *more_words[command], *more) == 0
         assert ("note: quantization=float16" in capsys.readouterr().err) == noted
 
 

@@ -38,6 +38,14 @@ def test_a_file_takes_its_place_when_all_is_written(
     assert not partial.exists()
 
 
+def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    write(file, "old")
+    file.chmod(0o600)
+    write(file, "new")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def test_of_what_was_not_begun_nothing_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("file", "file.gz"):
         with pytest.raises(ValueError, match="at once"):

@@ -220,6 +220,7 @@ def test_the_shipped_corpora_fit_the_schema_and_are_pinned(name, tmp_path):
         ("wmt14", {"train_pairs": 1000}, "train_pairs"),
         ("multi30k", {"seed": 2}, "seed"),
         ("textbook", {"path": "my"}, "path"),
+        ("files", {"splits": {"train": ["a"], "validation": ["b"]}, "revision": "37e1186"}, "hub"),
         ("textbook", {"splits": {"news": ["n.tsv"]}}, "splits"),
         # What can move.
         ("multi30k", {"revision": "main"}, "full commit hash"),

@@ -12,31 +12,41 @@ from endeavour.runs.run import select_runs
 UNASKED: Quantization = "int8"  # as in conf/
 
 
-class Asked(Protocol):
-    """What the configs of these commands share."""
+class Translates(Protocol):
+    """What the configs of all commands that translate share."""
 
-    run: str | None
-    device: str
-    output_folder: str
     quantization: Quantization
     decoding: DecodingConfig
 
 
+class Asked(Translates, Protocol):
+    """And of those that open one run or several."""
+
+    run: str | None
+    device: str
+    output_folder: str
+
+
 def open_runs(config: Asked) -> TrainedRun:
-    """One run, or several as an ensemble. A note says where a quantization was named that nothing reads.
+    """One run, or several as an ensemble.
 
     Raises:
         UserError: no such run.
     """
-    if config.decoding.engine == "pytorch" and config.quantization != UNASKED:
-        print(
-            f"note: quantization={config.quantization} is of an export, which decoding.engine=ctranslate2 reads; "
-            "PyTorch decodes",
-            file=sys.stderr,
-        )
+    note_unread(config)
     return TrainedRun(
         select_runs(config.run, Path(config.output_folder)),
         config.decoding,
         device=config.device,
         quantization=config.quantization,
     )
+
+
+def note_unread(config: Translates) -> None:
+    """Says where a quantization was named that nothing reads."""
+    if config.decoding.engine == "pytorch" and config.quantization != UNASKED:
+        print(
+            f"note: quantization={config.quantization} is of an export, which decoding.engine=ctranslate2 reads; "
+            "PyTorch decodes",
+            file=sys.stderr,
+        )

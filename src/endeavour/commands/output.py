@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -72,6 +73,8 @@ def _open(path: Path, gzipped: bool) -> TextIO:
 def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
     with written_beside(output) as partial:
         file = _open(partial, gzipped)
+        if output.exists():
+            shutil.copymode(output, partial)  # who may read it
         try:
             yield file
         except BaseException:

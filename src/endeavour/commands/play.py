@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from endeavour.commands.opened import note_unread
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.errors import UserError
@@ -70,6 +71,7 @@ def open_playground(config: PlayRoot) -> "Playground":
     from endeavour.playground.server import Playground
     from endeavour.playground.systems import NotFound, Systems
 
+    note_unread(config)
     run, *others = select_runs(config.run, Path(config.output_folder), begun=True)
     if others:
         raise UserError("the page begins with one run and offers all others: name one with run=…")

@@ -95,6 +95,11 @@ class CorpusConfig:
                 raise ValueError("corpus.train_pairs and corpus.seed must be set")
         else:
             self._check_splits()
+        for key in ("repository", "revision") if self.kind == "files" else ():
+            if getattr(self, key):
+                raise ValueError(
+                    f"corpus.{key}={getattr(self, key)} is for a corpus of the hub, as corpus=multi30k is"
+                )
         if self.held_out_rare is not None and self.splits.get(RARE):
             raise ValueError(
                 f"corpus.held_out_rare makes the split {RARE}: give corpus.splits.{RARE} another name"

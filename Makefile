@@ -9,7 +9,11 @@ RUN := $(VENV)/bin/endeavour
 # `make train model=small` defines make's variable `model`. Each one from the command line is handed on as one
 # word, quoted for the shell; MAKEOVERRIDES has them too, but escapes neither quotes nor parentheses.
 # (Loop variables have names that no key has: within a loop `name` would be the loop's, and the user's were lost.)
-quote = '$(subst ','\'',$(1))'
+define line_break_
+
+
+endef
+quote = '$(subst $(line_break_),'$$'\n'',$(subst ','\'',$(1)))'
 typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(findstring command,$(origin $(key_))),$(key_))))
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 

@@ -55,7 +55,7 @@ def test_overrides_pass_through(target: str, checkout: Path) -> None:
         *(f"{key}=a {key}" for key in KEYS),
         "training.learning_rate=tag(log,interval(1e-4,1e-2))",
         "hydra/sweeper=optuna",
-        "text=It's a \"test\" (of $5 & more), isn't it?",
+        "text=It's a \"test\" (of $5 & more),\nisn't it?",
         "corpus.splits.train=[a b.en,c.de]",
         "+corpus.splits.news=[n.tsv]",
     ]

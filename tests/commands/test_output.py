@@ -38,12 +38,16 @@ def test_a_file_takes_its_place_when_all_is_written(
     assert not partial.exists()
 
 
-def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o600, 0o444])
+def test_the_permissions_of_a_file_stay(mode: int, tmp_path: Path) -> None:
     file = tmp_path / "file"
     write(file, "old")
-    file.chmod(0o600)
+    file.chmod(mode)
+    with pytest.raises(ValueError, match="in the middle"):
+        write(file, "half", ValueError("in the middle"))
     write(file, "new")
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text("utf-8") == "new"
+    assert file.stat().st_mode & 0o777 == mode
 
 
 def test_of_what_was_not_begun_nothing_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

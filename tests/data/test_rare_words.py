@@ -139,13 +139,16 @@ def test_translations_of_the_text_that_are_added_hold_out_the_same(
 ) -> None:
     data = prepare_data(**settings)
     texts = list(zip(*pairs_of(data, "train"), strict=True))
-    files = tmp_path / "teacher.en", tmp_path / "teacher.de"
-    for path, lines in zip(files, (texts[0], [f"{line} !" for line in texts[1]]), strict=True):
-        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    taught = prepare_data(**settings, extra_pairs=[files])
+    other = [[f"{line} Xerxes {number} !" for number, line in enumerate(lines)] for lines in texts]
+    extra = []
+    for name, sides in (("forward", (texts[0], other[1])), ("backward", (other[0], texts[1]))):
+        extra.append((tmp_path / f"{name}.en", tmp_path / f"{name}.de"))
+        for path, lines in zip(extra[-1], sides, strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    taught = prepare_data(**settings, extra_pairs=extra)
     assert taught.lines(RARE, "source") == data.lines(RARE, "source")
     assert taught.lines(RARE, "target") == data.lines(RARE, "target")
-    assert taught.splits["train"]["pairs"] == 2 * data.splits["train"]["pairs"]
+    assert taught.splits["train"]["pairs"] == 3 * data.splits["train"]["pairs"]
 
 
 def test_the_option_alone_makes_another_folder(settings: dict[str, Any], tmp_path: Path) -> None:

@@ -317,7 +317,7 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
         (["teachers=one+2+one"], "names a run twice in one ensemble"),
         (["teachers=3 two+one"], "two+one means an ensemble"),
         (["teachers=2 2+one", "tokenizer.vocabulary_size=305"], "another source vocabulary"),
-        (["teachers=2+one", "direction=de-en"], "translates de-en and"),
+        (["teachers=2+one", "direction=de-en"], "2+one translate in different directions"),
         (["teachers=3 damaged"], "damaged/model/weights.safetensors"),
     ],
 )

@@ -224,11 +224,6 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
         ),
         ("vocab.json", lambda text: json.dumps(json.loads(text) | {"new": text.count('": ')}), "belong"),
         ("source.spm", lambda text: "", "source.spm"),
-        (
-            "tokenizer_config.json",
-            lambda text: text.replace('"de"', '"en"').replace('"en"', '"de"', 1),
-            "translates",
-        ),
     ],
 )
 def test_what_it_cannot_be_is_refused_and_nothing_is_left(
@@ -252,6 +247,21 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
         assert command("train", f"{key}=hf:{folder}") == 2
         assert message in capsys.readouterr().err
     assert not list((tmp_path / "outputs").rglob("config.yaml"))
+
+
+def test_one_of_the_other_direction_can_teach_but_not_be_begun_with(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(checkpoints / "opus", tmp_path / "opus")
+    path = folder / "tokenizer_config.json"
+    path.write_text(path.read_text("utf-8").replace('"de"', '"en"').replace('"en"', '"de"', 1), "utf-8")
+    assert command("train", f"pretrained=hf:{folder}") == 2
+    assert "translates de-en, not direction=en-de" in capsys.readouterr().err
+    assert not list((tmp_path / "outputs").rglob("config.yaml"))
+    assert command("train", "name=pupil", f"teachers=hf:{folder}", "training.max_updates=2") == 0
+    assert imported(tmp_path / "outputs", folder).config.direction == "de-en"
+    (sources,) = (tmp_path / "outputs" / "pupil" / "teacher_data").glob("*en.txt")
+    assert len(set(sources.read_text("utf-8").splitlines())) > 10
 
 
 def test_other_files_than_those_that_were_imported_are_refused(

@@ -79,11 +79,14 @@ def test_equals_cross_entropies_and_divergences(
 def test_under_autocast_it_is_that_of_fp32_but_for_rounding(dtype: torch.dtype) -> None:
     tensors = inputs()
     expected, _ = by_hand(*tensors, smoothing=0.1, r_drop=0.5)
+    gradients = torch.autograd.grad(expected, tensors[:3])
     with torch.autocast("cpu", dtype=dtype):
         loss, _ = r_drop_loss(*tensors, label_smoothing=0.1, r_drop=0.5)
     assert loss.dtype == torch.float32
     assert not torch.equal(loss, expected)
     torch.testing.assert_close(loss, expected, rtol=0.02, atol=0)
+    for found, gradient in zip(torch.autograd.grad(loss, tensors[:3]), gradients, strict=True):
+        assert (found - gradient).norm() < 0.02 * gradient.norm()
 
 
 def test_two_passes_that_agree_have_the_loss_of_one() -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -72,9 +72,11 @@ def _open(path: Path, gzipped: bool) -> TextIO:
 @contextmanager
 def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
     with written_beside(output) as partial:
+        partial.unlink(missing_ok=True)  # of an earlier attempt, which may be read-only
         file = _open(partial, gzipped)
         if output.exists():
-            shutil.copymode(output, partial)  # who may read it
+            with suppress(OSError):  # on file systems without permissions
+                shutil.copymode(output, partial)
         try:
             yield file
         except BaseException:

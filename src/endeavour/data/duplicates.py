@@ -65,9 +65,11 @@ def pair_hashes(pairs: Sequence[Pair]) -> Hashes:
     return _hashes("\t".join(pair).encode() for pair in pairs).reshape(-1, 1)
 
 
-def source_hashes(pairs: Sequence[Pair]) -> Hashes:
-    """One of each pair, of its source, whatever its target; [pairs, 1]."""
-    return _hashes(source.encode() for source, _ in pairs).reshape(-1, 1)
+def side_hashes(pairs: Sequence[Pair]) -> Hashes:
+    """Two of each pair, of its source and of its target, which differ where the text is the same; [pairs, 2]."""
+    return _hashes(text.encode() for source, target in pairs for text in (source, f"\t{target}")).reshape(
+        -1, 2
+    )
 
 
 class NearHashes:

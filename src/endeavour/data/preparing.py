@@ -45,7 +45,7 @@ from endeavour.storage import (
 
 Direction = Literal["en-de", "de-en"]
 _LANGUAGES: dict[Direction, Languages] = {"en-de": ("en", "de"), "de-en": ("de", "en")}
-_FORMAT = 3  # to be raised when the same settings are to give other files
+_FORMAT = 4  # to be raised when the same settings are to give other files
 
 
 def prepare_data(

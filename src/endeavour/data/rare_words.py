@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from endeavour.data.duplicates import SeenHashes, source_hashes
+from endeavour.data.duplicates import SeenHashes, side_hashes
 from endeavour.data.files import Pair
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
@@ -27,8 +27,8 @@ def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
     neither short sentences, whose means scatter more, nor long ones, which have more words that may be rare, are
     preferred. Words are runs of letters without case; sources without letters are not taken.
 
-    A source that stands in several pairs counts once, with its first pair. So translations of the text that are added
-    behind it (of teachers) change nothing.
+    Pairs whose source or target stood in an earlier one do not count. So what teachers make of the text, which is added
+    behind it, changes nothing: translations of sources, or sources for its targets.
 
     Raises:
         UserError: these would be more than half of the sources.
@@ -58,12 +58,12 @@ def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
 
 
 def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
-    """The first pair of each source, in order."""
+    """The pairs of which neither side stood in an earlier one, in order."""
     seen = SeenHashes()
     for table in tables:
         for pairs in read_tables(table):
             yield from (
-                pair for pair, again in zip(pairs, seen.drops(source_hashes(pairs)), strict=True) if not again
+                pair for pair, again in zip(pairs, seen.drops(side_hashes(pairs)), strict=True) if not again
             )
 
 

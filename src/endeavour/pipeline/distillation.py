@@ -104,18 +104,18 @@ class Teachers:
                     f"teachers={self.config.teachers}: {name} is the run itself, or in it; name others"
                 )
             if is_imported(name):
-                imported_run(self.config, name)
+                imported_run(self.config, name, any_direction=True)
             if not name.isdecimal():
                 self._check_finished(run)
             elif run.was_begun:
                 self._check_begun(run, name, data)
         for names in self.names:
+            self._check_directions(names)
             first, *others = [
                 (run, data.load_tokenizers() if name.isdecimal() else run.load_tokenizers())
                 for name, run in ((name, self.run_of(name)) for name in names)
             ]
             for other in others:
-                self._check_direction(first[0], other[0])
                 require_same_vocabularies(*first, *other)
 
     def _check_names(self) -> None:
@@ -132,14 +132,15 @@ class Teachers:
         require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
         verify(run.model_folder)
 
-    def _check_direction(self, first: Run, other: Run) -> None:
-        """Of two runs of one ensemble, of which a seed may not be trained yet."""
-        ours, theirs = (
-            run.config.direction if run.has_config else self.config.direction for run in (first, other)
-        )
-        if ours != theirs:
+    def _check_directions(self, names: Sequence[str]) -> None:
+        """Those of one ensemble; a seed has that of the run itself."""
+        directions = {
+            self.config.direction if name.isdecimal() else self.run_of(name).config.direction
+            for name in names
+        }
+        if len(directions) > 1:
             raise UserError(
-                f"teachers={self.config.teachers}: {first} translates {ours} and {other} {theirs}: no ensemble of them"
+                f"teachers={self.config.teachers}: {'+'.join(names)} translate in different directions"
             )
 
     def _check_begun(self, run: Run, seed: str, data: PreparedData) -> None:

@@ -47,8 +47,11 @@ def run_named(root: Path, name: str) -> Run:
     return Run(root, (Path(PREFIX[:-1]) / path.relative_to(path.anchor)).as_posix())
 
 
-def imported_run(config: RunConfig, name: str) -> Run:
+def imported_run(config: RunConfig, name: str, *, any_direction: bool = False) -> Run:
     """The run of hf:NAME, written unless it is there; it has the sections of `config` that no checkpoint has.
+
+    Args:
+        any_direction: whether it may translate in the other direction than `config`.
 
     Raises:
         UserError: there is no such checkpoint, or our model cannot compute what it does, or it has changed since.
@@ -61,7 +64,7 @@ def imported_run(config: RunConfig, name: str) -> Run:
         run.folder.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(run.folder.with_name(f".{run.folder.name}.import.lock")):
             if not run.is_trained:
-                _import(run, config, name)
+                _import(run, config, name, any_direction=any_direction)
     return run
 
 
@@ -99,9 +102,11 @@ def _digests(folder: Path) -> dict[str, str]:
     return {file: file_digest(folder / file) for file in files}
 
 
-def _import(run: Run, config: RunConfig, name: str) -> None:
+def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> None:
     folder = _checkpoint(name)
-    _check_direction(folder, config, name)
+    direction = _stated_direction(folder) or config.direction
+    if direction != config.direction and not any_direction:
+        raise UserError(f"{name} translates {direction}, not direction={config.direction}")
     try:
         model, vocabulary = _read(folder, name=Path(run.name).name)
     except UserError:
@@ -121,6 +126,8 @@ def _import(run: Run, config: RunConfig, name: str) -> None:
     own = replace(
         config,
         name=run.name,
+        direction=direction,
+        augmentation=replace(config.augmentation, **dict.fromkeys(config.augmentation.rates, 0.0)),
         pretrained=None,
         teachers=None,
         corpus=replace(config.corpus, tags=False, tag=None),
@@ -150,13 +157,12 @@ def _read(folder: Path, *, name: str) -> tuple[Transformer, MarianVocabulary]:
     return model, vocabulary
 
 
-def _check_direction(folder: Path, config: RunConfig, name: str) -> None:
-    """By what the tokenizer's config says, where it says anything."""
+def _stated_direction(folder: Path) -> str | None:
+    """What the tokenizer's config says, where it names two of our languages."""
     path = folder / TOKENIZER_CONFIG
     said = _read_json(path) if path.is_file() else {}
     source, target = (LANGUAGES.get(str(said.get(f"{side}_lang"))) for side in ("source", "target"))
-    if source and target and f"{source}-{target}" != config.direction:
-        raise UserError(f"{name} translates {source}-{target}, not direction={config.direction}")
+    return f"{source}-{target}" if {source, target} == {"en", "de"} else None
 
 
 def _checkpoint(name: str) -> Path:

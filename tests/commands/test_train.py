@@ -185,7 +185,7 @@ def test_hydras_multirun_flag_sweeps_too_and_each_run_ends_in_the_average_that_i
     parallel_files: list[str], folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = cycle([9.0, 1.0, 1.0])  # of updates 3 and 6, and of the final model
-    monkeypatch.setattr(validation, "corpus_bleu", lambda *_: next(scores))
+    monkeypatch.setattr(validation, "corpus_bleu", lambda *_, **__: next(scores))
     # So slowly that the mean of both checkpoints is no worse than the later one: it would not be taken.
     settings = [*parallel_files, *folders, "training.keep_last=2", "training.learning_rate=1e-5"]
     assert endeavour("train", "--multirun", *settings, "training.average=best,none,last") == 0

@@ -58,6 +58,7 @@ TOKENIZER = TokenizerConfig(
     algorithm="bpe",
     vocabulary_size=340,
     joint=True,
+    lowercase=False,
     character_coverage=1.0,
     max_sentences=1000,
     placeholders=0,

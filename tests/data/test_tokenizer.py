@@ -27,6 +27,7 @@ def config(**changes) -> TokenizerConfig:
         "algorithm": "bpe",
         "vocabulary_size": 330,
         "joint": True,
+        "lowercase": False,
         "character_coverage": 1.0,
         "max_sentences": 1000,
         "placeholders": 0,
@@ -75,7 +76,35 @@ def test_any_text_comes_back_in_normal_form_and_none_is_unknown(tokenizer, text)
     assert tokenizer.decode([ids]) == [normalize(text)]
 
 
-EVERY = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM, *WITH_SYMBOLS])
+LOWERCASED = [
+    Tokenizer.train(SENTENCES, config(lowercase=True), SYMBOLS),
+    Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=303, lowercase=True), SYMBOLS),
+]
+lowercased = pytest.mark.parametrize("tokenizer", LOWERCASED, ids=["bpe", "unigram"])
+
+
+@lowercased
+@given(text=st.text(max_size=40) | st.sampled_from(SENTENCES).map(str.upper))
+@settings(max_examples=200)
+def test_a_lowercased_vocabulary_reads_and_writes_small_letters_alone(tokenizer, text):
+    lowered = "".join(letter.lower() for letter in normalize(text))
+    ids = tokenizer.encode([text])[0]
+    assert tokenizer.encode([lowered])[0] == ids
+    assert tokenizer.decode([ids]) == [normalize(lowered)] == [tokenizer.normalize(text)]
+    assert not {PAD, UNK, BOS, EOS} & set(ids)
+
+
+@lowercased
+def test_its_model_lowercases_in_other_programs_too_and_keeps_symbols(tokenizer):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.serialized)
+    assert processor.decode(processor.encode("<mine> SÜẞE Äpfel")) == "<mine> süße äpfel"
+    pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
+    assert all(piece == piece.lower() for piece in pieces if not piece.startswith("<0x"))
+    assert tokenizer.lowercase
+    assert not BPE.lowercase
+
+
+EVERY = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM, *WITH_SYMBOLS, *LOWERCASED])
 
 
 @EVERY

@@ -159,6 +159,13 @@ def test_whole_words_are_split_as_ever_and_the_last_one_is_open(
     assert SPACE == "▁"
 
 
+def test_what_is_typed_for_a_lowercased_vocabulary_is_lowercased() -> None:
+    settings = ["tokenizer.vocabulary_size=340", "tokenizer.lowercase=true"]
+    tokenizer = Tokenizer.train(TEXT, run_config(settings).tokenizer)
+    assert typed_prefix(tokenizer, "DAS Hau") == typed_prefix(tokenizer, "das hau")
+    assert typed_prefix(tokenizer, "DAS Hau").text == "▁hau".encode()
+
+
 @settings(max_examples=30)
 @given(st.text("Das Hautebäß😀|.", max_size=14))
 def test_what_is_written_begins_with_what_was_typed(tokenizer: Tokenizer, typed: str) -> None:

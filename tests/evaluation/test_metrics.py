@@ -167,6 +167,7 @@ def test_any_text_gets_scores_on_the_scale_inside_their_interval_order(pairs: li
             assert score.value <= 100 + 1e-9
             assert score.high <= 100
     assert metrics.corpus_bleu(hypotheses, references) == scores["bleu"].value
+    assert metrics.corpus_bleu(hypotheses, references, lowercase=True) == scores["bleu_lowercased"].value
 
 
 def test_sentence_scores_are_one_each_and_highest_for_the_reference_itself() -> None:

@@ -35,6 +35,7 @@ JOINT = {
     "bpe, few characters": trained([*ENGLISH, *GERMAN], "bpe", 500, 0.98),
     "bpe, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS),
     "unigram, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800, symbols=SYMBOLS),
+    "bpe, lowercased": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS, lowercase=True),
     "unigram": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800),
     "unigram, few characters": trained([*ENGLISH, *GERMAN], "unigram", 450, 0.98),
 }

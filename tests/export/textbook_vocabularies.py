@@ -10,7 +10,13 @@ ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 600)["t
 
 
 def trained(
-    lines: list[str], algorithm: str, size: int, coverage: float = 1.0, symbols: Sequence[str] = ()
+    lines: list[str],
+    algorithm: str,
+    size: int,
+    coverage: float = 1.0,
+    symbols: Sequence[str] = (),
+    *,
+    lowercase: bool = False,
 ) -> Tokenizer:
     return Tokenizer.train(
         lines,
@@ -19,6 +25,7 @@ def trained(
             algorithm=algorithm,
             vocabulary_size=size,
             joint=True,
+            lowercase=lowercase,
             character_coverage=coverage,
             max_sentences=1000,
             placeholders=0,

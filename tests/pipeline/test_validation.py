@@ -61,12 +61,13 @@ def test_its_numbers_are_those_of_each_sentence_alone(
 ) -> None:
     scored: list[tuple[list[str], list[str]]] = []
 
-    def bleu(hypotheses: list[str], references: list[str]) -> float:
+    def bleu(hypotheses: list[str], references: list[str], *, lowercase: bool) -> float:
+        assert lowercase
         scored.append((hypotheses, references))
         return 12.5  # of an untrained model it is 0, which a defect could give too
 
     monkeypatch.setattr(validation, "corpus_bleu", bleu)
-    settings = ["training.validation_sentences=8", "training.label_smoothing=0.2"]
+    settings = ["training.validation_sentences=8", "training.label_smoothing=0.2", "tokenizer.lowercase=true"]
     config, data, validator = prepared(*parallel_files, *folders, *settings)
     one = model(1, config, data)
     found = validator(one)

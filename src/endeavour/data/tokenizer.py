@@ -1,18 +1,20 @@
 """SentencePiece subword tokenizers: trained on sentences, text to ids and back. Knows no file but its model.
 
 Byte fallback spells every character outside the vocabulary as UTF-8 bytes, so no text is unknown. Text is
-first brought to the normal form of `normalization`, and SentencePiece alters nothing further:
-`decode(encode(x)) == normalize(x)`. Kudo & Richardson 2018 (SentencePiece), Sennrich et al. 2016 (BPE), Kudo
-2018 (unigram).
+first brought to the normal form of `normalization`, and SentencePiece alters nothing further, unless the vocabulary is
+lowercased: `decode(encode(x)) == normalize(x)`. Kudo & Richardson 2018 (SentencePiece), Sennrich et al. 2016 (BPE),
+Kudo 2018 (unigram).
 """
 
 import copy
 import hashlib
 import io
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 import sentencepiece
@@ -24,6 +26,7 @@ from endeavour.data.normalization import SPACE_MARK, normalize
 from endeavour.data.parallel import usable_cores
 from endeavour.data.protection import protect_pair, symbols
 from endeavour.errors import UserError
+from endeavour.optional import require
 from endeavour.settings import STRICT
 from endeavour.special import BOS, EOS, PAD, UNK
 
@@ -39,6 +42,7 @@ class TokenizerConfig:
     algorithm: Literal["bpe", "unigram"]
     vocabulary_size: Annotated[int, Field(ge=1)]  # per side, including 4 special ids and 256 bytes
     joint: bool  # one vocabulary for both languages
+    lowercase: bool  # whether text is lowercased, and with it what a model writes
     # Share of the characters' occurrences that get a piece of their own; the rest is spelt in bytes.
     character_coverage: Annotated[float, Field(ge=0.9, le=1)]
     max_sentences: Annotated[int, Field(ge=1)]  # pairs to learn from, an even sample; bounds the memory
@@ -84,8 +88,9 @@ class Tokenizer:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(sentences),
+                sentence_iterator=map(lower, sentences) if config.lowercase else iter(sentences),
                 model_writer=model,
+                normalization_rule_name="identity",
                 model_type=config.algorithm,
                 vocab_size=config.vocabulary_size,
                 character_coverage=config.character_coverage,
@@ -94,7 +99,6 @@ class Tokenizer:
                 unk_id=UNK,
                 bos_id=BOS,
                 eos_id=EOS,
-                normalization_rule_name="identity",
                 user_defined_symbols=list(symbols),
                 remove_extra_whitespaces=True,
                 add_dummy_prefix=True,
@@ -103,7 +107,7 @@ class Tokenizer:
             )
         except RuntimeError as error:
             raise _explained(error, config) from error
-        return cls(model.getvalue())
+        return cls(_lowercasing(model.getvalue()) if config.lowercase else model.getvalue())
 
     def tagged(self, tag: str) -> "Tokenizer":
         """The same vocabulary, with `tag` and a space in front of every text that is not empty; "" for no tag."""
@@ -117,6 +121,15 @@ class Tokenizer:
         """How many symbols of `protection` the vocabulary has."""
         one = self._processor
         return next(n for n, symbol in enumerate(symbols(100)) if one.piece_to_id(symbol) == one.unk_id())
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether it lowercases."""
+        return self.encode_normal(["A"]) == self.encode_normal(["a"])
+
+    def normalize(self, text: str) -> str:
+        """What `decode(encode(text))` is."""
+        return normalize(lower(normalize(text)) if self.lowercase else text)
 
     @property
     def vocabulary_size(self) -> int:
@@ -238,6 +251,31 @@ def with_tag(tokenizers: Tokenizers, part: str | None) -> Tokenizers:
 def load_tokenizers(folder: Path) -> Tokenizers:
     """Those in a folder of prepared data or of a model."""
     return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
+
+
+def lower(text: str) -> str:
+    """In small letters, each by itself: a sigma at the end of a word is one as elsewhere."""
+    return "".join(character.lower() for character in text)
+
+
+def _lowercasing(model: bytes) -> bytes:
+    """The model with rules for each letter, by which SentencePiece, and so any program that reads it, lowercases."""
+    letters = (chr(number) for number in range(sys.maxunicode + 1) if chr(number) != chr(number).lower())
+    rules = "".join(f"{_code_points(letter)}\t{_code_points(letter.lower())}\n" for letter in letters)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rules.tsv"
+        path.write_text(rules, "utf-8")
+        normalizer = sentencepiece.SentencePieceNormalizer(rule_tsv=str(path))
+    parsed = require("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString
+    whole, compiled = parsed(model), parsed(normalizer.serialized_model_proto()).normalizer_spec
+    whole.normalizer_spec.name = "lowercase"
+    whole.normalizer_spec.precompiled_charsmap = compiled.precompiled_charsmap
+    return whole.SerializeToString()
+
+
+def _code_points(text: str) -> str:
+    """As SentencePiece's rules have them."""
+    return " ".join(f"{ord(character):X}" for character in text)
 
 
 def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:

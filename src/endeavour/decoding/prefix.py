@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 
@@ -39,7 +38,7 @@ def typed_prefix(tokenizer: Tokenizer, text: str) -> Prefix:
 
     A space at the end closes the last word: then another one follows.
     """
-    *words, last = normalize(text + "|").split(" ")  # a mark, so that a space before it survives
+    *words, last = tokenizer.normalize(text + "|").split(" ")  # a mark, so that a space before it survives
     last = last.removesuffix("|")
     if not words and not last:
         return Prefix()

@@ -144,11 +144,11 @@ def affordable(samples: int, sentences: int, *, size: int) -> int:
     return min(samples, max(RESAMPLING_MEMORY // (size * sentences), MIN_BOOTSTRAP_SAMPLES))
 
 
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Cased BLEU (0–100), the same as `score_corpus(…)["bleu"].value`, without an interval: cheap enough for
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False) -> float:
+    """BLEU (0–100), the same as `bleu`, or `bleu_lowercased`, of `score_corpus` without an interval: cheap enough for
     validation. Raises UserError where the line counts differ or there are no lines."""
     check_counts(hypotheses=hypotheses, references=references)
-    return float(BLEU(force=True).corpus_score(hypotheses, [references]).score)
+    return float(BLEU(lowercase=lowercase, force=True).corpus_score(hypotheses, [references]).score)
 
 
 def sentence_scores(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:

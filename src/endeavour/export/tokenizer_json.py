@@ -107,6 +107,7 @@ def _converted(tokenizer: Tokenizer) -> Any:
         [
             normal.Replace(control, ""),
             normal.NFC(),
+            *([normal.Lowercase()] if tokenizer.lowercase else []),
             normal.Replace(spaces, " "),
             normal.Strip(),
             normal.Prepend(SPACE_MARK),

@@ -29,7 +29,8 @@ WATCHED = range(8, 21)
 
 
 class Validator:
-    """Loss and perplexity on the whole validation split, BLEU on its first `validation_sentences`.
+    """Loss and perplexity on the whole validation split, BLEU on its first `validation_sentences`, lowercased where the
+    vocabulary is.
 
     Args:
         precision: that the run trains in.
@@ -69,7 +70,7 @@ class Validator:
         return Validation(
             loss=loss,
             perplexity=math.exp(min(nll, 700.0)),
-            bleu=corpus_bleu(hypotheses, self._references),
+            bleu=corpus_bleu(hypotheses, self._references, lowercase=self._tokenizers[1].lowercase),
             samples=samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES],
             attention=self._attention(model),
         )

@@ -6,7 +6,6 @@ Knows one system, ids and pieces; not HTTP.
 import time
 from collections.abc import Callable, Sequence
 
-from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect_target, restore
 from endeavour.data.tokenizer import placeholders_of
 from endeavour.decoding.engine import Hypothesis, length_limit
@@ -230,11 +229,12 @@ def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
         UserError: an id that a translation cannot have, or too many.
     """
     require_few_characters("prefix", asked.text, longest)
+    target = system.loaded.tokenizers[1]
     if not asked.ids:
-        prefix = typed_prefix(system.loaded.tokenizers[1], asked.text)
+        prefix = typed_prefix(target, asked.text)
     else:
         ids = own_ids(system, "prefix.ids", asked.ids)
-        open_text = normalize(f"|{asked.text}|")[1:-1]  # marks, so that spaces at the ends survive
+        open_text = target.normalize(f"|{asked.text}|")[1:-1]  # marks, so that spaces at the ends survive
         prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE).encode())
     if prefix.longest >= longest:
         raise UserError(

@@ -38,7 +38,13 @@ def test_runs_are_completed_by_name_wherever_they_lie(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("outputs/night/one", "outputs/nine", "outputs/other", "elsewhere/new"):
+    for name in (
+        "outputs/night/one",
+        "outputs/nine",
+        "outputs/other",
+        "outputs/.nice.discarded",
+        "elsewhere/new",
+    ):
         (tmp_path / name / "model").mkdir(parents=True)
         (tmp_path / name / "model" / "model.json").touch()
     assert complete("endeavour evaluate run=ni", COMMANDS) == ["run=night/one", "run=nine"]

@@ -92,7 +92,12 @@ def test_an_error_in_the_middle_of_a_search_is_an_event(
         arguments[3]("start", {})  # type: ignore[operator]
         raise error
 
-    for error, said in ((UserError("too bad"), "too bad"), (ZeroDivisionError("0"), "ZeroDivisionError")):
+    errors = {
+        "too bad": UserError("too bad"),
+        "out of memory on this sentence: try a shorter one": MemoryError(),
+        "ZeroDivisionError": ZeroDivisionError("0"),
+    }
+    for said, error in errors.items():
         monkeypatch.setattr(module, "show_search", lambda *arguments, error=error: broken(error, *arguments))
         (start, _), (name, data) = site.stream("/api/search", {"text": "Ja!"})
         assert (start, name) == ("start", "error")

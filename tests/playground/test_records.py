@@ -32,7 +32,7 @@ LINES = {
 def evaluated(run: Run, folder: str = "test-beam") -> None:
     """An evaluation of four lines."""
     path = run.folder / "evaluation" / folder
-    path.mkdir(parents=True)
+    path.mkdir(parents=True, exist_ok=True)
     for column, lines in LINES.items():
         (path / f"{column}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
     scores = {"bleu": {"name": "BLEU", "value": 12.3456, "low": 1.0, "high": 20.0, "signature": ""}}
@@ -111,6 +111,8 @@ def test_nobody_finds_hidden_folders_or_those_within_a_run(begun: Run) -> None:
 def test_what_changes_in_a_run_is_seen(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "run")
     one = Run(tmp_path, "run")
+    assert describe_run(Run(tmp_path, "run"))["evaluations"] == []
+    (one.folder / "evaluation" / "test-beam").mkdir(parents=True)  # where an evaluation begins
     assert describe_run(Run(tmp_path, "run"))["evaluations"] == []
     evaluated(one)
     assert len(describe_run(Run(tmp_path, "run"))["evaluations"]) == 1

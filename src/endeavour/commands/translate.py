@@ -124,16 +124,14 @@ def _undamaged(lines: Iterator[str], path: Path) -> Iterator[str]:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    number, noted = 0, False
-    while line := file.readline(LONGEST_LINE):
-        number += 1
-        more = line
-        while more and not more.endswith("\n"):
-            more = file.readline(LONGEST_LINE)
-            if more.removesuffix("\n"):
-                print(f"note: line {number} is cut after {LONGEST_LINE:,} characters", file=sys.stderr)
-                while more and not more.endswith("\n"):
-                    more = file.readline(LONGEST_LINE)
+    noted = False
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), start=1):
+        rest, cut = line, False
+        while rest and not rest.endswith("\n"):
+            rest = file.readline(LONGEST_LINE)
+            cut |= rest not in ("", "\n")
+        if cut:
+            print(f"note: line {number} is cut after {LONGEST_LINE:,} characters", file=sys.stderr)
         try:
             line.encode()
         except UnicodeEncodeError:

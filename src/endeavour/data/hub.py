@@ -17,14 +17,25 @@ from endeavour.storage import file_digest
 # Seconds before each further attempt. `hf_hub_download` and `snapshot_download` have retries of their own, but those
 # take half a minute where there is no network at all; so the first request is made here, without them.
 _WAITS = (0.5, 1.0)
-_TIMEOUT = 5.0
-_PATIENCE = (
-    8.0  # seconds after which no further attempt begins: an unreachable name server can take that long
-)
+TIMEOUT = 5.0  # seconds that the hub may be silent
+# Seconds after which no further attempt begins: an unreachable name server can take that long.
+_PATIENCE = 8.0
 _WITHOUT_NETWORK = (
     "corpus=textbook and corpus=files need no network, and corpus.path=FOLDER reads a local copy of the files"
 )
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+
+
+def endpoint() -> str:
+    """The address of the hub, read now; the client itself reads it only when it is imported."""
+    from huggingface_hub import constants
+
+    return os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first, or else its kind."""
+    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 def fetch(
@@ -46,7 +57,7 @@ def fetch(
         UserError: the hub cannot be reached, has no such file, or keeps sending damaged ones.
     """
     # Imported here: a prepare with nothing to download should not wait for it.
-    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()  # the caller reports progress, and two bars would overwrite each other
@@ -60,21 +71,20 @@ def fetch(
         ) from error
     if isinstance(cached, str):
         return Path(cached)
-    # Read now; the client itself reads it only when it is imported.
-    endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
+    address = endpoint()
     begin = time.monotonic()
     for wait in (*_WAITS, None):
         try:
-            return _download(repository, revision, name, endpoint=endpoint)
+            return _download(repository, revision, name, endpoint=address)
         # The transport's errors belong to whichever HTTP library this version of the client uses.
         except Exception as error:
             explained = _explain_permanent(error)
             if explained is None and wait is not None and time.monotonic() - begin < _PATIENCE:
                 time.sleep(wait)
                 continue
-            reason, remedy = explained or (_first_line(error), _WITHOUT_NETWORK)
+            reason, remedy = explained or (first_line(error), _WITHOUT_NETWORK)
             raise UserError(
-                f"corpus {corpus}: cannot download {name} of {repository} at revision {revision[:12]} from {endpoint} "
+                f"corpus {corpus}: cannot download {name} of {repository} at revision {revision[:12]} from {address} "
                 f"({reason}); {remedy}"
             ) from error
     raise AssertionError("the last attempt returns or raises")
@@ -91,12 +101,8 @@ def _explain_permanent(error: Exception) -> tuple[str, str] | None:
         check = "check corpus.repository, corpus.revision and corpus.splits"
         return f"HTTP {status}", f"{check}. {_WITHOUT_NETWORK}"
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-        return _first_line(error), "HF_HOME=FOLDER moves the hub's cache"
+        return first_line(error), "HF_HOME=FOLDER moves the hub's cache"
     return None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 def _download(repository: str, revision: str, name: str, *, endpoint: str) -> Path:
@@ -105,7 +111,7 @@ def _download(repository: str, revision: str, name: str, *, endpoint: str) -> Pa
     from huggingface_hub.utils.sha import git_hash
 
     url = hf_hub_url(repository, name, repo_type="dataset", revision=revision, endpoint=endpoint)
-    tag = get_hf_file_metadata(url, timeout=_TIMEOUT).etag or ""
+    tag = get_hf_file_metadata(url, timeout=TIMEOUT).etag or ""
     path = Path(
         hf_hub_download(
             repository,
@@ -113,7 +119,7 @@ def _download(repository: str, revision: str, name: str, *, endpoint: str) -> Pa
             repo_type="dataset",
             revision=revision,
             endpoint=endpoint,
-            etag_timeout=_TIMEOUT,
+            etag_timeout=TIMEOUT,
         )
     )
     # The hub's entity tag is the SHA-256 of a large file and the Git blob hash of a small one; a mirror may use others.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from endeavour.data.cleaning import Step
 from endeavour.data.files import Pair
-from endeavour.storage import flush
+from endeavour.storage import written_beside
 
 COLUMNS = ("en", "de", "score", "en-de", "de-en")
 _DECILES = 10
@@ -88,8 +88,7 @@ def select_pairs(scored: Path, kept: Path, *, keep: float, min_score: float) -> 
     step = Step(f"score below {lowest:.3g}")
     shown = _at_deciles(order)
     examples: dict[int, Pair] = {}
-    partial = kept.with_name(f".{kept.name}.partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
+    with written_beside(kept) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(COLUMNS) + "\n")
         for number, line in enumerate(_lines(scored)):
             english, german, *_ = line.split("\t")
@@ -99,8 +98,6 @@ def select_pairs(scored: Path, kept: Path, *, keep: float, min_score: float) -> 
                 step.drop((english, german))
             if number in shown:
                 examples[number] = (english, german)
-    flush(partial)
-    partial.replace(kept)
     deciles = [(float(scores[number]), examples[number]) for number in shown]
     return Selection(len(scores), int(chosen.sum()), lowest, step, deciles)
 

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from endeavour.data import hub
 from endeavour.errors import UserError
 
 TOKEN = "HF_TOKEN"
@@ -29,12 +30,11 @@ def upload(folder: Path, repository: str) -> str:
     Raises:
         UserError: the hub cannot be reached, or refuses; the folder stays as it is.
     """
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    # Read now; the client itself reads it only when it is imported.
-    endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
+    endpoint = hub.endpoint()
     api = HfApi(endpoint=endpoint, token=_token())
     try:
         api.create_repo(repository, private=True, exist_ok=True)
@@ -48,7 +48,7 @@ def upload(folder: Path, repository: str) -> str:
         remedy = (
             f"{TOKEN} must hold a token that may write there" if refused else "the same command tries again"
         )
-        reason = f"HTTP {status}" if status else str(error).strip().split("\n")[0] or type(error).__name__
+        reason = f"HTTP {status}" if status else hub.first_line(error)
         raise UserError(
             f"push={repository}: cannot upload to {endpoint} ({reason}); {folder} is complete\n{remedy}"
         ) from error

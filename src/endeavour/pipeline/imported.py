@@ -6,7 +6,6 @@ known to `model.marian` and `data.marian_vocabulary`.
 """
 
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from endeavour.data import hub
 from endeavour.data.marian_vocabulary import MarianVocabulary, read_marian_vocabulary
 from endeavour.errors import UserError
 from endeavour.model.marian import marian_config, marian_state
@@ -30,7 +30,6 @@ IMPORTED = "imported"  # the status of such a run
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-TIMEOUT = 5.0  # seconds that the hub may be silent before the cache is all that there is
 LANGUAGES = {"en": "en", "eng": "en", "de": "de", "deu": "de", "ger": "de"}
 
 
@@ -173,13 +172,13 @@ def _checkpoint(name: str) -> Path:
 
 
 def _downloaded(repository: str) -> Path:
-    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 
-    endpoint = os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
+    endpoint = hub.endpoint()
     unreached: Exception | None = None
     try:  # without the retries of `hf_hub_download`, which take half a minute where there is no network
-        get_hf_file_metadata(hf_hub_url(repository, "config.json", endpoint=endpoint), timeout=TIMEOUT)
+        get_hf_file_metadata(hf_hub_url(repository, "config.json", endpoint=endpoint), timeout=hub.TIMEOUT)
     # The transport's errors belong to whichever HTTP library this version of the client uses.
     except Exception as error:
         unreached = error
@@ -198,8 +197,7 @@ def _downloaded(repository: str) -> Path:
                 fetch(alternative)
         return fetch("config.json").parent
     except Exception as error:
-        said = unreached or error
-        reason = str(said).strip().split("\n")[0] or type(said).__name__
+        reason = hub.first_line(unreached or error)
         raise UserError(
             f"{PREFIX}{repository} is neither a folder nor a Marian model that {endpoint} has ({reason})"
         ) from error

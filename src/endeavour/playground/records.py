@@ -1,14 +1,14 @@
 """What run folders hold, as the page shows it: runs, and evaluations line by line. Loads no model."""
 
-import json
 import math
 import os
-import struct
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from safetensors import safe_open
 
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
@@ -60,14 +60,15 @@ def describe_runs(root: Path) -> tuple[list[dict[str, Any]], list[dict[str, str]
 
 def describe_run(run: Run) -> dict[str, Any]:
     """One entry of /api/runs. Raises `UserError`, or what reading a file leads to, where the run is damaged."""
-    parts = ("config.yaml", "summary.json", "model", "checkpoints", "evaluation")
-    stamps = tuple(_changed(run.folder / part) for part in parts)
+    parts = [run.folder / part for part in ("config.yaml", "summary.json", "model", "checkpoints")]
+    parts += [one.scores_file for one in evaluations_of(run)]
+    stamps = tuple((path, _changed(path)) for path in parts)
     return _describe_files(run, stamps) | {"training": run.is_locked}
 
 
 @lru_cache(maxsize=1024)
-def _describe_files(run: Run, stamps: tuple[int, ...]) -> dict[str, Any]:
-    """What follows from a run's files; the page asks every second, and `stamps` say that they are the same."""
+def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str, Any]:
+    """What follows from a run's files; the page asks again and again, and `stamps` say that they are the same."""
     summary, checkpoints = run.summary, checkpoints_in(run.checkpoint_folder)
     folder = run.model_folder if run.is_trained else next(reversed(checkpoints), None)
     model = asdict(run.config.model)
@@ -142,14 +143,12 @@ def _examples(evaluations: list[Evaluation]) -> list[str]:
 
 
 def _parameters(weights: Path) -> int | None:
-    """How many numbers a file of weights holds, by its header (the format: https://github.com/huggingface/safetensors)."""
+    """How many numbers a file of weights holds, by its header; None if there is no such file."""
     try:
-        with weights.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header: dict[str, Any] = json.loads(file.read(length))
-    except (OSError, ValueError, struct.error):
+        with safe_open(weights, framework="np") as file:
+            return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+    except OSError:
         return None
-    return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
 
 
 def known_run(root: Path, name: str) -> Run:
@@ -170,7 +169,7 @@ def describe_evaluation(run: Run, folder: str) -> dict[str, Any]:
     evaluation = next((one for one in evaluations_of(run) if one.folder_name == folder), None)
     if evaluation is None:
         raise NotFound(f"{run} has no evaluation of that name")
-    return _evaluation_rows(evaluation, _changed(evaluation.folder / "scores.json"))
+    return _evaluation_rows(evaluation, _changed(evaluation.scores_file))
 
 
 @lru_cache(maxsize=4)

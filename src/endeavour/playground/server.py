@@ -41,6 +41,7 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 STATIC = Path(__file__).parent / "static"
+_NO_MEMORY = "this sentence", "try a shorter one"
 
 
 class Playground:
@@ -140,13 +141,11 @@ class Playground:
                 loop.call_soon_threadsafe(events.put_nowait, item)
 
         def work(check: Callable[[], None]) -> None:
-            show_search(
-                self.systems.get(asked.system),
-                asked,
-                self.settings.pieces,
-                lambda name, data: put(event(name, data)),
-                check,
-            )
+            system = self.systems.get(asked.system)
+            with named_memory_error(*_NO_MEMORY):
+                show_search(
+                    system, asked, self.settings.pieces, lambda name, data: put(event(name, data)), check
+                )
 
         job = Job(work)
         job.result.add_done_callback(lambda done: put(None if done.cancelled() else done.exception()))
@@ -167,7 +166,7 @@ class Playground:
 
         def work(check: Callable[[], None]) -> str:
             system = self.systems.get(asked.system)
-            with named_memory_error("this sentence", "try a shorter one"):
+            with named_memory_error(*_NO_MEMORY):
                 return to_json(show(system, asked, self.settings.pieces))
 
         job = Job(work)

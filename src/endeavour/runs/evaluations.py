@@ -18,7 +18,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.command_lines import evaluate_command
-from endeavour.runs.run import Run
+from endeavour.runs.run import Run, runs_in
 from endeavour.storage import read_lines
 
 LONGEST_NAME = 100  # bytes of the names of an ensemble's runs in that of a folder; file systems take 255
@@ -41,13 +41,17 @@ class Evaluation:
         return f"{self.run.name}/evaluation/{self.folder_name}"
 
     @property
+    def scores_file(self) -> Path:
+        return self.folder / "scores.json"
+
+    @property
     def is_finished(self) -> bool:
-        return (self.folder / "scores.json").is_file()
+        return self.scores_file.is_file()
 
     @cached_property
     def record(self) -> dict[str, Any]:
         """What scores.json holds. Raises `UserError` where it is damaged."""
-        path = self.folder / "scores.json"
+        path = self.scores_file
         try:
             record = json.loads(path.read_text("utf-8"))
             assert isinstance(record["decoding"], dict)
@@ -114,4 +118,4 @@ def evaluations_of(run: Run) -> list[Evaluation]:
 
 def evaluated_runs(root: Path) -> list[str]:
     """The names of all runs below `root` that have evaluations."""
-    return sorted(path.parent.relative_to(root).as_posix() for path in root.glob("**/evaluation"))
+    return sorted(run.name for run in runs_in(root, (path.parent for path in root.glob("**/evaluation"))))

@@ -240,7 +240,7 @@ class Run:
 
 def trained_runs(root: Path) -> list[Run]:
     """All runs below `root` that have final weights, by name."""
-    return _runs(root, sorted(path.parent.parent for path in root.glob("**/model/model.json")))
+    return runs_in(root, sorted(path.parent.parent for path in root.glob("**/model/model.json")))
 
 
 def _finished(root: Path) -> list[Run]:
@@ -261,11 +261,11 @@ def begun_runs(root: Path) -> list[Run]:
     """All runs below `root` of which training has begun, the newest first."""
     paths = [path for path in root.glob("**/config.yaml") if (path.parent / "run.json").is_file()]
     paths.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    return _runs(root, [path.parent for path in paths])
+    return runs_in(root, [path.parent for path in paths])
 
 
-def _runs(root: Path, folders: Iterable[Path]) -> list[Run]:
-    """Those in these folders, without what a restart threw away."""
+def runs_in(root: Path, folders: Iterable[Path]) -> list[Run]:
+    """Those in these folders below `root`, without what a restart threw away."""
     names = (folder.relative_to(root) for folder in folders)
     return [
         Run(root, name.as_posix()) for name in names if not any(part.startswith(".") for part in name.parts)

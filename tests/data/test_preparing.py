@@ -120,7 +120,7 @@ def test_rows_are_the_encoded_normal_form_and_end_in_eos(data):
             assert tokenizer.decode(found) == list(table[side]) == normal
             assert data.splits[split][f"{side}_tokens"] == sum(map(len, found))
         assert data.splits[split]["pairs"] == len(pairs)
-    assert (data.validation_split, data.test_splits) == ("validation", ["test"])
+    assert data.test_splits == ["test"]
 
 
 def test_references_are_kept_byte_for_byte(data):

@@ -79,7 +79,7 @@ def test_the_rarest_are_held_out_of_everything(settings: dict[str, Any]) -> None
     lengths = [mean(map(len, words(pairs))) for pairs in (held, kept)]
     assert lengths[1] / 1.5 < lengths[0] < lengths[1] * 1.5, "neither the short nor the long are preferred"
 
-    assert (data.validation_split, data.test_splits) == ("validation", ["test", RARE])
+    assert data.test_splits == ["test", RARE]
     assert data.lines(RARE, "source") == [source for source, _ in held]
     assert data.splits[RARE]["pairs"] == HELD_OUT
     report = json.loads((data.folder / "report.json").read_text())

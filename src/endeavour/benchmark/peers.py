@@ -22,6 +22,7 @@ from endeavour.benchmark.contenders import TrainingTask, make_contender
 from endeavour.benchmark.measure import timed
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.model.config import ModelConfig
@@ -116,14 +117,13 @@ def write_text(task: TrainingTask, folder: Path) -> dict[str, float]:
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = data.load_tokenizers()[0]
     numbers = np.unique(np.concatenate(task.rows))
-    train = ParallelDataset.open(data.folder, "train")
-    valid = ParallelDataset.open(data.folder, data.validation_split)
+    train = ParallelDataset.open(data.folder, TRAIN)
+    valid = ParallelDataset.open(data.folder, VALIDATION)
     first = np.arange(min(VALIDATION_PAIRS, len(valid)))
     for split, dataset, rows in (("train", train, numbers), ("valid", valid, first)):
         for side, ids in (("source", dataset.source), ("target", dataset.target)):
-            lines = (
-                " ".join(tokenizer.pieces(ids[row][:-1].tolist())) for row in rows.tolist()
-            )  # without EOS
+            without_eos = (ids[row][:-1].tolist() for row in rows.tolist())
+            lines = (" ".join(tokenizer.pieces(row)) for row in without_eos)
             _write_lines(folder / f"{split}.{side}", lines)
     vocabulary = tokenizer.pieces(range(tokenizer.vocabulary_size))
     pieces = vocabulary[4:]

@@ -9,6 +9,7 @@ import torch
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.data.corpus import VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import tag_of
 from endeavour.decoding.config import DecodingConfig
@@ -145,10 +146,8 @@ def _trained(run: Run, config: ExportRoot) -> Trained:
         tokenizers=tokenizers,
         decoding=replace(config.decoding, precision="fp32"),  # the weights are exported as they are
         card=_card(run, config, data),
-        sources=[
-            tag + line if line.strip() else line for line in data.lines(data.validation_split, "source")
-        ],
-        references=data.lines(data.validation_split, "target"),
+        sources=[tag + line if line.strip() else line for line in data.lines(VALIDATION, "source")],
+        references=data.lines(VALIDATION, "target"),
     )
 
 

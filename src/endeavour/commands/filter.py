@@ -107,9 +107,8 @@ def _files(config: FilterRoot) -> list[Path]:
 def _recipe(config: FilterRoot, runs: tuple[Run, Run]) -> dict[str, Any]:
     """All that the scores depend on."""
     files = _files(config)
-    read_pairs(
-        files, english_column=config.english_column, german_column=config.german_column
-    )  # they are there
+    # They are there, or this raises.
+    read_pairs(files, english_column=config.english_column, german_column=config.german_column)
     return {
         "pairs": [file_digest(path) for path in files],
         "columns": [config.english_column, config.german_column],

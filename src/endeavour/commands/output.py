@@ -30,9 +30,8 @@ def open_output(
     if name is None:
         if sys.stdout is None:
             raise UserError("standard output is closed: name a file with output=…")
-        if hasattr(
-            sys.stdout, "reconfigure"
-        ):  # a captured one, in a test or a notebook, has no encoding to set
+        # A captured one, in a test or a notebook, has no encoding to set.
+        if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         return sys.stdout
     output = Path(name).expanduser()

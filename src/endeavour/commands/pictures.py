@@ -16,9 +16,8 @@ from endeavour.settings import STRICT
 from endeavour.storage import write_errors
 
 PAIRS = 400  # over which it is measured what single heads look at
-WORDS = range(
-    6, 11
-)  # of the sentence that is taken where none is named: neither too short nor too wide to be drawn
+# Of the sentence that is taken where none is named: neither too short nor too wide to be drawn.
+WORDS = range(6, 11)
 
 
 @dataclass(kw_only=True, config=STRICT)

@@ -33,9 +33,8 @@ class CrawledConfig:
     match_symbols: bool  # as %, €, §: they, or their names, must be on the other side
     language_margin: Share | None  # of another language's score over that of a side, or of one half of it
     language_from_letters: Annotated[int, Field(ge=1)]  # what has fewer is not judged by its language
-    near_duplicates: (
-        Annotated[float, Field(ge=0.5, le=0.95)] | None
-    )  # words that two pairs share / all of theirs
+    # words that two pairs share / all of theirs
+    near_duplicates: Annotated[float, Field(ge=0.5, le=0.95)] | None
 
     @property
     def packages(self) -> list[str]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
@@ -74,12 +75,8 @@ class PreparedData:
         return self.manifest.get("parts", {})
 
     @property
-    def validation_split(self) -> str:
-        return self.manifest["validation_split"]
-
-    @property
     def test_splits(self) -> list[str]:
-        return self.manifest["test_splits"]
+        return [name for name in self.splits if name not in (TRAIN, VALIDATION)]
 
     @property
     def training_text(self) -> Path | None:
@@ -93,8 +90,8 @@ class PreparedData:
 
     def lines(self, split: str, side: str) -> list[str]:
         """The untouched lines of a validation or test split; side is "source" or "target"."""
-        if split not in (self.validation_split, *self.test_splits):
-            choices = ", ".join((self.validation_split, *self.test_splits))
+        choices = ", ".join((VALIDATION, *self.test_splits))
+        if split not in (VALIDATION, *self.test_splits):
             raise UserError(f"no split {split!r} with references in {self.folder}; choose one of {choices}")
         return read_lines(self.folder / f"{split}.{side}.txt")
 

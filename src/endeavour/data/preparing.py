@@ -18,8 +18,6 @@ from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.corpus import (
-    TRAIN,
-    VALIDATION,
     CorpusConfig,
     ExtraPairs,
     Progress,
@@ -187,8 +185,6 @@ def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str,
             side: {"size": one.vocabulary_size, "digest": one.digest} for side, one in tokenizers.items()
         },
         "splits": report["splits"],
-        "validation_split": VALIDATION,
-        "test_splits": [name for name in report["splits"] if name not in (TRAIN, VALIDATION)],
     }
     if "parts" in report:
         counted = ("pairs", "source_tokens", "target_tokens")

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from endeavour.data.batching import BLOCK, collate, epoch_batches
-from endeavour.data.corpus import TRAIN
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
@@ -140,7 +140,7 @@ def _translate(
 ) -> None:
     """Loads the model from a checkpoint, translates with it and scores that."""
     model, tokenizers = load_model(model_folder, device)
-    sources = data.lines(data.validation_split, "source")[:SENTENCES]
-    references = data.lines(data.validation_split, "target")[:SENTENCES]
+    sources = data.lines(VALIDATION, "source")[:SENTENCES]
+    references = data.lines(VALIDATION, "target")[:SENTENCES]
     translator = Translator(PyTorchEngine(model, resolve_decoding(decoding, model, device)), tokenizers)
     corpus_bleu(list(translator.translate(sources)), references)

@@ -254,9 +254,8 @@ class _Training:
         """The precision with which the run began, on any machine; otherwise what `training.precision` means here."""
         settings, model = self.config.training, self.config.model
         for path in reversed(checkpoints_in(self.run.checkpoint_folder)):
-            with suppress(
-                OSError, ValueError, KeyError
-            ):  # a damaged one is skipped, as it will be by the loop
+            # A damaged one is skipped, as it will be by the loop.
+            with suppress(OSError, ValueError, KeyError):
                 name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
                 return Precision(dtype_of(name), f"{name}: as this run began")
         return choose_training_precision(

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from endeavour.data.batching import collate, length_batches
+from endeavour.data.corpus import VALIDATION
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import encode_pairs
@@ -40,21 +41,20 @@ class Validator:
     """
 
     def __init__(self, data: PreparedData, config: RunConfig, precision: torch.dtype) -> None:
-        split = data.validation_split
-        dataset = ParallelDataset.open(data.folder, split)
+        dataset = ParallelDataset.open(data.folder, VALIDATION)
         lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)
         longest = int(lengths.max())
         if config.model.positions == "learned" and longest > config.model.max_length:
             raise UserError(
-                f"the {split} split has a sentence of {longest} tokens: "
+                f"the {VALIDATION} split has a sentence of {longest} tokens: "
                 f"model.max_length={config.model.max_length} must be at least as large"
             )
         self._batches = [
             collate(dataset, rows) for rows in length_batches(lengths, config.training.tokens_per_batch)
         ]
         shown = slice(config.training.validation_sentences)
-        self._sources = data.lines(split, "source")[shown]
-        self._references = data.lines(split, "target")[shown]
+        self._sources = data.lines(VALIDATION, "source")[shown]
+        self._references = data.lines(VALIDATION, "target")[shown]
         self._tokenizers = data.load_tokenizers()
         self._watched = self._choose_watched()
         self._training = config.training

@@ -29,9 +29,8 @@ Pieces = Callable[[Sequence[int]], list[str]]  # ids to their written forms: `To
 Numbers = dict[str, Any]  # in JSON's types
 
 LONGEST = 64  # pieces on either side; nobody can read the pictures of longer sentences
-PADDING = (
-    2  # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide
-)
+# PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide.
+PADDING = 2
 MOST_NUMBERS = 115_000  # in one answer, which with names makes about 1 MB
 FEWEST_COMPONENTS = 16
 

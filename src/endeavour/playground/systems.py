@@ -149,9 +149,8 @@ def find_system(root: Path, name: str) -> tuple[Run, Path]:
             if checkpoint_update(folder) == int(update):
                 return run, folder
         raise NotFound(f"system={name}: {run} has no checkpoint of update {update}")
-    if whole.has_config and (
-        checkpoints := checkpoints_in(whole.checkpoint_folder)
-    ):  # it is still being trained
+    # One that is still being trained.
+    if whole.has_config and (checkpoints := checkpoints_in(whole.checkpoint_folder)):
         return whole, checkpoints[-1]
     raise NotFound(f"system={name}: there is no such run in {root}, or it has no checkpoint yet")
 

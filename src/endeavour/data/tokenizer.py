@@ -88,7 +88,7 @@ class Tokenizer:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=map(lower, sentences) if config.lowercase else iter(sentences),
+                sentence_iterator=map(_lower, sentences) if config.lowercase else iter(sentences),
                 model_writer=model,
                 normalization_rule_name="identity",
                 model_type=config.algorithm,
@@ -129,7 +129,7 @@ class Tokenizer:
 
     def normalize(self, text: str) -> str:
         """What `decode(encode(text))` is."""
-        return normalize(lower(normalize(text)) if self.lowercase else text)
+        return normalize(_lower(normalize(text)) if self.lowercase else text)
 
     @property
     def vocabulary_size(self) -> int:
@@ -253,7 +253,7 @@ def load_tokenizers(folder: Path) -> Tokenizers:
     return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
 
 
-def lower(text: str) -> str:
+def _lower(text: str) -> str:
     """In small letters, each by itself: a sigma at the end of a word is one as elsewhere."""
     return "".join(character.lower() for character in text)
 

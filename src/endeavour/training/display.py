@@ -22,6 +22,8 @@ class TrainingDisplay:
     def __init__(self, console: Console, *, total_updates: int | None, done: int) -> None:
         self._console = console
         self._total = total_updates
+        # Update and seconds from which the rate is taken: sessions before this one may have been slower or faster.
+        self._since = (0, 0.0) if done == 0 else None
         self._progress = Progress(
             TextColumn("[bold]training"),
             BarColumn(bar_width=24),
@@ -82,10 +84,14 @@ class TrainingDisplay:
         return "  ".join(f"{name} {value}" for name, value in self._figures.items())
 
     def _time_left(self, update: int, metrics: Mapping[str, float]) -> str:
-        if not self._total or not update:
+        if self._since is None:
+            self._since = (update, metrics["seconds"])
+        first_update, first_seconds = self._since
+        if not self._total or update == first_update:
             return ""
-        seconds = metrics["seconds"] / update * (self._total - update)
-        return f"  left {int(seconds // 60)}:{int(seconds % 60):02d}"
+        seconds_each = (metrics["seconds"] - first_seconds) / (update - first_update)
+        minutes, seconds = divmod(int(seconds_each * (self._total - update)), 60)
+        return f"  left {minutes}:{seconds:02d}"
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)

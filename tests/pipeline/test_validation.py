@@ -25,9 +25,7 @@ VOCABULARY = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
 
 def prepared(*settings: str) -> tuple[RunConfig, PreparedData, Validator]:
     config = load_config("train", RunConfig, [*settings, "validation_decoding.precision=fp32"])
-    data = prepare(
-        config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(config.data_folder)
-    )
+    data = prepare(config)
     return config, data, Validator(data, config, torch.float32)
 
 

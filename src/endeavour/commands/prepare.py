@@ -1,7 +1,6 @@
 """`endeavour prepare`: the data of a run, without training anything."""
 
 import sys
-from pathlib import Path
 
 from endeavour.pipeline import data
 from endeavour.pipeline.fine_tuning import pretrained_tokenizers, with_pretrained_tokenizer
@@ -11,14 +10,6 @@ from endeavour.runs.config import RunConfig
 def prepare(config: RunConfig) -> None:
     """Builds what `endeavour train` with the same settings would train on, and says where it lies."""
     config = with_pretrained_tokenizer(config)
-    data.prepare(
-        config.corpus,
-        config.cleaning,
-        config.tokenizer,
-        config.direction,
-        folder=Path(config.data_folder),
-        augmentation=config.augmentation,
-        tokenizers=pretrained_tokenizers(config),
-    )
+    data.prepare(config, augmentation=config.augmentation, tokenizers=pretrained_tokenizers(config))
     if config.teachers is not None:
         print("note: `endeavour train` adds the translations of the teachers", file=sys.stderr)

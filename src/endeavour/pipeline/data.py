@@ -1,8 +1,10 @@
 """Prepared data, of settings or of a run: built if they are missing, verified, and shown where they lie."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 
@@ -20,13 +22,19 @@ from endeavour.settings import validated
 from endeavour.storage import verify
 
 
+class DataSettings(Protocol):
+    """What the configs of trainings and of benchmarks say of their data."""
+
+    corpus: CorpusConfig
+    cleaning: CleaningConfig
+    tokenizer: TokenizerConfig
+    direction: Direction
+    data_folder: str
+
+
 def prepare(
-    corpus: CorpusConfig,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
-    direction: Direction,
+    settings: DataSettings,
     *,
-    folder: Path,
     augmentation: AugmentationConfig | None = None,
     tokenizers: Tokenizers | None = None,
     extra_pairs: Sequence[ExtraPairs] = (),
@@ -40,14 +48,14 @@ def prepare(
     console = console or Console(stderr=True)
     with reported_progress(console) as progress:
         data = prepare_data(
-            corpus=corpus,
-            cleaning=cleaning,
-            tokenizer=tokenizer,
-            direction=direction,
+            corpus=settings.corpus,
+            cleaning=settings.cleaning,
+            tokenizer=settings.tokenizer,
+            direction=settings.direction,
             augmentation=augmentation,
             tokenizers=tokenizers,
             extra_pairs=extra_pairs,
-            folder=folder,
+            folder=Path(settings.data_folder),
             progress=progress,
         )
     return _verified(data, console)
@@ -72,15 +80,12 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
         raise UserError(f"{run} is not finished: its own command continues it")
     if found := find_prepared(folder, digest):
         return _verified(found, console)
-    config = run.config
+    config = copy(run.config)
+    config.data_folder = str(folder)
+    if corpus_path is not None:
+        config.corpus = validated(CorpusConfig, asdict(config.corpus) | {"path": corpus_path}, "corpus")
     data = prepare(
-        config.corpus
-        if corpus_path is None
-        else validated(CorpusConfig, asdict(config.corpus) | {"path": corpus_path}, "corpus"),
-        config.cleaning,
-        config.tokenizer,
-        config.direction,
-        folder=folder,
+        config,
         augmentation=config.augmentation,
         tokenizers=run.load_tokenizers(),
         extra_pairs=teacher_pairs(run) if config.teachers else (),

@@ -133,16 +133,7 @@ def _data(
     begun = run.goes_on(config)
     teachers = None if config.teachers is None else Teachers(config)
 
-    prepared = partial(
-        prepare,
-        config.corpus,
-        config.cleaning,
-        config.tokenizer,
-        config.direction,
-        folder=Path(config.data_folder),
-        augmentation=config.augmentation,
-        console=console,
-    )
+    prepared = partial(prepare, config, augmentation=config.augmentation, console=console)
     if begun and teachers is not None:
         data = prepared(tokenizers=run.load_tokenizers(), extra_pairs=teacher_pairs(run))
     else:

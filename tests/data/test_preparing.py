@@ -401,8 +401,8 @@ def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
     with pytest.raises(Stop):
         prepare_data(**settings, progress=stop_late)
     (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
-    code = json.loads((scratch / "code.json").read_text())
-    (scratch / "code.json").write_text(json.dumps(code | {"versions": {}}))
+    code = json.loads((scratch / "recipe.json").read_text())
+    (scratch / "recipe.json").write_text(json.dumps(code | {"versions": {}}))
     torn = scratch / "clean-00000.json"
     torn.write_text(json.dumps({"read": 40, "steps": []}))
     assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)

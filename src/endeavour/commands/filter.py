@@ -14,7 +14,7 @@ from rich.console import Console
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import filter_as_markdown
 from endeavour.data.files import read_pairs
-from endeavour.data.journal import Journal
+from endeavour.data.journal import begin
 from endeavour.data.preparing import code_for
 from endeavour.data.scored_pairs import select_pairs
 from endeavour.errors import UserError
@@ -139,12 +139,7 @@ def _score(
     if (first := next(pairs, None)) is None:
         raise UserError(f"pairs=[{','.join(config.pairs)}]: no pair in it, so there is nothing to filter")
     scratch = output.with_name(f".{output.name}.scratch")
-    journal = Journal(scratch)
-    begun = recipe | code_for(config.cleaning)
-    if journal.read("recipe") != begun:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        journal.write("recipe", begun)
+    begin(scratch, recipe | code_for(config.cleaning))
     device = choose_device(config.device)
     scorer = DualScorer(*(load_runs([run], device) for run in runs))
     with atomic_folder(output) as partial, reported_progress(console) as progress:

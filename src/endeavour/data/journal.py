@@ -4,10 +4,20 @@ Knows files and the order in which they reach the disk; not what the parts hold.
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 from endeavour.storage import flush, write_atomically
+
+
+def begin(folder: Path, recipe: dict[str, Any]) -> None:
+    """Empties the folder of a job, or makes it, unless a job of the same recipe was begun there."""
+    journal = Journal(folder)
+    if journal.read("recipe") != recipe:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        journal.write("recipe", recipe)
 
 
 class Journal:

@@ -28,7 +28,7 @@ from endeavour.data.corpus import (
 from endeavour.data.crawled import Languages
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair
-from endeavour.data.journal import Journal
+from endeavour.data.journal import begin
 from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
 from endeavour.errors import UserError
@@ -141,11 +141,7 @@ def _scratch_folder(final: Path, code: dict[str, dict[str, str]]) -> Generator[P
     prepared folder has another name.
     """
     scratch = _scratch(final)
-    journal = Journal(scratch)
-    if journal.read("code") != code:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        journal.write("code", code)
+    begin(scratch, code)
     try:
         yield scratch
     except UserError:

@@ -137,7 +137,6 @@ class _SearchView:
             "score": rounded(node.score),
             "rank": node.rank,
             "status": node.status,
-            "reason": "beam" if pruned else None,
             "why": self._outside(node.total, node.step) if pruned else None,
         }
 
@@ -152,7 +151,7 @@ class _SearchView:
         return {
             "hypotheses": [self._hypothesis(hypothesis, node) for hypothesis, node in trace.hypotheses],
             "pruned_late": [
-                {"id": node, "reason": reason, "why": self._late(trace.nodes[node], reason, hypotheses)}
+                {"id": node, "why": self._late(trace.nodes[node], reason, hypotheses)}
                 for node, reason in sorted(trace.reasons.items())
                 if reason != "beam"
             ],

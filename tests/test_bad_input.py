@@ -106,6 +106,18 @@ def test_a_file_that_may_not_be_read(
     refused(capsys, r"train\.de: .*permissions.*chmod", "prepare", *arguments)
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file whose reading fails")
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [("/proc/self/mem", r"/proc/self/mem: cannot be read"), ("/dev/null", r"/dev/null: not a regular file")],
+)
+def test_a_file_whose_reading_fails_is_named(
+    name: str, pattern: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = f"corpus.splits.train=[{name},{name}]"
+    refused(capsys, pattern, "prepare", *settings(tmp_path), train)
+
+
 STRANGE = {
     "CRLF": (b"A dog\r\n", "A dog"),
     "a BOM": (b"\xef\xbb\xbfA dog\n", "A dog"),

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from endeavour.commands.bench import BenchRoot
+from endeavour.commands.translate import TranslateRoot
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig
@@ -86,3 +88,16 @@ def test_there_is_something_of_each_kind() -> None:
 def test_an_interpolation_of_nothing_is_the_users_error(override: str) -> None:
     with pytest.raises(UserError, match=r"NO_SUCH|corpus\.nam"):
         load_config("train", RunConfig, [override])
+
+
+@pytest.mark.parametrize("override", ["output_folder=${oc.env:NO_SUCH}/runs", "output_folder=null"])
+def test_nor_is_it_a_defect_where_a_run_is_looked_for(override: str) -> None:
+    with pytest.raises(UserError, match=r"NO_SUCH|output_folder"):
+        load_config("translate", TranslateRoot, [override])
+
+
+def test_folders_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    config = load_config("train", RunConfig, ["output_folder='~/runs'", "data_folder='~/data'"])
+    assert (config.output_folder, config.data_folder) == (str(tmp_path / "runs"), str(tmp_path / "data"))

@@ -2,17 +2,21 @@
 
 import os
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from filelock import Timeout
 
 from endeavour.errors import UserError
 from endeavour.storage import (
+    GLANCE,
     atomic_folder,
     file_lock,
     publish,
     read_lines,
+    user_path,
     verify,
+    waiting_lock,
     write_errors,
     write_json,
 )
@@ -124,3 +128,37 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
         waiting.acquire()
     with waiting:
         assert waiting.is_locked
+
+
+@pytest.mark.parametrize("content", [b"one\ntwo", "ä\n".encode("latin-1")])
+def test_lines_that_were_altered_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(UserError, match="file: "):
+        read_lines(tmp_path / "file")
+
+
+def test_who_waits_for_a_lock_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with waiting_lock(tmp_path / "lock", "preparing it"):
+        assert capsys.readouterr().err == ""
+        waiting = Thread(target=_take, args=(tmp_path / "lock",))
+        waiting.start()
+        waiting.join(2 * GLANCE)
+        assert waiting.is_alive()
+        assert "preparing it" in capsys.readouterr().err
+    waiting.join()
+    with file_lock(tmp_path / "lock", timeout=0):
+        pass
+
+
+def _take(path: Path) -> None:
+    with waiting_lock(path, "preparing it"):
+        pass
+
+
+def test_a_tilde_is_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert user_path("~/a") == tmp_path / "a"
+    assert user_path("a~b/~c") == Path("a~b/~c")
+    with pytest.raises(UserError, match="~nobody-of-that-name"):
+        user_path("~nobody-of-that-name/a")

@@ -23,6 +23,7 @@ from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.runs.run import joined, select_runs
 from endeavour.settings import config_folder, validated
+from endeavour.storage import user_path
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ LITERAL_KEYS = (
     "corpus_path",
     "host",
 )
+FOLDERS = {"data_folder", "output_folder"}
 # Characters of file names that Hydra's grammar has none of, except in quotes.
 UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
 LONGEST_END = 100  # characters of a trial's name that tell what was swept; a folder's may have 255 bytes
@@ -58,7 +60,7 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
     trained: Mapping[str, Any] = {}
     if "run" in composed:
         begun = getattr(kind, "takes_begun_runs", False)
-        runs = select_runs(composed.run, Path(composed.output_folder), begun=begun)
+        runs = select_runs(*_named(composed), begun=begun)
         names, trained = joined(runs), flatten(asdict(runs[0].config))
         if composed.run is None:
             which = "the newest finished run" if runs[0].is_trained else "the newest one, not finished yet"
@@ -72,10 +74,24 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         raise UserError(one_line(error)) from error
     finally:
         OmegaConf.clear_resolver("trained")
+    for key in FOLDERS & values.keys():
+        if isinstance(values[key], str):
+            values[key] = str(user_path(values[key]))
     for key, value in flatten(values).items():
         if found := secret_in(str(value)):
             raise UserError(f"{key} holds {found}, and a config is saved: leave secrets to the environment")
     return validated(kind, values if names is None else values | {"run": names})
+
+
+def _named(composed: DictConfig) -> tuple[str | None, Path]:
+    """What `run=…` says, and the folder of runs."""
+    try:
+        run, folder = composed.run, composed.output_folder
+    except OmegaConfBaseException as error:
+        raise UserError(one_line(error)) from error
+    if folder is None:
+        raise UserError("output_folder=null: runs are looked for in a folder, by default outputs")
+    return run, user_path(folder)
 
 
 def told_apart(*told: object) -> str:

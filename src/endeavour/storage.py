@@ -8,20 +8,36 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from endeavour.errors import UserError
 
 DIGESTS = "digests.json"  # in a folder that was published: the SHA-256 of every other file
 
+# Seconds that a lock is waited for before another process is taken for its holder: whoever asks whether a run is
+# locked holds the lock for an instant.
+GLANCE = 0.5
 # How systems and file systems say that they do not flush folders: Windows does not open one, others refuse the call.
 NO_FOLDER_FLUSH = {errno.EACCES, errno.EINVAL, errno.EBADF, errno.ENOTSUP}
 # Windows flushes only what is open for writing; elsewhere a file may forbid that to its owner.
 _TO_FLUSH = os.O_RDWR if os.name == "nt" else os.O_RDONLY
+
+
+def user_path(text: str | Path) -> Path:
+    """The path that a user has named, in which a leading `~` stands for a home folder.
+
+    Raises:
+        UserError: nobody has that home folder.
+    """
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{text}: ~ stands for a home folder, and there is none of that name") from error
 
 
 def file_digest(path: Path) -> str:
@@ -73,12 +89,17 @@ def read_lines(path: Path) -> list[str]:
     `data.files.text_lines` reads the files that users bring, with their line ends and compression.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no such file, or it was altered since.
     """
     try:
-        return path.read_bytes().decode().split("\n")[:-1]
+        *lines, rest = path.read_bytes().decode().split("\n")
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+    if rest:
+        raise UserError(f"{path}: altered since it was written (its last line does not end)")
+    return lines
 
 
 @contextmanager
@@ -103,6 +124,19 @@ def file_lock(path: Path, timeout: float = -1) -> FileLock:
     if not path.exists():
         path.touch()  # where a file cannot be made, FileLock may take that for the doing of others, and wait for them
     return FileLock(path, timeout=timeout)
+
+
+@contextmanager
+def waiting_lock(path: Path, doing: str) -> Generator[None]:
+    """Holds the lock by the file at `path`; says what for where another process, which is `doing` it, has it."""
+    lock = file_lock(path)
+    try:
+        held = lock.acquire(timeout=GLANCE)
+    except Timeout:
+        print(f"waiting for another process, which is {doing}", file=sys.stderr)
+        held = lock.acquire()
+    with held:
+        yield
 
 
 @contextmanager

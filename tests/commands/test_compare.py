@@ -228,7 +228,7 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     parallel_files: list[str], folders: list[str], outputs: Path
 ) -> None:
     config = load_config("train", RunConfig, [*parallel_files, *folders])
-    data = prepare(config)
+    data = prepare(config, augmentation=None)
     write_json(outputs / "a" / "summary.json", {"data_digest": "of other data"})
     assert run(outputs, "runs=a b") == 0
     written = record(outputs, "a-vs-b")

@@ -211,3 +211,22 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
         start(tmp_path, *overrides)
     assert len(str(caught.value).splitlines()) <= 2
     assert training.calls == []
+
+
+def test_a_name_that_cannot_be_resolved_fails_its_trials(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    with pytest.raises(UserError, match=r"2 of 2 trials failed.*sed"):
+        start(tmp_path, "name=x-${sed}", "seed=1,2")
+    assert [row["status"] for row in table(sweeps)] == ["failed"] * 2
+
+
+def test_what_a_trial_left_is_not_taken_for_that_of_another(
+    tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    training.at_call[1] = IndexError("out of range")
+    with pytest.raises(RunError):
+        start(tmp_path, "seed=1,2")
+    assert list(sweeps.glob("*/*/traceback.txt"))
+    start(tmp_path, "seed=1,2")
+    assert not list(sweeps.glob("*/*/traceback.txt"))

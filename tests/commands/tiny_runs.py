@@ -17,7 +17,7 @@ def make_runs(folder: Path, corpus: list[str]) -> Path:
     settings = [*corpus, *TINY, *FAST, f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
     for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
         config = load_config("train", RunConfig, [*settings, f"direction={direction}"])
-        data = prepare(config)
+        data = prepare(config, augmentation=None)
         for seed, config.name in enumerate(names):
             untrained_run(config, data.load_tokenizers(), seed=seed, data_digest=data.content_digest)
     return folder

@@ -256,7 +256,7 @@ def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "write_text", forbidden)
-    monkeypatch.setattr("endeavour.data.preparing.file_lock", forbidden)
+    monkeypatch.setattr("endeavour.storage.file_lock", forbidden)
     assert prepare_data(**settings) == first
     with pytest.raises(UserError, match=r"cannot be written \(Permission denied\).*data_folder"):
         prepare_data(**(settings | {"direction": "de-en"}))

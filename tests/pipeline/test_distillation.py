@@ -292,6 +292,14 @@ def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run
     assert {path.parent.name for path in before if path.stat().st_mtime_ns != before[path]} == {"new"}
 
 
+def test_a_run_that_another_process_trains_meanwhile_keeps_its_translations(
+    settings: list[str], outputs: Path
+) -> None:
+    with Run(outputs, "new").lock():
+        assert endeavour("train", *settings, "teachers=one") == 2
+    assert not Run(outputs, "new").teacher_data_folder.exists()
+
+
 @pytest.mark.slow
 def test_several_processes_train_a_teacher_together(settings: list[str], outputs: Path) -> None:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "endeavour", "train"]

@@ -31,6 +31,12 @@ def test_a_grid_may_be_widened_and_under_other_settings_is_another() -> None:
     assert make_plan(["seed=1,2", "training.max_updates=7"]).folder != folder
 
 
+def test_grids_of_keys_whose_last_words_are_the_same_are_two() -> None:
+    plans = [make_plan([f"{key}=1,2"]) for key in ("seed", "corpus.seed", "augmentation.seed")]
+    assert len({plan.folder for plan in plans}) == 3
+    assert len({plan.added for plan in plans}) == 3
+
+
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [

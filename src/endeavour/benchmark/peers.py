@@ -27,7 +27,7 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
-from endeavour.storage import write_json
+from endeavour.storage import user_path, write_json
 
 VALIDATION_PAIRS = 8  # most toolkits do not train without some
 LAST_LINES = 4  # of the log of a peer that failed
@@ -208,7 +208,7 @@ def _call(command: str, settings: Peer, work: Path, log: Path) -> str:
 
 def _bin(settings: Peer) -> Path:
     assert settings.environment is not None
-    folder = Path(settings.environment).expanduser().absolute()
+    folder = user_path(settings.environment).absolute()
     return folder / ("Scripts" if os.name == "nt" else "bin")
 
 

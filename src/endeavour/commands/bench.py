@@ -73,7 +73,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         raise UserError("decoding.precision: a benchmark measures all of bench.precisions, leave it out")
     console = Console(stderr=True)
     device = choose_device(config.device)
-    data = prepare(config)
+    data = prepare(config, augmentation=None)
     reasons = {name: why_not(name, config.model, device) for name in config.bench.references}
     sizes = data.manifest["vocabularies"]
     subject = Subject(

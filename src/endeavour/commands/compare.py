@@ -29,7 +29,7 @@ from endeavour.runs.names import names_in
 from endeavour.runs.run import Run
 from endeavour.runs.selection import find_evaluations
 from endeavour.settings import STRICT
-from endeavour.storage import file_digest, write_errors
+from endeavour.storage import file_digest, user_path, write_errors
 
 LONGEST_NAME = 150  # bytes of the name of a comparison's folder; file systems take 255
 
@@ -142,7 +142,7 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
     """
     files: list[Path] = []
     for name in names:
-        file = Path(name).expanduser()
+        file = user_path(name)
         require_file(file)
         if any(file.samefile(other) for other in files):
             raise UserError(f"systems: {name} is named twice")
@@ -167,7 +167,7 @@ def _prepared(run: Run, folder: Path) -> PreparedData | None:
 
 def _training_text(run: Run, folder: Path) -> TrainingText | None:
     data = _prepared(run, folder)
-    if data is None or data.training_text is None:
+    if data is None or not data.training_text.is_dir():
         return None
     # Imported here: `datasets` takes seconds to import.
     from endeavour.data.tables import read_tables

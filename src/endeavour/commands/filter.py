@@ -26,8 +26,9 @@ from endeavour.settings import STRICT
 from endeavour.storage import (
     atomic_folder,
     file_digest,
-    file_lock,
+    user_path,
     verify,
+    waiting_lock,
     write_atomically,
     write_errors,
     write_json,
@@ -64,12 +65,14 @@ def filter(config: FilterRoot) -> Path:
         UserError: no such run or file, or the folder holds the scores of something else.
     """
     runs = _one_for_each_direction(config)
-    output = Path(config.output).expanduser()
+    output = user_path(config.output).resolve()
+    if not output.name:
+        raise UserError(f"output={config.output}: name a folder to be made")
     recipe = _recipe(config, runs)
     console = Console(stderr=True)
     with write_errors(output, "output"):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(output.with_name(f".{output.name}.lock")):
+        with waiting_lock(output.with_name(f".{output.name}.lock"), f"filling {output}"):
             if not _has_scores(output, recipe):
                 _score(config, runs, output, recipe, console)
             report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]
@@ -101,7 +104,7 @@ def _one_for_each_direction(config: FilterRoot) -> tuple[Run, Run]:
 def _files(config: FilterRoot) -> list[Path]:
     if not config.pairs:
         raise UserError("filter needs pairs=[a.en,a.de] or pairs=[pairs.tsv]: the corpus to be filtered")
-    return [Path(path).expanduser() for path in config.pairs]
+    return [user_path(path) for path in config.pairs]
 
 
 def _recipe(config: FilterRoot, runs: tuple[Run, Run]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from endeavour.errors import UserError
-from endeavour.storage import written_beside
+from endeavour.storage import user_path, written_beside
 
 
 def open_output(
@@ -34,7 +34,7 @@ def open_output(
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         return sys.stdout
-    output = Path(name).expanduser()
+    output = user_path(name)
     try:
         if output.exists() and (
             _is_one_of(output, inputs) or (standard_input and _is_standard_input(output))
@@ -90,7 +90,7 @@ def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
 
 
 def _is_one_of(output: Path, inputs: Sequence[str]) -> bool:
-    return any(output.samefile(Path(one).expanduser()) for one in inputs)
+    return any(output.samefile(user_path(one)) for one in inputs)
 
 
 def _is_standard_input(output: Path) -> bool:

@@ -13,7 +13,7 @@ from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import evaluations_of
 from endeavour.runs.run import Run, select_runs
 from endeavour.settings import STRICT
-from endeavour.storage import write_errors
+from endeavour.storage import user_path, write_errors
 
 PAIRS = 400  # over which it is measured what single heads look at
 # Of the sentence that is taken where none is named: neither too short nor too wide to be drawn.
@@ -48,7 +48,7 @@ def pictures(config: PicturesRoot) -> list[Path]:
     if config.text is not None:
         source = config.text
         target = config.translation or trained.translate(source)
-    folder = run.folder / "pictures" if config.output is None else Path(config.output).expanduser()
+    folder = run.folder / "pictures" if config.output is None else user_path(config.output)
     console = Console(stderr=True)
     with write_errors(folder, "output"), progress_bar(console) as progress:
         progress.add_task("drawing", total=None)

@@ -20,6 +20,7 @@ from endeavour.runs.run import select_runs
 from endeavour.runs.translators import Loaded, load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS
+from endeavour.storage import user_path
 from endeavour.training.device import choose_device
 
 WINDOW = 2048  # pairs that are sorted by length together
@@ -99,7 +100,7 @@ def _pairs(config: ScoreRoot, *, reverse: bool) -> Iterator[Pair]:
     if not config.pairs:
         return _typed_pairs(open_standard_input("replace"))
     pairs = read_pairs(
-        [Path(path).expanduser() for path in config.pairs],
+        [user_path(path) for path in config.pairs],
         english_column=config.english_column,
         german_column=config.german_column,
     )

@@ -19,7 +19,7 @@ from endeavour.runs.locks import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
 from endeavour.sweeps.table import FAILED, Row, results_table, sort_rows, write_csv
-from endeavour.sweeps.trial import NOTE, read_note, result_rows, trial
+from endeavour.sweeps.trial import NOTE, OUTPUT, TRACEBACK, read_note, result_rows, trial
 
 # The screen has room for the scores that decide; the CSV has all.
 ONLY_IN_CSV = (
@@ -46,8 +46,9 @@ def sweep(overrides: list[str]) -> None:
     plan = make_plan(overrides)
     with lock_folder(plan.folder, "swept"):
         if not plan.searches:  # a search's notes belong to its study; a grid's are all written again
-            for old in plan.folder.glob(f"*/{NOTE}"):
-                old.unlink()
+            for name in (NOTE, OUTPUT, TRACEBACK):
+                for old in plan.folder.glob(f"*/{name}"):
+                    old.unlink()
         defect: Exception | None = None
         try:
             run_hydra("train", "sweep", trial, ["--multirun", *overrides, *plan.added])
@@ -74,7 +75,7 @@ def _raise_failures(plan: Plan, failed: list[Row], trials: int) -> None:
     notes = {path.parent: read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")}
     defects = [str(folder) for folder, note in notes.items() if not note.get("by_user", True)]
     if defects:
-        raise RunError(f"{text}{min(defects)}/traceback.txt shows where it happened; {again}")
+        raise RunError(f"{text}{min(defects)}/{TRACEBACK} shows where it happened; {again}")
     raise UserError(text + again)
 
 

@@ -21,6 +21,7 @@ from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
 from endeavour.progress import progress_bar
 from endeavour.settings import STRICT
+from endeavour.storage import user_path
 
 # The rest of a longer line is left out: nobody wrote it, and it would fill the memory.
 LONGEST_LINE = 1_000_000  # characters
@@ -106,7 +107,7 @@ def _open_input(config: TranslateRoot, stack: ExitStack) -> Iterator[str]:
         return iter([config.text])
     if config.input is None:
         return _lines(open_standard_input(KEEP_BYTES))
-    path = Path(config.input).expanduser()
+    path = user_path(config.input)
     open_text = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         # A line ends at \n and nowhere else, or the output would have more lines than the input.

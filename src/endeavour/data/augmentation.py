@@ -97,7 +97,8 @@ class Augmenter:
     ) -> tuple[dict[int, list[Ids]], list[Step]]:
         """Place of a pair in normal form → the ids of the copies to be added behind it; and what was counted."""
         added: dict[int, list[Ids]] = {}
-        lengths, steps = LengthCleaner(self._cleaning), self.new_steps()
+        lengths = LengthCleaner(self._cleaning, tag=len(tokenizers[0].tag))
+        steps = self.new_steps()
         made = [
             (row, steps[number], copy)
             for row, pair in enumerate(pairs)
@@ -106,10 +107,9 @@ class Augmenter:
         sources, targets = encode_normal_pairs(
             tokenizers, [copy for _, _, copy in made], protect_training_pair
         )
-        tag = len(tokenizers[0].tag)
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
             overlaps = self._held_out is not None and self._held_out(copy)
-            if overlaps or not lengths.keep(copy, len(source) - tag, len(target)):
+            if overlaps or not lengths.keep(copy, len(source), len(target)):
                 step.dropped += 1
             else:
                 step.changed += 1

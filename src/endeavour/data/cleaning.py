@@ -222,9 +222,15 @@ def _normal(text: str, control: Step, form: Step) -> str:
 
 
 class LengthCleaner:
-    """Drops pairs by their number of tokens."""
+    """Drops pairs by their number of tokens.
 
-    def __init__(self, config: CleaningConfig) -> None:
+    Args:
+        tag: tokens of the tag that sources begin with, for which no limit is meant.
+    """
+
+    def __init__(self, config: CleaningConfig, *, tag: int = 0) -> None:
+        self._tag = tag
+
         def unequal(shorter: int, longer: int) -> bool:
             return longer >= config.ratio_from_tokens and longer > config.max_ratio * shorter
 
@@ -240,7 +246,7 @@ class LengthCleaner:
 
     def keep(self, pair: Pair, source_tokens: int, target_tokens: int) -> bool:
         """Whether a pair stays; the first step that drops it counts it."""
-        shorter, longer = sorted((source_tokens, target_tokens))
+        shorter, longer = sorted((source_tokens - self._tag, target_tokens))
         for step, drops in self._filters:
             if drops(shorter, longer):
                 step.drop(pair)

@@ -20,6 +20,7 @@ from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair, read_pairs
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
+from endeavour.storage import user_path
 
 ExtraPairs = tuple[Path, Path]  # two line-aligned text files, English and German
 Progress = Callable[[str, int, int | None], None]  # (what, done, total or None)
@@ -195,14 +196,14 @@ def _hub_files(config: CorpusConfig, progress: Progress) -> dict[str, list[Path]
 
 def _local_files(config: CorpusConfig, named: dict[str, list[str]]) -> dict[str, list[Path]]:
     """Split or part → its files on this machine, for a corpus that is read from there."""
-    folder = Path(config.path or ".").expanduser()
+    folder = user_path(config.path or ".")
     instead = config.path_files or {}
     try:
         if not folder.is_dir():
             raise UserError(f"corpus.path={config.path}: no such folder")
         return {
             key: [
-                folder / Path(file).expanduser()
+                folder / user_path(file)
                 for name in names
                 for file in (instead[name] if name in instead and not (folder / name).is_file() else [name])
             ]

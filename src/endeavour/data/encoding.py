@@ -42,15 +42,14 @@ class TrainingEncoder:
         self._augmenter = augmenter
 
     def __call__(self, pairs: Sequence[Pair]) -> Encoded:
-        lengths = LengthCleaner(self._cleaning)
-        tag = len(self._tokenizers[0].tag)  # which no limit is meant for
+        lengths = LengthCleaner(self._cleaning, tag=len(self._tokenizers[0].tag))
         encoded = zip(
             pairs, *encode_normal_pairs(self._tokenizers, pairs, protect_training_pair), strict=True
         )
         kept = [
             (pair, (source, target))
             for pair, source, target in encoded
-            if lengths.keep(pair, len(source) - tag, len(target))
+            if lengths.keep(pair, len(source), len(target))
         ]
         genuine = [pair for pair, _ in kept]
         copies, counted = self._augmenter.encoded_copies(genuine, self._tokenizers)

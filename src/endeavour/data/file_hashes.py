@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from endeavour.data.files import require_file
+from endeavour.data.files import read_errors, require_file
 from endeavour.storage import file_digest, write_atomically
 
 
@@ -27,11 +27,12 @@ class FileHashes:
     def of(self, path: Path) -> str:
         """The SHA-256 of a file's content, in hexadecimal. Raises `UserError` where it cannot be read."""
         require_file(path)
-        state = path.stat()
-        key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
-        if self._known.get(key, [])[:2] != stamp:
-            self._known[key] = [*stamp, file_digest(path)]
-            self._changed = True
+        with read_errors(path):
+            state = path.stat()
+            key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
+            if self._known.get(key, [])[:2] != stamp:
+                self._known[key] = [*stamp, file_digest(path)]
+                self._changed = True
         return self._known[key][2]
 
     def save(self) -> None:

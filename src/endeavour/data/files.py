@@ -8,7 +8,8 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -70,22 +71,32 @@ def _sources(paths: Sequence[Path], columns: Pair) -> list[Iterator[Pair]]:
     return sources
 
 
+@contextmanager
+def read_errors(path: Path) -> Generator[None]:
+    """Turns an `OSError` while `path` is read into a `UserError` that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
 def require_file(path: Path) -> None:
     """Raises `UserError` where `path` is not a readable file."""
-    try:
+    with read_errors(path):  # a folder above it that may not be entered, a name that is too long
         if path.is_dir():
             raise UserError(f"{path}: a folder, not a file")
-        if not path.is_file():
+        if not path.exists():
             raise UserError(f"{path}: no such file")
-    except OSError as error:  # a folder above it that may not be entered, a name that is too long
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+        if not path.is_file():
+            raise UserError(f"{path}: not a regular file, and it is read more than once")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
 
 
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a UTF-8 file that a user brings, gzip or not, without line ends (LF or CRLF) and byte order mark."""
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    with read_errors(path), opened(path, "rb") as file:
         for number in count(1):
             try:
                 # Only LF ends a line: str.splitlines would also break at U+2028 and shift the alignment.

@@ -61,7 +61,6 @@ def fetch(
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()  # the caller reports progress, and two bars would overwrite each other
-    progress(f"download {name} of {repository}", 0, 1)
     try:
         cached = try_to_load_from_cache(repository, name, revision=revision, repo_type="dataset")
     except ValueError as error:  # a name that no repository or file can have
@@ -71,6 +70,7 @@ def fetch(
         ) from error
     if isinstance(cached, str):
         return Path(cached)
+    progress(f"download {name} of {repository}", 0, 1)
     address = endpoint()
     begin = time.monotonic()
     for wait in (*_WAITS, None):

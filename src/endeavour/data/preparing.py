@@ -35,7 +35,7 @@ from endeavour.errors import UserError
 from endeavour.storage import (
     atomic_folder,
     file_digest,
-    file_lock,
+    waiting_lock,
     write_atomically,
     write_errors,
     write_json,
@@ -75,26 +75,13 @@ def prepare_data(
         root.mkdir(parents=True, exist_ok=True)
     hashes = FileHashes(root / HASHES)
     inputs = fingerprint(corpus, hashes, extra_pairs)
-    recipe: dict[str, Any] = {
-        "format": _FORMAT,
-        "direction": direction,
-        "corpus": {"name": corpus.name, "kind": corpus.kind, "inputs": inputs},
-        "cleaning": asdict(cleaning),
-        "tokenizer": asdict(tokenizer)
-        if tokenizers is None
-        else {"digests": [one.digest for one in tokenizers]},
-    }
-    if corpus.held_out_rare is not None:
-        recipe["held_out_rare"] = corpus.held_out_rare
-    if corpus.tags:
-        recipe["tag"] = corpus.tag
-    if augmentation is not None and augmentation.rates:
-        recipe["augmentation"] = {"seed": augmentation.seed, "rates": augmentation.rates}
     hashes.save()
+    recipe = _recipe(corpus, inputs, cleaning, tokenizers or tokenizer, direction, augmentation)
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
-        with write_errors(folder, "data_folder"), file_lock(root / f".{final.name}.lock"):
+        lock = waiting_lock(root / f".{final.name}.lock", f"preparing {final}")
+        with write_errors(folder, "data_folder"), lock:
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
@@ -124,6 +111,33 @@ def prepare_data(
                         )
     shutil.rmtree(_scratch(final), ignore_errors=True)
     return PreparedData.open(final)
+
+
+def _recipe(
+    corpus: CorpusConfig,
+    inputs: object,
+    cleaning: CleaningConfig,
+    tokenizer: TokenizerConfig | Tokenizers,
+    direction: Direction,
+    augmentation: AugmentationConfig | None,
+) -> dict[str, Any]:
+    """All that prepared data depends on; `inputs` are digests of the corpus."""
+    recipe: dict[str, Any] = {
+        "format": _FORMAT,
+        "direction": direction,
+        "corpus": {"name": corpus.name, "kind": corpus.kind, "inputs": inputs},
+        "cleaning": asdict(cleaning),
+        "tokenizer": asdict(tokenizer)
+        if isinstance(tokenizer, TokenizerConfig)
+        else {"digests": [one.digest for one in tokenizer]},
+    }
+    if corpus.held_out_rare is not None:
+        recipe["held_out_rare"] = corpus.held_out_rare
+    if corpus.tags:
+        recipe["tag"] = corpus.tag
+    if augmentation is not None and augmentation.rates:
+        recipe["augmentation"] = {"seed": augmentation.seed, "rates": augmentation.rates}
+    return recipe
 
 
 def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[str, Iterable[Pair]]:

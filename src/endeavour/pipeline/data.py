@@ -35,7 +35,7 @@ class DataSettings(Protocol):
 def prepare(
     settings: DataSettings,
     *,
-    augmentation: AugmentationConfig | None = None,
+    augmentation: AugmentationConfig | None,
     tokenizers: Tokenizers | None = None,
     extra_pairs: Sequence[ExtraPairs] = (),
     console: Console | None = None,
@@ -104,7 +104,7 @@ def training_texts(runs: Sequence[Run], folder: Path) -> list[Path] | None:
     texts: list[Path] = []
     for run in runs:
         data = None if run.data_digest is None else find_prepared(folder, run.data_digest)
-        if data is None or data.training_text is None:
+        if data is None or not data.training_text.is_dir():
             return None
         texts.append(data.training_text)
     return list(dict.fromkeys(texts))

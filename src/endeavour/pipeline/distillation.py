@@ -20,7 +20,6 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from urllib.parse import quote
 
 import torch
 
@@ -39,7 +38,7 @@ from endeavour.runs.translators import (
     require_same_vocabularies,
     resolve_decoding,
 )
-from endeavour.storage import atomic_folder, file_lock, publish, verify, write_errors
+from endeavour.storage import atomic_folder, publish, verify, waiting_lock, write_errors
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import launched
 
@@ -197,15 +196,14 @@ def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, pr
         "decoding": asdict(runs[0].config.decoding),
     }
     digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    name = joined_names(runs) if len(runs) > 1 else quote(runs[0].name, safe=" ,=")
-    folder = Path(config.data_folder) / FOLDER / f"{name}-{digest[:12]}"
+    folder = Path(config.data_folder) / FOLDER / f"{joined_names(runs)}-{digest[:12]}"
     if folder.is_dir():
         verify(folder, f"delete {folder}, and its translations are made anew")
         return folder
     show = partial(progress, f"translate {TRAIN} by {' + '.join(run.name for run in runs)}")
     with write_errors(Path(config.data_folder), "data_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder.with_name(f".{folder.name}.lock")):
+        with waiting_lock(folder.with_name(f".{folder.name}.lock"), f"making {folder}"):
             if not folder.is_dir():
                 _translate(folder, data, runs, config, show, backward=backward)
     if torch.cuda.is_initialized():

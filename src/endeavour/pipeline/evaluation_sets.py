@@ -16,6 +16,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.standard_sets import check_standard_sets, read_standard_set
+from endeavour.storage import user_path
 
 _SEED = 1  # of the altered copies: fixed, so that all runs are tested on the same text
 
@@ -106,7 +107,7 @@ def _with_labels(settings: EvaluationConfig, sets: Sequence[EvaluationSet]) -> l
             raise UserError(
                 f"evaluation.labels.{name}: this is none of the test sets: {', '.join(labelled) or 'there are none'}"
             )
-        labels = _read_labels(Path(path).expanduser(), name, len(labelled[name].sources))
+        labels = _read_labels(user_path(path), name, len(labelled[name].sources))
         labelled[name] = replace(labelled[name], labels={**labelled[name].labels, "label": labels})
     return list(labelled.values())
 
@@ -135,14 +136,14 @@ def _with_tokenized_references(
             "choose one with evaluation.splits=[…], evaluation.files or evaluation.sacrebleu"
         )
     [one] = sets
-    tokenized = read_tokenized(Path(path).expanduser(), one.references, direction.partition("-")[2])
+    tokenized = read_tokenized(user_path(path), one.references, direction.partition("-")[2])
     return [replace(one, tokenized_references=tokenized)]
 
 
 def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> EvaluationSet:
     pairs = list(
         read_pairs(
-            [Path(path).expanduser() for path in paths],
+            [user_path(path) for path in paths],
             english_column=settings.english_column,
             german_column=settings.german_column,
         )

@@ -60,7 +60,8 @@ def score_corpus(
         As plain JSON how many pairs were `read`, and what each of the cleaning `steps` did.
     """
     journal = Journal(scratch)
-    cleaner, lengths = TextCleaner(cleaning, HeldOut(), ("en", "de")), LengthCleaner(cleaning)
+    cleaner = TextCleaner(cleaning, HeldOut(), ("en", "de"))
+    lengths = LengthCleaner(cleaning, tag=len(scorer.forward.tokenizers[0].tag))
     tables = clean_pairs(pairs, cleaner, journal, progress)
     rows = sum(count_rows(table) for table in tables)
     parts: list[Path] = []
@@ -82,9 +83,8 @@ def score_corpus(
 
 def _of_good_length(pairs: Sequence[Pair], model: Loaded, lengths: LengthCleaner) -> Iterator[Pair]:
     english, german = encode_pairs(model.tokenizers, pairs)
-    tag = len(model.tokenizers[0].tag)
     for pair, source, target in zip(pairs, english, german, strict=True):
-        if lengths.keep(pair, len(source) - tag, len(target)):
+        if lengths.keep(pair, len(source), len(target)):
             yield pair
 
 

@@ -22,7 +22,7 @@ from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
-from endeavour.storage import atomic_folder, file_digest, file_lock, write_errors, write_json
+from endeavour.storage import atomic_folder, file_digest, user_path, waiting_lock, write_errors, write_json
 from endeavour.training.checkpoint import write_model
 
 PREFIX = "hf:"
@@ -61,7 +61,7 @@ def imported_run(config: RunConfig, name: str, *, any_direction: bool = False) -
         return run
     with write_errors(run.folder, "output_folder"):
         run.folder.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(run.folder.with_name(f".{run.folder.name}.import.lock")):
+        with waiting_lock(run.folder.with_name(f".{run.folder.name}.import.lock"), f"importing {name}"):
             if not run.is_trained:
                 _import(run, config, name, any_direction=any_direction)
     return run
@@ -82,7 +82,7 @@ def _require_unchanged(run: Run, name: str) -> None:
 
 
 def _local(address: str) -> Path | None:
-    folder = Path(address)
+    folder = user_path(address)
     if folder.is_dir():
         return folder
     from huggingface_hub import try_to_load_from_cache
@@ -167,7 +167,7 @@ def _stated_direction(folder: Path) -> str | None:
 def _checkpoint(name: str) -> Path:
     """The folder of the checkpoint: as it is named, or from the hub's cache, to which it is downloaded."""
     address = name.removeprefix(PREFIX)
-    folder = Path(address)
+    folder = user_path(address)
     return folder if folder.is_dir() else _downloaded(address)
 
 

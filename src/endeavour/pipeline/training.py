@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from endeavour.data.corpus import TRAIN
+from endeavour.data.corpus import TRAIN, ExtraPairs
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -88,14 +88,19 @@ def train_run(
             return _nothing_to_do(run)
     elif _is_main_process():
         require_tracker(config.tracking)  # a run that goes on is not held up by it
-    data, test_sets = _data(run, config, text, lambda teacher, own: train_run(teacher, command, text=own))
+    data, test_sets, translations = _data(
+        run, config, text, lambda teacher, own: train_run(teacher, command, text=own)
+    )
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
+        run = Run.of(config)  # read anew: another process may have trained it meanwhile
         summary: Summary = {}
         if ranks.main:
             held.enter_context(run.lock())
             if not run.goes_on(config):
                 run.discard()
-            else:  # another process may have trained it meanwhile
+                if translations is not None:
+                    keep_teacher_data(run, translations)
+            else:
                 run.require_same(config)
                 summary = run.summary
         summary = ranks.broadcast(summary)
@@ -123,8 +128,10 @@ def _data(
     config: RunConfig,
     text: PreparedData | None,
     train_teacher: Callable[[RunConfig, PreparedData], object],
-) -> tuple[PreparedData, list[EvaluationSet]]:
-    """What the run is trained and evaluated on. What would prevent a start is reported before anything is lost.
+) -> tuple[PreparedData, list[EvaluationSet], list[ExtraPairs] | None]:
+    """What the run is trained and evaluated on, and the translations of teachers that a run which begins is to keep.
+
+    What would prevent a start is reported before anything is lost.
 
     All processes of a run call this, each for itself: the locks of files let one of them build while the others
     wait, however long it takes.
@@ -140,7 +147,7 @@ def _data(
         data = text or prepared(tokenizers=pretrained_tokenizers(config))
     test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
     if begun or teachers is None:
-        return data, test_sets
+        return data, test_sets, None
     teachers.check(data)
     if _is_main_process():
         # Before teachers are trained: after a stop of theirs it would be forgotten.
@@ -149,10 +156,8 @@ def _data(
     train_teachers(teachers, lambda teacher: train_teacher(teacher, data))
     with reported_progress(console) as progress:
         pairs = teacher_translations(teachers, data, progress)
-    if _is_main_process():
-        keep_teacher_data(run, pairs)
     # Translations do not change the vocabularies.
-    return prepared(tokenizers=data.load_tokenizers(), extra_pairs=pairs), test_sets
+    return prepared(tokenizers=data.load_tokenizers(), extra_pairs=pairs), test_sets, pairs
 
 
 @dataclass(frozen=True)
@@ -310,7 +315,7 @@ class _Training:
             quantization="float32",
             settings=config.evaluation,
             device=choose_device(config.device),
-            training_texts=None if self.data.training_text is None else [self.data.training_text],
+            training_texts=[self.data.training_text],
         )
         return {
             "name": config.name,

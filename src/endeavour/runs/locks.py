@@ -3,29 +3,29 @@
 Knows folders; not what is done in them.
 """
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from endeavour.errors import UserError
-from endeavour.storage import file_lock, write_errors
-
-# Seconds that a lock is waited for: whoever asks whether a run is locked holds the lock for an instant.
-GLANCE = 0.5
+from endeavour.storage import GLANCE, file_lock, write_errors
 
 
-def lock_folder(folder: Path, doing: str) -> FileLock:
-    """The lock of a folder, which lies beside it. Raises `UserError` while another process holds it."""
+def lock_folder(folder: Path, doing: str) -> AbstractContextManager[object]:
+    """The lock of a folder, acquired, which lies beside it: to be released by `with`.
+
+    Raises:
+        UserError: another process holds it.
+    """
     with write_errors(folder, "output_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        held = file_lock(_lock_path(folder), timeout=GLANCE)
         try:
-            held.acquire()
+            return file_lock(_lock_path(folder)).acquire(timeout=GLANCE)
         except Timeout as error:
             raise UserError(
                 f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
             ) from error
-    return held
 
 
 def is_held(folder: Path) -> bool:

@@ -14,12 +14,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from filelock import FileLock
 
 from endeavour.data.corpus import RARE, TRAIN, VALIDATION
 from endeavour.data.perturbations import copy_of
@@ -77,7 +76,7 @@ class Run:
 
     @cached_property
     def config(self) -> RunConfig:
-        """As it was begun. Raises `UserError` where there is none, or it is damaged."""
+        """As it was last started. Raises `UserError` where there is none, or it is damaged."""
         return read_config(self.folder / "config.yaml")
 
     @property
@@ -153,8 +152,14 @@ class Run:
 
     @property
     def weights_digest(self) -> str:
-        """SHA-256, in hex, of the final weights."""
-        return file_digest(self.model_folder / "weights.safetensors")
+        """SHA-256, in hex, of the final weights. Raises `UserError` where they cannot be read."""
+        path = self.model_folder / "weights.safetensors"
+        try:
+            return file_digest(path)
+        except OSError as error:
+            raise UserError(
+                f"{path}: cannot be read ({error.strerror}); restore it, or train anew"
+            ) from error
 
     def load_model(self, device: "torch.device") -> "tuple[Transformer, Tokenizers]":
         """The final model in evaluation mode, verified, and its tokenizers."""
@@ -185,8 +190,8 @@ class Run:
                 "choose another name=…, or training.restart=true to throw that run away"
             )
 
-    def lock(self) -> FileLock:
-        """Held until it is released or the process ends; raises `UserError` while another process holds it."""
+    def lock(self) -> AbstractContextManager[object]:
+        """Its lock, acquired: to be released by `with`. Raises `UserError` while another process holds it."""
         return lock_folder(self.folder, "trained")
 
     @property

@@ -17,6 +17,7 @@ from endeavour.config import in_quotes, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.settings import config_folder
+from endeavour.storage import user_path
 
 GRID, SEARCH = "basic", "optuna"
 # The packages of Hydra's launchers; its own runs one trial after the other.
@@ -65,7 +66,9 @@ def make_plan(overrides: list[str]) -> Plan:
     given = _given(others)
     searches = _check(swept, given)
     keys = tuple(map(_key, swept))
-    folder = Path(given.get("output_folder", "outputs")) / "sweeps" / _sweep_name(swept, others, searches)
+    folder = (
+        user_path(given.get("output_folder", "outputs")) / "sweeps" / _sweep_name(swept, others, searches)
+    )
     added = [f"hydra.sweep.dir={in_quotes(str(folder))}"]
     if "${" not in given.get("name", ""):
         added.append(f"name={in_quotes(_run_name(keys, given))}")
@@ -158,4 +161,5 @@ def _is_group(key: str) -> bool:
 
 
 def _short(key: str) -> str:
-    return re.split(r"[.@]", key)[-1]
+    """Without a section whose keys are told apart by their last word, from each other's and from the root's."""
+    return re.sub(r"^(training\.|model\.|.*@)", "", key)

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
 from endeavour.config import to_config
@@ -31,6 +32,8 @@ from endeavour.training.log import MetricLog
 from endeavour.training.loop import Pruned
 
 NOTE = "trial.json"
+OUTPUT = "output.txt"
+TRACEBACK = "traceback.txt"
 # The sweep sets these itself, and they tell no trials apart.
 NOT_NOTED = ("name", "tracking.group")
 
@@ -43,18 +46,19 @@ def trial(composed: DictConfig) -> None:
     folder = Path(hydra.runtime.output_dir)
     # Hydra puts a backslash before the spaces in a sweep's values; no command line has it.
     overrides = [override.replace("\\ ", " ") for override in hydra.overrides.task]
-    note: Note = {
-        "run": str(Path(composed.output_folder) / composed.name),
-        "overrides": _as_dict(overrides),
-    }
+    try:
+        run = Path(composed.output_folder) / composed.name
+    except (OmegaConfBaseException, TypeError):  # below it is said what is wrong
+        run = folder
+    note: Note = {"run": str(run), "overrides": _as_dict(overrides)}
     write_json(folder / NOTE, note)
-    say(Console(stderr=True), f"trial {folder.name}: {composed.name}")
+    say(Console(stderr=True), f"trial {folder.name}: {run.name}")
     metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
     others = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
     prune = partial(falls_behind, folder, metric, others) if metric and others else None
     with ExitStack() as stack:
         if hydra.runtime.choices["hydra/launcher"] == "joblib":  # the lines of several would mingle
-            output = stack.enter_context((folder / "output.txt").open("a", encoding="utf-8"))
+            output = stack.enter_context((folder / OUTPUT).open("a", encoding="utf-8"))
             stack.enter_context(redirect_stderr(output))
         try:
             config = to_config(RunConfig, composed)
@@ -71,7 +75,7 @@ def trial(composed: DictConfig) -> None:
             error_text = redact(f"{type(error).__name__}: {error}")
             write_json(folder / NOTE, note | {"error": error_text, "by_user": by_user})
             if not by_user:
-                (folder / "traceback.txt").write_text(redact(traceback.format_exc()), "utf-8")
+                (folder / TRACEBACK).write_text(redact(traceback.format_exc()), "utf-8")
 
 
 def falls_behind(folder: Path, metric: str, others: int) -> bool:

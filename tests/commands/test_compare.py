@@ -36,6 +36,7 @@ def evaluated(
     name: str = "test-beam",
     sources: list[str] = SOURCES,
     references: list[str] = REFERENCES,
+    lowercase: bool = False,
 ) -> Path:
     """An evaluation's folder in that of a run, which is given a config if it has none."""
     folder = outputs / run / "evaluation" / name
@@ -46,6 +47,7 @@ def evaluated(
         hypotheses=hypotheses,
         references=references,
         scores=score_corpus(hypotheses, references, bootstrap_samples=40, seed=1),
+        lowercase=lowercase,
         decoding={"name": label},
         model={"run": run, "test_set": test_set},
         seed=1,
@@ -308,3 +310,14 @@ def test_files_of_translations_that_cannot_be_compared(
 def test_a_run_that_is_called_as_the_references_are(outputs: Path, refused: Callable[..., str]) -> None:
     evaluated(outputs, "references", BAD)
     assert "rename that run" in refused("runs=a references")
+
+
+def test_with_a_model_that_writes_no_capitals_all_are_compared_in_small_letters(outputs: Path) -> None:
+    evaluated(outputs, "small", [line.lower() for line in REFERENCES], lowercase=True)
+    assert run(outputs, "runs=small b") == 0
+    written = record(outputs, "small-vs-b")
+    (by_length,) = written["bleu_by_source_length"]
+    assert by_length["values"] == pytest.approx([100, 100])
+    (pair,) = written["pairwise"]
+    assert pair["equal"] == len(REFERENCES)
+    assert any(note.endswith("written by small.") for note in written["notes"])

@@ -46,3 +46,20 @@ def test_differing_line_counts_are_refused_with_the_counts(sources: list[str]) -
             model={},
             seed=1,
         )
+
+
+def test_parts_of_what_has_no_capitals_are_judged_without_them() -> None:
+    references = ["Der Hund sieht den Baum"] * 3
+    result = EvaluationResult(
+        title="t",
+        sources=["a b"] * 3,
+        hypotheses=[line.lower() for line in references],
+        references=references,
+        scores={},
+        lowercase=True,
+        decoding={},
+        model={},
+        seed=1,
+    )
+    assert [bucket.bleu for bucket in result.buckets] == pytest.approx([100])
+    assert result.bleu_key == "bleu_lowercased"

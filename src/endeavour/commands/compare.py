@@ -8,6 +8,7 @@ It reads what evaluation wrote, and those files; nothing is decoded again.
 import hashlib
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
+from endeavour.evaluation.subsets import lowercased
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.progress import progress_bar, say
@@ -63,12 +65,16 @@ def compare(config: CompareRoot) -> Comparison:
         _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
     systems = [_system(one, name, sources) for one, name in zip(evaluations, names, strict=True)]
     outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
+    everything = [*systems, *outside]
+    lowercase = [name for one, name in zip(evaluations, names, strict=True) if one.record["lowercase"]]
+    if lowercase:
+        sources, references = lowercased(sources), lowercased(references)
+        everything = [replace(one, hypotheses=lowercased(one.hypotheses)) for one in everything]
     with progress_bar(Console(stderr=True)) as progress:
         task = progress.add_task("reading the training text", total=None)
-        training = _training_text(baseline.run, Path(config.data_folder))
+        training = _training_text(baseline.run, Path(config.data_folder), lowercase=bool(lowercase))
         progress.update(task, total=1, completed=1)
         progress.add_task("testing", total=None)
-        everything = [*systems, *outside]
         comparison = compare_systems(
             everything,
             title=f"{_title([system.name for system in everything])}: {baseline.folder_name}",
@@ -78,6 +84,7 @@ def compare(config: CompareRoot) -> Comparison:
             config=config,
             notes=[
                 _training_note(names[0], baseline.run, training),
+                *_lowercase_notes(lowercase),
                 *_comet_notes(everything),
                 f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
                 *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
@@ -165,7 +172,15 @@ def _prepared(run: Run, folder: Path) -> PreparedData | None:
     return None if digest is None else find_prepared(folder, digest)
 
 
-def _training_text(run: Run, folder: Path) -> TrainingText | None:
+def _lowercase_notes(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"All text is compared in small letters, because that is all that is written by {', '.join(names)}."
+    ]
+
+
+def _training_text(run: Run, folder: Path, *, lowercase: bool) -> TrainingText | None:
     data = _prepared(run, folder)
     if data is None or not data.training_text.is_dir():
         return None
@@ -174,6 +189,8 @@ def _training_text(run: Run, folder: Path) -> TrainingText | None:
 
     training = TrainingText()
     for pairs in read_tables(data.training_text):
+        if lowercase:
+            pairs = [(source.lower(), target.lower()) for source, target in pairs]
         training.add(pairs)
     return training
 
@@ -184,7 +201,7 @@ def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
             f"The prepared data of {name} is not at hand, so there are no figures by word frequency and none of unseen "
             f"characters; `{evaluate_command(run)}` prepares it."
         )
-    return f"Word frequencies are those in the training text of {name}, cased."
+    return f"Word frequencies are those in the training text of {name}."
 
 
 def _comet_notes(systems: Sequence[System]) -> list[str]:

@@ -16,7 +16,7 @@ from endeavour.evaluation.metrics import (
 )
 from endeavour.evaluation.overlap import Overlap
 from endeavour.evaluation.rates import OutputRates, output_rates
-from endeavour.evaluation.subsets import LabelScore, LengthBucket, bleu_by_source_length
+from endeavour.evaluation.subsets import LabelScore, LengthBucket, bleu_by_source_length, lowercased
 
 EXAMPLES_EACH = 10  # of the best, the worst and random translations
 
@@ -46,6 +46,7 @@ class EvaluationResult:
 
     Attributes:
         scores: what `score_corpus` returns.
+        lowercase: whether the model writes no capitals: then all BLEU of parts and altered copies is lowercased.
         bleu_by_label: by what the labels are (domain, document …) the scores of each.
         overlap: with the training text; None where that is not at hand.
         perturbed: its altered copies, by how they were altered.
@@ -61,6 +62,7 @@ class EvaluationResult:
     hypotheses: Sequence[str]
     references: Sequence[str]
     scores: Mapping[str, Score]
+    lowercase: bool = False
     bleu_by_label: Mapping[str, Sequence[LabelScore]] = field(default_factory=dict[str, Sequence[LabelScore]])
     overlap: Overlap | None = None
     perturbed: Mapping[str, PerturbedScores] = field(default_factory=dict[str, PerturbedScores])
@@ -71,9 +73,15 @@ class EvaluationResult:
     def __post_init__(self) -> None:
         check_counts(sources=self.sources, hypotheses=self.hypotheses, references=self.references)
 
+    @property
+    def bleu_key(self) -> str:
+        """The one of `scores` by which the model is to be judged."""
+        return "bleu_lowercased" if self.lowercase else "bleu"
+
     @cached_property
     def buckets(self) -> list[LengthBucket]:
-        return bleu_by_source_length(self.sources, self.hypotheses, self.references)
+        references = lowercased(self.references) if self.lowercase else self.references
+        return bleu_by_source_length(self.sources, self.hypotheses, references)
 
     @cached_property
     def rates(self) -> dict[str, OutputRates]:
@@ -96,6 +104,7 @@ class EvaluationResult:
             "title": self.title,
             "sentences": len(self.hypotheses),
             "scores": {key: asdict(score) for key, score in self.scores.items()},
+            "lowercase": self.lowercase,
             "bleu_by_source_length": [asdict(bucket) for bucket in self.buckets],
             "bleu_by_label": {
                 kind: [asdict(score) for score in scores] for kind, scores in self.bleu_by_label.items()

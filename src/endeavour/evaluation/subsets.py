@@ -91,6 +91,11 @@ def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, i
     return groups
 
 
+def lowercased(lines: Sequence[str]) -> list[str]:
+    """Lines as sacreBLEU's lowercased BLEU sees them: references for models that write no capitals."""
+    return [line.lower() for line in lines]
+
+
 def part_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """BLEU (0–100) of some sentences of a corpus: n-gram orders for which none is long enough do not count
     (`effective_order`), else a few two-word sentences would score 0 even where every word is right."""

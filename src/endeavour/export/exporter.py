@@ -15,6 +15,7 @@ from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
 from endeavour.decoding.engine import length_limit
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
+from endeavour.evaluation.subsets import lowercased
 from endeavour.export.ctranslate2 import positions_of
 from endeavour.export.formats import FORMATS, Format, FormatName, Trained, shared_readme_values
 from endeavour.export.parity import TOLERANCE, ExportedEngine, Parity, measure_parity
@@ -106,7 +107,7 @@ class Exporter:
             engine,
             sources=sources,
             targets=targets,
-            references=references,
+            references=lowercased(references) if self.trained.tokenizers[1].lowercase else references,
             decode=self.trained.tokenizers[1].decode,
             limits=limits,
             alpha=settings.length_penalty,

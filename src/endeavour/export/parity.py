@@ -88,7 +88,7 @@ def measure_parity(
         pytorch, exported: the engines, with the same settings.
         sources: ids, ending in EOS.
         targets: ids of the references, without BOS and EOS.
-        references: untouched lines.
+        references: untouched lines, or in small letters for a model that writes only those.
         decode: target ids to text.
         limits: most tokens of each translation; one that long may have been cut, and is not compared.
         alpha: α of the length penalty.

@@ -23,7 +23,7 @@ from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score_corpus
 from endeavour.evaluation.overlap import Overlap, measure_overlap
 from endeavour.evaluation.result import EvaluationResult, PerturbedScores
-from endeavour.evaluation.subsets import bleu_by_label
+from endeavour.evaluation.subsets import bleu_by_label, lowercased
 from endeavour.pipeline.evaluation_sets import EvaluationSet
 from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import overlap_line, perturbed_tables, write_evaluation
@@ -86,7 +86,8 @@ class Evaluator:
                 folder = evaluations[one.name].folder
                 with write_errors(folder, "output_folder"):
                     hypotheses = self._hypotheses(one, evaluations[one.name], translator, progress)
-                    result = self._result(one, hypotheses, folder, progress)
+                    lowercase = loaded.tokenizers[1].lowercase
+                    result = self._result(one, hypotheses, folder, progress, lowercase=lowercase)
                     result = replace(result, perturbed=_perturbed(one, test_sets, results))
                     pictures = self._pictures(result, translator, loaded)
                     write_evaluation(folder, result, pictures, play=play_command(self.runs[0]))
@@ -153,7 +154,13 @@ class Evaluator:
         return hypotheses
 
     def _result(
-        self, test_set: EvaluationSet, hypotheses: list[str], folder: Path, progress: Progress
+        self,
+        test_set: EvaluationSet,
+        hypotheses: list[str],
+        folder: Path,
+        progress: Progress,
+        *,
+        lowercase: bool,
     ) -> EvaluationResult:
         """Scores; the references stay untouched."""
         title = f"{test_set.name}, {self._title}"
@@ -171,7 +178,7 @@ class Evaluator:
         by_label = {
             kind: bleu_by_label(
                 hypotheses,
-                test_set.references,
+                lowercased(test_set.references) if lowercase else test_set.references,
                 labels,
                 bootstrap_samples=self.settings.bootstrap_samples,
                 seed=config.seed,
@@ -186,6 +193,7 @@ class Evaluator:
             hypotheses=hypotheses,
             references=test_set.references,
             scores=scores | comet,
+            lowercase=lowercase,
             bleu_by_label=by_label,
             overlap=self._overlap(test_set),
             decoding=asdict(self.decoding),

@@ -23,7 +23,6 @@ LONGEST_TABLE = 40  # labels; a test set may have hundreds of documents
 
 _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
 COMET_NOTE = f"COMET: the mean of {COMET_FILE}, in which comet-score does not say by which model."
-_PERTURBED_METRICS = ("bleu", "chrf")
 PERTURBED_NOTE = (
     "The same sentences, altered. upper_case, no_final_punctuation and placeholders alter the references as they do "
     "the sources; each copy has a report of its own."
@@ -88,7 +87,7 @@ def perturbed_tables(results: Iterable[EvaluationResult]) -> list[Table]:
     tables: list[Table] = []
     for result in results:
         if result.perturbed:
-            own = {key: result.scores[key].value for key in _PERTURBED_METRICS}
+            own = {key: result.scores[key].value for key in (result.bleu_key, "chrf")}
             rows = [["none", "–", *(cell for value in own.values() for cell in (f"{value:.2f}", "–"))]]
             for how, copy in result.perturbed.items():
                 row = [how, f"{copy.altered / len(result.sources):.1%}"]
@@ -125,22 +124,23 @@ def _labels(result: EvaluationResult) -> list[Table]:
         ]
         more = f" The {LONGEST_TABLE} of {len(scores)} that have most sentences; scores.json has all."
         note = f"Intervals from {FEW_FOR_INTERVAL} sentences on.{more if len(scores) > LONGEST_TABLE else ''}"
-        tables.append(Table(f"BLEU by {what}", [what, "sentences", "BLEU", "95% interval"], rows, note))
+        bleu = METRICS[result.bleu_key].label
+        tables.append(Table(f"{bleu} by {what}", [what, "sentences", bleu, "95% interval"], rows, note))
     return tables
 
 
 def _lengths(result: EvaluationResult) -> Table:
-    buckets = result.buckets
+    buckets, bleu = result.buckets, METRICS[result.bleu_key].label
     bars = Bars(
-        names=["BLEU"],
+        names=[bleu],
         labels=[bucket.label for bucket in buckets],
         counts=[bucket.sentences for bucket in buckets],
         values=[[bucket.bleu] for bucket in buckets],
-        overall=result.scores["bleu"].value,
+        overall=result.scores[result.bleu_key].value,
     )
     rows = [
         [bucket.label, str(bucket.sentences), f"{bucket.bleu:.2f}", f"{bucket.length_ratio:.3f}"]
         for bucket in buckets
     ]
-    head = ["source words", "sentences", "BLEU", "length ratio"]
-    return Table("BLEU by source length", head, rows, NOISE_NOTE, bars=bars)
+    head = ["source words", "sentences", bleu, "length ratio"]
+    return Table(f"{bleu} by source length", head, rows, NOISE_NOTE, bars=bars)

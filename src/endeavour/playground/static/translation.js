@@ -92,10 +92,7 @@ export function mountTranslation(context) {
   function showStream(text) {
     const forced = forcedText();
     const [head, tail] = text.startsWith(forced) ? [forced, text.slice(forced.length)] : ["", text];
-    output.replaceChildren(
-      head && h("span", { class: "forced" }, head),
-      h("span", { class: "arriving" }, tail),
-    );
+    output.replaceChildren(head && h("span", { class: "forced" }, head), tail);
   }
 
   /** The forced part of the translation as it reads. */

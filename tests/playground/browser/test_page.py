@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -262,6 +263,12 @@ def test_a_request_that_fails_is_explained(visit: Visit, complaints: list[str]) 
     expect(page.locator("#problem")).to_contain_text("pieces")
     page.locator("#input").fill(SENTENCE)
     expect(page.locator("#problem")).to_be_hidden()
+    complaints.clear()
+
+
+def test_an_address_with_a_translation_that_cannot_be_is_explained(page: Page, complaints: list[str]) -> None:
+    page.goto("/#" + urlencode({"q": SENTENCE, "t": "99999", "v": "search"}))
+    expect(page.locator("#problem")).to_contain_text("99999")
     complaints.clear()
 
 

@@ -349,6 +349,19 @@ def test_the_log_of_a_training_is_followed_while_somebody_can_see_it(runs: Visit
     expect(entry(page, training.name)).to_contain_text("update 3", timeout=TIMEOUT)
 
 
+def test_a_log_goes_on_at_the_next_server(
+    runs: Visit, training: Run, site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = entry(runs(w="-"), training.name)
+    expect(shown).to_contain_text("update 2", timeout=TIMEOUT)
+    with monkeypatch.context() as stopped:
+        stopped.setattr(site.playground, "stopping", True)
+        expect(shown).to_contain_text("the connection ended", timeout=TIMEOUT)
+    append_log(training, 3)
+    expect(shown).to_contain_text("update 3", timeout=TIMEOUT)
+    expect(shown.locator(".state")).to_have_text("training")
+
+
 def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing(
     runs: Visit, request: pytest.FixtureRequest
 ) -> None:

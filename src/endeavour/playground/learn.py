@@ -122,7 +122,6 @@ def learn(
             "top": top_by_layer(model, decoder.stream, pieces[1]),
         },
         "cross": {"layer": cross_layer, "weights": rounded(cross.weights[0, :, :, :count])},
-        "memory": rounded(memory[0, :count, :components]),
         "final": rounded(final[0, :, :components]),
         "predictions": predictions(model.project(final)[0], [*target_ids, EOS], pieces[1]),
         "code": code_of(model.config, kind),
@@ -205,7 +204,7 @@ def _components(model: Transformer, source: int, target: int, kind: Kind) -> int
     keys = target if kind == "decoder" else source + PADDING
     matrices = config.num_heads * (queries * keys + target * source) + 3 * queries * keys
     inner = 2 * config.feed_forward / config.width
-    vectors = 4 * source + 4 * target + queries * (9 + inner)
+    vectors = 3 * source + 4 * target + queries * (8 + inner)
     fitting = int((MOST_NUMBERS - matrices) / vectors)
     return min(config.width, max(FEWEST_COMPONENTS, fitting))
 
@@ -230,11 +229,10 @@ def _named(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
 
 def _description(model: Transformer) -> Numbers:
     config = model.config
-    names = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward", "max_length")
+    names = ("width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward", "max_length")
     choices = ("activation", "norm", "positions", "tie")
     return {
         **{name: getattr(config, name) for name in (*names, *choices)},
         "source_vocabulary": model.embeddings[0].num_embeddings,
         "target_vocabulary": len(model.output_weight),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }

@@ -158,12 +158,10 @@ def fed_forward(layer: EncoderLayer | DecoderLayer, states: Tensor, components: 
     inner = block.inner(entering)
     active = block.activation(inner.clone())  # relu writes into its argument
     result = block.outer(active)
-    total = states + result
     cut = components * active.shape[-1] // states.shape[-1]
-    shown = {"stream": states, "entering": entering, "result": result, "after": _after(residual, total)}
+    shown = {"stream": states, "entering": entering, "result": result}
     return {
         **{name: rounded(vectors[:, :components]) for name, vectors in shown.items()},
-        "norm": Normed.of(residual, (states if residual.norm_first else total)[None]).numbers(len(states)),
         # Of a gated block, the values to which the gates are applied come in the second half.
         "inner": [rounded(half[:, :cut]) for half in inner.chunk(block.halves, dim=-1)],
         "active": rounded(active[:, :cut]),

@@ -21,14 +21,14 @@ DAMAGED = event("damaged", {})
 
 async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[str]:
     """Events, those of a block of lines together: `reset` first, and whenever another file has taken the place; `line`
-    for each line, those that are there and those that come, or `damaged`; `end` once the run is finished, or the server
-    stops; `error` if it is deleted."""
+    for each line, those that are there and those that come, or `damaged`; `end` once the run is finished; `error` if it
+    is deleted. Without either where the server stops: the run may go on, and its log be followed at the next server."""
     reader = _Reader(run.folder / "log.jsonl")
     quiet = 0.0
     yield event("reset", {})
     while True:
         # Asked before the last lines are read, or those that were written between would be missing.
-        ended = stopping() or _is_finished(run)
+        last, ended = stopping(), _is_finished(run)
         if not run.has_config:
             yield event("error", {"error": f"{run} was deleted or moved"})
             return
@@ -41,6 +41,7 @@ async def follow_log(run: Run, stopping: Callable[[], bool]) -> AsyncIterator[st
             await asyncio.sleep(0)  # others are served between the blocks of a long log
         if ended:
             yield event("end", {})
+        if ended or last:
             return
         await asyncio.sleep(POLL_SECONDS)
         quiet += POLL_SECONDS

@@ -19,7 +19,7 @@ from endeavour.errors import UserError
 from endeavour.playground.learn import learn
 from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
 from endeavour.playground.systems import System
-from endeavour.special import BOS, EOS
+from endeavour.special import BOS, EOS, UNK
 
 Shown = dict[str, Any]  # in JSON's types
 
@@ -57,9 +57,9 @@ def _target_ids(system: System, source: str, target: Target, longest: int) -> li
     if target.text is not None:
         text = protect_target(normalize(target.text), protected(system, source).spans)
         return encode(system, 1, "target", text, longest)[:-1]
-    return require_few(system, "target", [*own_ids(system, "target.ids", target.ids or []), EOS], longest)[
-        :-1
-    ]
+    # Models without bytes write UNK; a prefix cannot hold it.
+    ids = own_ids(system, "target.ids", target.ids or [], special=(UNK,))
+    return require_few(system, "target", [*ids, EOS], longest)[:-1]
 
 
 def _pair_ids(system: System, asked: Pair, longest: int) -> tuple[list[int], list[int]]:
@@ -77,9 +77,9 @@ def encode(system: System, side: int, key: str, text: str, longest: int) -> list
     return require_few(system, key, [*ids, EOS], longest)
 
 
-def own_ids(system: System, key: str, ids: Sequence[int]) -> list[int]:
-    """`ids`, all of which are of pieces. Raises `UserError` otherwise."""
-    for number in ids:
+def own_ids(system: System, key: str, ids: Sequence[int], special: Sequence[int] = ()) -> list[int]:
+    """`ids`, all of which are of pieces, or in `special`. Raises `UserError` otherwise."""
+    for number in set(ids).difference(special):
         if number >= len(system.spellings) or system.spellings[number] is None:
             raise UserError(f"{key}: {number} is not the id of a piece of a translation")
     return list(ids)
@@ -105,12 +105,14 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
     source, target = _pair_ids(system, asked, longest)
     ours = system.loaded.tokenizers
     (scores,) = score_pieces(
-        system.loaded.first, [source], [target], alternatives=asked.alternatives, device=system.device
+        system.loaded.first, [source], [target], alternatives=asked.alternatives + 1, device=system.device
     )
     total = sum(one.log_probability for one in scores)
     rows: list[Shown] = []
     for one, piece in zip(scores, ours[1].pieces([score.token for score in scores]), strict=True):
-        others = ours[1].pieces([number for number, _ in one.alternatives])
+        # Without UNK, which nobody can force.
+        alternatives = [other for other in one.alternatives if other[0] != UNK][: asked.alternatives]
+        others = ours[1].pieces([number for number, _ in alternatives])
         rows.append(
             {
                 "id": one.token,
@@ -121,7 +123,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
                 "entropy": rounded(one.entropy / math.log(2)),
                 "alternatives": [
                     {"id": number, "piece": other, "log_probability": rounded(value)}
-                    for (number, value), other in zip(one.alternatives, others, strict=True)
+                    for (number, value), other in zip(alternatives, others, strict=True)
                 ],
             }
         )

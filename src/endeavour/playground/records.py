@@ -22,10 +22,7 @@ from endeavour.training.checkpoint import checkpoints_in
 # Folders of a run, in which no other run is looked for.
 OWN_FOLDERS = {"checkpoints", "model", "evaluation", "export", "teacher_data"}
 EXAMPLES = 5
-MODEL_KEYS = (
-    "name", "width", "encoder_layers", "decoder_layers", "num_heads", "feed_forward", "activation", "norm",
-    "positions", "tie",
-)  # fmt: skip
+MODEL_KEYS = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "norm", "positions")
 
 
 def all_runs(root: Path) -> Iterator[Run]:

@@ -106,7 +106,6 @@ class _SearchView:
             "source": named_pieces(self._source_tokenizer, self.source),
             "prefix": named_pieces(self._tokenizer, prefix.ids),
             "typed": prefix.text.decode().replace(SPACE, " "),
-            "limit": self.limit,
             "beam_size": self.beam_size,
             "length_penalty": self.alpha,
         }

@@ -1,7 +1,9 @@
 """The routes: what is asked and answered, and what becomes of errors. Work with models is done by the worker.
 
 /, /static      the page                    /translate, /languages, /health, /openapi.json   for programs
-/api/…          what the page asks for      docs/playground.md describes all of them
+/api/…          what the page asks for
+
+docs/playground.md describes those for programs, openapi.yaml all.
 """
 
 import asyncio

@@ -101,7 +101,7 @@ def test_the_map_is_walked_by_arrows(learn: Visit) -> None:
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".map :focus")).to_have_attribute("aria-label", "embedding, encoder")
-    page.keyboard.press("Enter")
+    page.keyboard.press(" ")
     expect(step(page, "embedding").locator("h2")).to_be_focused()
 
 
@@ -111,6 +111,12 @@ def test_an_address_restores_the_step(learn: Visit) -> None:
     expect(page.get_by_role("combobox", name="Step")).to_have_value("softmax")
     expect(page.locator(".steppers")).to_contain_text("Layer 1 of 2")
     expect(page.locator(".steppers")).to_contain_text("Head 2 of 2")
+
+
+def test_an_address_with_numbers_that_make_no_sense_has_the_defaults(learn: Visit) -> None:
+    page = learn(step=-1, layer=1.5)
+    expect(page.get_by_role("combobox", name="Step")).to_have_value("pieces")
+    expect(page.locator(".steppers")).to_contain_text("Layer 2 of 2")
 
 
 def test_the_step_is_still_there_after_a_look_at_another_view(learn: Visit) -> None:

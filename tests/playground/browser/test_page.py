@@ -1,11 +1,13 @@
 """The page around the views: typing, hypotheses, forced beginnings, the address, keys, help, errors, accessibility."""
 
+import json
 import re
+from urllib.parse import urlencode
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from in_browser import SENTENCE, Visit, hold_answer, translation, until_held
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from served import Served
 
@@ -25,9 +27,17 @@ def test_a_sentence_is_translated_as_it_is_typed(page: Page) -> None:
     assert page.locator("#hypotheses [role=option]").count() == 3
     page.locator("#input").fill("Ja! Worte wie 7")
     expect(page.locator("#hypotheses .text").first).not_to_have_text(first)
+    page.locator("#view-look .large .graphic").first.wait_for()
+    for key in ("2", "4", "3"):
+        page.locator("#input").blur()
+        page.keyboard.press(key)
+        page.locator("section.view:not([hidden]) .graphic").first.wait_for()
     page.locator("#input").fill("")
     expect(page.locator("#output")).to_contain_text("as you type")
     expect(page.locator("#hypotheses [role=option]")).to_have_count(0)
+    expect(page.locator("#timing")).to_have_text("")
+    for view in ("look", "search", "runs", "learn"):
+        assert page.locator(f"#view-{view}.stale, #view-{view} .stale").count(), "of the last sentence"
 
 
 def test_a_hypothesis_is_chosen_by_mouse_and_by_keyboard(visit: Visit) -> None:
@@ -44,6 +54,24 @@ def test_a_hypothesis_is_chosen_by_mouse_and_by_keyboard(visit: Visit) -> None:
     assert translation(page) == texts[2]
     page.go_back()
     assert translation(page) == texts[1]
+
+
+def test_an_empty_hypothesis_can_be_chosen(page: Page, visit: Visit) -> None:
+    def with_empty(route: Route) -> None:
+        answer = route.fetch()
+        start, result = answer.text().split("event: result\ndata: ")
+        data = json.loads(result)
+        data["hypotheses"][1] |= {"ids": [], "text": "", "pieces": data["hypotheses"][1]["pieces"][-1:]}
+        route.fulfill(response=answer, body=f"{start}event: result\ndata: {json.dumps(data)}\n\n")
+
+    page.route("**/api/search", with_empty)
+    option = visit().locator("#hypotheses [role=option]").nth(1)
+    option.focus()
+    expect(page.locator("#tooltip")).to_contain_text("log-probability")
+    page.keyboard.press(" ")
+    expect(option).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#output")).to_have_text("end")
+    expect(page.locator(".chips[data-side=target] .chip")).to_have_count(1)
 
 
 def test_an_alternative_forces_the_beginning_and_undo_restores_the_translation(visit: Visit) -> None:
@@ -92,6 +120,17 @@ def test_the_way_out_of_typing_over_restores_the_translation(visit: Visit) -> No
     assert translation(page) == before
 
 
+def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
+    page = visit(v="search", p="~éé")
+    assert translation(page).startswith("éé")
+    expect(page.locator("#view-search .node.best.forced")).to_have_count(5)  # the space, and two bytes each
+    page.locator("#output .piece:not(.forced)").first.click()
+    expect(page.locator(".alternatives .hint")).to_have_text("after éé")
+    page.keyboard.press("Escape")
+    page.locator("#view-search .node.best.forced").last.click()
+    expect(page.locator(".details .path")).to_have_text("éé")
+
+
 def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> None:
     page = visit()
     page.locator("#output .piece").nth(1).click()
@@ -136,6 +175,12 @@ def test_alternatives_open_and_close_by_keyboard(visit: Visit) -> None:
     page.keyboard.press("Escape")
     expect(page.locator(".alternatives")).to_have_count(0)
     expect(pieces.nth(1)).to_be_focused()
+    for way_out in ("Escape", "Enter"):
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Type something else").click()
+        expect(page.locator("#output input")).to_be_focused()
+        page.keyboard.press(way_out)
+        expect(pieces.nth(1)).to_be_focused()
 
 
 def test_alternatives_that_are_overtaken_are_no_problem(visit: Visit) -> None:
@@ -211,16 +256,33 @@ def test_a_request_that_fails_is_explained(visit: Visit, complaints: list[str]) 
     page = visit()
     page.locator("#input").fill("Satz " * 300)
     expect(page.locator("#problem")).to_contain_text("pieces")
+    expect(page.locator("#hypotheses")).to_have_class(re.compile("stale"))
+    page.locator("#input").fill("")
+    expect(page.locator("#problem")).to_be_hidden()
+    page.locator("#input").fill("Satz " * 300)
+    expect(page.locator("#problem")).to_contain_text("pieces")
     page.locator("#input").fill(SENTENCE)
     expect(page.locator("#problem")).to_be_hidden()
     complaints.clear()
 
 
-def test_a_server_that_is_gone_is_explained(visit: Visit, complaints: list[str]) -> None:
+def test_an_address_with_a_translation_that_cannot_be_is_explained(page: Page, complaints: list[str]) -> None:
+    page.goto("/#" + urlencode({"q": SENTENCE, "t": "99999", "v": "search"}))
+    expect(page.locator("#problem")).to_contain_text("99999")
+    complaints.clear()
+
+
+def test_a_server_that_is_gone_is_explained_and_asked_again_when_it_is_back(
+    visit: Visit, complaints: list[str]
+) -> None:
     page = visit()
-    page.route("**/api/search", lambda route: route.abort())
-    page.locator("#input").fill("Ja!")
-    expect(page.locator("#problem")).to_contain_text("does not answer")
+    page.route("**/api/*", lambda route: route.abort())
+    with page.expect_event("requestfailed", lambda request: "/api/runs" in request.url):
+        page.locator("#input").fill("Ja!")
+        expect(page.locator("#problem")).to_contain_text("does not answer")
+    page.unroute("**/api/*")
+    assert translation(page)
+    expect(page.locator("#problem")).to_be_hidden()
     complaints.clear()
 
 
@@ -270,6 +332,26 @@ def test_a_narrow_page_does_not_scroll_sideways(visit: Visit) -> None:
         page.locator(f"#tab-{view}").click()
         page.locator(f"#view-{view} .graphic").first.wait_for()
         assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_a_checkpoint_is_found_by_the_name_of_its_run_whose_scores_are_not_its_own(visit: Visit) -> None:
+    found = visit().evaluate("""async () => {
+        const { createSystems } = await import("/static/systems.js");
+        const model = { name: "tiny", parameters: null };
+        const runs = ["a", "a@5", "me@home"].map((name, i) => ({ name, model, bleu: i, training: false }));
+        const systems = createSystems({ default: "a", runs, damaged: [] });
+        return ["", "a", "a@7", "a@5", "me@home", "me@home@9"].map(
+            (name) => [systems.runOf(name).name, systems.facts(name)[0]],
+        );
+    }""")
+    assert found == [
+        ["a", "tiny · BLEU 0.0"],
+        ["a", "tiny · BLEU 0.0"],
+        ["a", "tiny"],
+        ["a@5", "tiny · BLEU 1.0"],
+        ["me@home", "tiny · BLEU 2.0"],
+        ["me@home", "tiny"],
+    ]
 
 
 def test_a_long_name_of_a_run_does_not_widen_the_page(visit: Visit) -> None:

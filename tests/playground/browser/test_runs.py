@@ -21,8 +21,8 @@ from served import Served, served, small_run
 LINES = 3000
 TIMEOUT = 20_000  # ms after which a test has failed; none waits for it
 UNTRUE = {"repetitive": 7, "empty": 11, "copied": 13}  # every so many-th line has this fault
-OTHER = "other, with a comma"
-WITH_OTHER = "other%2C with a comma"  # as `w` writes it
+OTHER = "other, of me@home"
+WITH_OTHER = "other%2C of me@home"  # as `w` writes it
 
 
 def log_line(kind: str, update: int) -> dict[str, Any]:
@@ -154,17 +154,20 @@ def test_two_runs_side_by_side_part_where_they_part(runs: Visit, site: Served) -
         expect(figure.locator("tbody tr").nth(1)).to_be_visible()
 
 
-def test_a_piece_that_is_a_space_is_visible_where_systems_part(page: Page, runs: Visit) -> None:
-    def with_space(route: Route) -> None:
+@pytest.mark.parametrize(("piece", "name"), [("▁", "␣"), ("</s>", "end")])
+def test_a_piece_that_is_no_text_has_a_name_where_systems_part(
+    page: Page, runs: Visit, piece: str, name: str
+) -> None:
+    def with_piece(route: Route) -> None:
         answer = route.fetch()
         text = answer.text()
         if route.request.post_data_json["system"] == OTHER:
-            text = re.sub(r'("pieces":\[{"id":\d+,"piece":)"[^"]*"', r'\1"▁"', text)
+            text = re.sub(r'("pieces":\[{"id":\d+,"piece":)"[^"]*"', rf'\1"{piece}"', text)
         route.fulfill(response=answer, body=text)
 
-    page.route("**/api/search", with_space)
+    page.route("**/api/search", with_piece)
     runs(w=WITH_OTHER)
-    expect(page.locator(".verdict")).to_contain_text("B writes “␣”")
+    expect(page.locator(".verdict")).to_contain_text(f"B writes “{name}”")
 
 
 def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:
@@ -265,21 +268,25 @@ def test_a_line_is_opened_in_look_by_one_key(runs: Visit) -> None:
 
 
 def test_a_line_is_opened_by_mouse(runs: Visit) -> None:
-    page = runs()
+    page = runs(node=3)
     page.locator(".grid tbody tr", has_text="Line 5 has").click()
     expect(page.locator(".line mark").first).to_be_visible()
     page.get_by_role("button", name="Open in Look").click()
     expect(page.locator("#input")).to_have_value("Line 5 has words.")
+    expect(page).not_to_have_url(re.compile("node="))
 
 
 def test_an_evaluation_that_is_repeated_while_the_page_is_open_is_shown_anew(runs: Visit, root: Path) -> None:
     other = Run(root, OTHER)
     evaluated(other, lines=7, bleu=50)
-    page = runs(set=f"{OTHER}/test-beam")
+    page = runs(set=f"{OTHER}/test-beam", run=OTHER)
+    second = page.locator("#examples button").nth(1)
+    expect(second).to_have_text("Line 2 has words.")
     count = page.locator(".filters [role=status]")
     expect(count).to_contain_text("7 of 7 lines")
-    evaluated(other, lines=8, bleu=70)
-    expect(count).to_contain_text("8 of 8 lines", timeout=TIMEOUT)
+    evaluated(other, lines=20, bleu=70)
+    expect(count).to_contain_text("20 of 20 lines", timeout=TIMEOUT)
+    expect(second).to_have_text("Line 5 has words.")
     expect(page.locator("#test-set option:checked")).to_contain_text(f"{OTHER}: test, beam (BLEU 70.0)")
     shutil.rmtree(other.folder / "evaluation")
 
@@ -307,6 +314,8 @@ def test_finished_runs_are_overlaid(runs: Visit) -> None:
     slider.focus()
     page.keyboard.press("Home")
     expect(page.locator(".scrub output")).to_contain_text("update 1,")
+    page.get_by_label("Run whose attention is shown").select_option(OTHER)
+    expect(page.locator(".scrub output")).to_contain_text("update 4,")
 
 
 def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resumed(
@@ -340,6 +349,19 @@ def test_the_log_of_a_training_is_followed_while_somebody_can_see_it(runs: Visit
     expect(entry(page, training.name)).to_contain_text("update 3", timeout=TIMEOUT)
 
 
+def test_a_log_goes_on_at_the_next_server(
+    runs: Visit, training: Run, site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = entry(runs(w="-"), training.name)
+    expect(shown).to_contain_text("update 2", timeout=TIMEOUT)
+    with monkeypatch.context() as stopped:
+        stopped.setattr(site.playground, "stopping", True)
+        expect(shown).to_contain_text("the connection ended", timeout=TIMEOUT)
+    append_log(training, 3)
+    expect(shown).to_contain_text("update 3", timeout=TIMEOUT)
+    expect(shown.locator(".state")).to_have_text("training")
+
+
 def test_a_training_that_begins_while_the_page_is_open_appears_and_moves_nothing(
     runs: Visit, request: pytest.FixtureRequest
 ) -> None:
@@ -371,7 +393,6 @@ def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on
     expect(page.locator("#run")).to_have_value(training.name)
     expect(page.locator("#run-facts")).to_have_text(re.compile(r"^\w+ · still training$"))
     shutil.copytree(root / "run" / "model", training.checkpoint_folder / "update-00000020")
-    page.locator("#input").fill("Ja!")
     assert translation(page)
     expect(page.locator("#problem")).to_be_hidden()
     page.locator("#view-look .large .graphic").first.wait_for()  # until nothing is asked of the run any more

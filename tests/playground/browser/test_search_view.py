@@ -121,6 +121,12 @@ def test_the_search_is_played_step_by_step(visit: Visit, site: Served) -> None:
     page.get_by_role("button", name="Play").click()
     expect(page.locator("#view-search .node")).to_have_count(len(nodes))
     expect(page.get_by_role("button", name="Play")).to_be_visible()
+    time.press("Home")
+    page.locator("#tab-look").click()
+    page.locator("#input").fill("Ja!")
+    translation(page)
+    page.locator("#tab-search").click()
+    expect(page.locator("#view-search .node")).to_have_count(len(nodes_of(site, text="Ja!")))
 
 
 def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: Served) -> None:

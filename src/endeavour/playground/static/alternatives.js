@@ -5,7 +5,7 @@
 
 import { overtaken } from "./api.js";
 import { h } from "./dom.js";
-import { label, percent, spoken } from "./format.js";
+import { percent, pieceName, readable } from "./format.js";
 import { roving, setRoving } from "./keys.js";
 
 /** A row for each alternative: piece, bar, probability. */
@@ -17,15 +17,13 @@ export function alternativeRows(position) {
       id,
       piece,
       cells: [
-        h("span", { class: ["what", id === position.id && "current"] }, named(piece)),
+        h("span", { class: ["what", id === position.id && "current"] }, pieceName(piece)),
         bar,
         h("span", { class: "number" }, percent(Math.exp(value))),
       ],
     };
   });
 }
-
-const named = (piece) => (piece === "</s>" ? "end" : label(piece));
 
 /**
  * Opens the list beneath a piece.
@@ -51,11 +49,7 @@ export async function openAlternatives(
     return overtaken(error) ? undefined : report(error.message);
   }
   if (!anchor.isConnected || !analysis) return undefined;
-  const before = pieces
-    .slice(0, position)
-    .map(({ piece }) => spoken(piece))
-    .join("")
-    .trimStart();
+  const before = readable(pieces.slice(0, position)).join("").trimStart();
   const close = () => box.hidePopover();
   function choose(alternative) {
     close();
@@ -70,7 +64,7 @@ export async function openAlternatives(
       class: "alternatives",
       popover: "auto",
       role: "dialog",
-      "aria-label": `Instead of ${named(pieces[position].piece)}`,
+      "aria-label": `Instead of ${pieceName(pieces[position].piece)}`,
     },
     h("p", { class: "hint" }, before ? ["after ", h("q", {}, shortEnd(before))] : "at the beginning"),
     h("div", { class: "rows" }, rows),

@@ -70,13 +70,18 @@ function wireTools() {
 }
 
 /** Keeps up with runs that are begun, trained, evaluated and deleted. */
-async function followRuns(systems) {
+async function followRuns(systems, search) {
+  let away = false; // the server; the parts that need it say so
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
+    if (document.hidden) continue;
     try {
-      if (!document.hidden) systems.update(await api.get("/api/runs"));
+      const changed = systems.update(await api.get("/api/runs"));
+      // What failed without a checkpoint or a server may succeed now; anything else would fail again.
+      if (search.current.status === "error" && (changed || away)) search.start();
+      away = false;
     } catch {
-      // The server is away; the parts that need it say so.
+      away = true;
     }
   }
 }
@@ -142,7 +147,7 @@ async function boot() {
 
   mountSentence(context);
   mountTranslation(context);
-  search.subscribe(({ error, status }) => (error ? report(error) : status === "done" && report(null)));
+  search.subscribe(({ error, status }) => (error ? report(error) : status !== "running" && report(null)));
   const views = createViews(context);
   state.subscribe((current, changed) => views.show(current.v, changed));
   listenForKeys((event) => views.key(state.get().v, event), {
@@ -152,7 +157,7 @@ async function boot() {
     Backspace: () => forcing.undo(),
   });
   search.start();
-  followRuns(systems);
+  followRuns(systems, search);
   await views.show(state.get().v, new Set());
 }
 

@@ -15,7 +15,7 @@ const FAINTEST = 0.004; // fills that nobody can see are not drawn: most of a la
  * @param {string[]} options.rows labels on the left
  * @param {string[]} options.columns labels above, turned
  * @param {number[][]} options.values [row][column]; null marks a masked square
- * @param {number} [options.cell] side of a square in CSS pixels
+ * @param {number} options.cell side of a square in CSS pixels
  * @param {(value: number) => object} [options.colour] attributes of a fill; `sequential` unless told
  * @param {(value: number) => string} [options.format] what is written into a square large enough; "" for nothing
  * @param {number} [options.labels] room for labels, in CSS pixels
@@ -27,7 +27,7 @@ export function matrix({
   rows,
   columns,
   values,
-  cell = 26,
+  cell,
   colour = sequential,
   format,
   labels = 110,
@@ -142,13 +142,13 @@ function listen(node, { onHover, onChoose }, locate) {
  * @param {string[]} options.right the words attended to
  * @param {number[][]} options.values [left][right]
  * @param {[string, string]} options.titles above the columns
- * @param {number} [options.width]
- * @param {number} [options.row] height of a word in CSS pixels
+ * @param {number} options.width
+ * @param {number} options.row height of a word in CSS pixels
  * @param {(left: number | null, right: number | null) => void} [options.onHover]
  * @param {(left: number | null, right: number | null) => void} [options.onChoose]
  * @returns {{node: SVGElement, highlight: (left: number | null, right: number | null) => void}}
  */
-export function links({ left, right, values, titles, width = 360, row = 26, ...on }) {
+export function links({ left, right, values, titles, width, row, ...on }) {
   const labels = Math.min(130, Math.max(...[...left, ...right].map((text) => textWidth(text)))) + 12;
   const top = 30;
   const height = top + Math.max(left.length, right.length) * row;

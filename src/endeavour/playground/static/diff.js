@@ -2,8 +2,7 @@
 
 import { h } from "./dom.js";
 
-/** Words and spaces of a text, for display: every second one is a word. */
-const wordsOf = (text) => text.split(/(\s+)/).filter((part) => part.trim());
+const wordsOf = (text) => text.split(/\s+/).filter(Boolean);
 
 /**
  * For each word whether it is outside the longest common subsequence with the other words.

@@ -12,14 +12,16 @@ const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
  * A figure whose content can be replaced.
  *
  * @param {object} options
- * @param {string} options.title heading, and name of exported files
+ * @param {string} options.title heading
  * @param {string} options.label what screen readers say of the graphic's box
  * @param {string} [options.hint] one sentence beneath the title
  * @param {Node[]} [options.tools] controls beside the title
  * @param {(event: KeyboardEvent) => boolean} [options.onKey] keys typed in the box; true if used
  * @param {(text: string) => void} options.announce tells screen readers that a file was written, or not
- * @returns {{node: HTMLElement, stage: HTMLElement, show: (content: {graphic: Node, svg?: SVGElement,
- *   table: () => HTMLElement, json: object, note?: string}) => void}}
+ * @returns {{node: HTMLElement, stage: HTMLElement, show: (content: {graphic: Node,
+ *   svg?: SVGElement | (() => SVGElement), table: () => HTMLElement, json: object, note?: string,
+ *   name?: string}) => void}}
+ *   `svg` where the graphic is none; `name` of exported files, instead of the title
  */
 export function figure({ title, label, hint, tools = [], onKey, announce }) {
   const heading = h("h3", { id: uniqueId("figure") }, title);

@@ -4,7 +4,7 @@
  */
 
 import { parsePrefix, printPrefix } from "./state.js";
-import { spoken } from "./format.js";
+import { readable } from "./format.js";
 
 /** @returns {{force: Function, undo: () => boolean, able: () => boolean}} */
 export function createForcing(state, announce) {
@@ -48,9 +48,11 @@ export function createForcing(state, announce) {
 export function forcedCount(p, pieces) {
   const prefix = parsePrefix(p);
   if (!prefix) return 0;
-  let count = prefix.ids.length;
+  const texts = readable(pieces.slice(prefix.ids.length));
   const wanted = prefix.text.trimStart().length;
-  let spelt = "";
-  while (spelt.trimStart().length < wanted && count < pieces.length) spelt += spoken(pieces[count++].piece);
-  return count;
+  let [spelt, count] = ["", 0];
+  // A character that is spelt in bytes is read at the first one; the others belong to it.
+  while (count < texts.length && (spelt.trimStart().length < wanted || (count && !texts[count])))
+    spelt += texts[count++];
+  return prefix.ids.length + count;
 }

@@ -34,6 +34,9 @@ export const spoken = (piece) => piece.replaceAll(WORD, " ");
 /** A piece as a label of its own: without the mark of a word's beginning, unless it is nothing else. */
 export const label = (piece) => piece.replace(new RegExp(`^${WORD}(?=.)`), "").replaceAll(WORD, "\u2423");
 
+/** The same, with a word for the end of a sentence. */
+export const pieceName = (piece) => (piece === "</s>" ? "end" : label(piece));
+
 /** Whether a piece is BOS, EOS or another id that stands for no text. */
 export const isSpecial = (piece) => /^<(s|\/s|pad|unk)>$/.test(piece);
 

@@ -7,6 +7,7 @@ import { marked } from "./diff.js";
 import { h } from "./dom.js";
 import { decimal, percent } from "./format.js";
 import { roving, setRoving } from "./keys.js";
+import { printIds } from "./state.js";
 
 /** Fills the list below the translation and keeps it up to date. */
 export function mountHypotheses(root, { state, search, tooltip }) {
@@ -16,7 +17,7 @@ export function mountHypotheses(root, { state, search, tooltip }) {
 
   function choose(position) {
     const { hypotheses } = search.current;
-    state.set({ t: position ? hypotheses[position].ids.join(".") : "" }, { push: true });
+    state.set({ t: position ? printIds(hypotheses[position].ids) : "" }, { push: true });
   }
   list.addEventListener("keydown", (event) => {
     const option = event.target.closest('[role="option"]');
@@ -40,10 +41,9 @@ export function mountHypotheses(root, { state, search, tooltip }) {
       ),
       h("span", { class: "score" }, bar, h("span", { class: "unseen" }, "score "), decimal(hypothesis.score)),
     );
-    row.addEventListener("pointerenter", () =>
-      tooltip.show(row.querySelector(".score"), explained(hypothesis)),
-    );
-    row.addEventListener("pointerleave", tooltip.hide);
+    const explain = () => tooltip.show(row.querySelector(".score"), explained(hypothesis));
+    for (const name of ["pointerenter", "focus"]) row.addEventListener(name, explain);
+    for (const name of ["pointerleave", "blur"]) row.addEventListener(name, tooltip.hide);
     return row;
   }
 
@@ -56,7 +56,7 @@ export function mountHypotheses(root, { state, search, tooltip }) {
     setRoving([...list.children], position);
   }
   search.subscribe(({ hypotheses, done, status }) => {
-    root.classList.toggle("stale", status === "running");
+    root.classList.toggle("stale", !done && status !== "idle");
     if (status === "idle") list.replaceChildren();
     if (!done || shown === hypotheses) return;
     shown = hypotheses;

@@ -5,6 +5,9 @@
 
 import { isTyping } from "./dom.js";
 
+/** Which layer or head a key leads to: [what, by how many]. */
+export const TURNS = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] };
+
 /** What the help dialog lists. */
 export const SHORTCUTS = [
   ["/", "go to the sentence"],

@@ -8,6 +8,7 @@
 import { overtaken, post } from "./api.js";
 import { debounce, h, keep } from "./dom.js";
 import { label } from "./format.js";
+import { TURNS } from "./keys.js";
 import { createChoices } from "./learn/choices.js";
 import { createExtras, plainTemperature } from "./learn/extras.js";
 import { createOverview } from "./learn/overview.js";
@@ -21,8 +22,13 @@ const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer dep
 export function mount(root, context) {
   const { state, search, announce, tooltip } = context;
   const answers = new Map(); // of one search: the next may be by another checkpoint
-  search.subscribe(({ stale }) => stale && answers.clear());
   let running = new AbortController();
+  search.subscribe(({ stale, status }) => {
+    if (status === "idle") root.classList.add("stale");
+    if (!stale) return;
+    running.abort();
+    answers.clear();
+  });
   let data = null;
   let followed = { source: 0, target: 0, key: null };
   let model = "";
@@ -190,12 +196,14 @@ export function mount(root, context) {
       model = described;
       overview.show(data.model);
       pages.build(steps);
-      pages.go(steps[Math.min(state.get().step, steps.length - 1)].id, { quiet: true });
+      pages.go(stepOf(steps), { quiet: true });
     }
     choices.show(data, followed);
     pages.show(seen);
     mark(pages.current());
   }
+
+  const stepOf = (steps) => steps[Math.min(state.get().step, steps.length - 1)].id;
 
   function mark(step) {
     if (!data || !step) return;
@@ -208,18 +216,17 @@ export function mount(root, context) {
   search.subscribe(({ done }) => done && state.get().v === "learn" && soon());
 
   return {
-    update(current, changed) {
+    update(_, changed) {
       if (CHOSEN.some((key) => changed.has(key)) || changed.has("v")) load();
       if (changed.has("step") && data) {
         // Other views leave the window somewhere else.
         const how = changed.has("v") ? { quiet: true } : { unlessThere: true };
-        pages.go(stepsOf(data.model)[Math.min(current.step, 18)].id, how);
+        pages.go(stepOf(stepsOf(data.model)), how);
       }
     },
     key({ key }) {
-      const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];
-      if (!moves || !data) return false;
-      const [name, by] = moves;
+      if (!TURNS[key] || !data) return false;
+      const [name, by] = TURNS[key];
       const count =
         name === "head"
           ? data.model.num_heads

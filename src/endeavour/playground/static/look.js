@@ -7,6 +7,7 @@ import { overtaken } from "./api.js";
 import { h } from "./dom.js";
 import { figure } from "./figure.js";
 import { bits, decimal, percent } from "./format.js";
+import { TURNS } from "./keys.js";
 import { createHabits } from "./look/habits.js";
 import { createHeads } from "./look/heads.js";
 import { createLarge } from "./look/large.js";
@@ -155,14 +156,16 @@ export function mount(root, context) {
     if (width && wide && width !== wide && map) draw(false);
     wide = width;
   }).observe(halves);
-  search.subscribe(({ done }) => state.get().v === "look" && done && load());
+  search.subscribe(({ done, status }) => {
+    if (status === "idle") root.classList.add("stale");
+    else if (done && state.get().v === "look") load();
+  });
 
   return {
     update: (_, changed) =>
       ["v", "t", "kind", "layer", "head", "map", "words"].some((key) => changed.has(key)) && load(),
     key({ key }) {
-      const moves = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] }[key];
-      if (moves) turn(...moves);
+      if (TURNS[key]) turn(...TURNS[key]);
       else if (key === "Escape" && kept) {
         kept = null;
         light(null, null);

@@ -12,6 +12,7 @@ import { idsOf, named, pathTo, statesAt } from "./search/layout.js";
 import { createReference } from "./search/reference.js";
 import { drawTree } from "./search/tree.js";
 import { asJson, described, explained, nodesTable } from "./search/words.js";
+import { printIds } from "./state.js";
 
 const LEGEND = [
   ["kept", "kept"],
@@ -93,7 +94,7 @@ export function mount(root, context) {
   /** Selects a node; one that ends a translation also makes it the one that all views show. */
   function choose(id) {
     const hypothesis = search.current.hypotheses.find(({ node }) => node === id);
-    state.set({ node: id, ...(hypothesis ? { t: hypothesis.ids.join(".") } : {}) });
+    state.set({ node: id, ...(hypothesis ? { t: printIds(hypothesis.ids) } : {}) });
   }
   /** Forces the translation up to a node. */
   function follow(id) {
@@ -203,10 +204,9 @@ export function mount(root, context) {
   }
 
   search.subscribe((current) => {
-    if (state.get().v !== "search") return;
     if (current.status === "running" && !current.steps) time = null;
-    beam.node.classList.toggle("stale", current.stale);
-    if (current.stale) return;
+    beam.node.classList.toggle("stale", current.stale || current.status === "idle");
+    if (current.stale || state.get().v !== "search") return;
     waiting ||= requestAnimationFrame(draw);
     if (current.done || current.status === "idle") reference.update();
   });

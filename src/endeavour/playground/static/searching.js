@@ -5,7 +5,7 @@
 
 import { ApiError, overtaken, stream } from "./api.js";
 import { debounce } from "./dom.js";
-import { parseIds, parsePrefix } from "./state.js";
+import { parseIds, parsePrefix, printIds } from "./state.js";
 
 const DEPENDS_ON = ["q", "run", "p", "beam", "lp", "ref"];
 const PAUSE = 60; // ms without a key before a sentence is sent
@@ -112,7 +112,7 @@ export function createSearch(state) {
         return current.hypotheses.length
           ? { ids: current.hypotheses[0].ids, hypothesis: current.hypotheses[0] }
           : null;
-      const hypothesis = current.hypotheses.find(({ ids }) => ids.join(".") === t) ?? null;
+      const hypothesis = current.hypotheses.find(({ ids }) => printIds(ids) === t) ?? null;
       return { ids: hypothesis?.ids ?? parseIds(t), hypothesis };
     },
   };

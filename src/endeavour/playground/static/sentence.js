@@ -4,8 +4,7 @@
  */
 
 import { h } from "./dom.js";
-
-const NEW_SENTENCE = { p: "", t: "", ref: "", node: null };
+import { NEW_SENTENCE } from "./state.js";
 
 /** Fills the left card and the model's line in the head of the page. */
 export function mountSentence({ state, runs }) {
@@ -32,6 +31,16 @@ export function mountSentence({ state, runs }) {
     const [facts, all] = runs.facts(run);
     document.getElementById("run-facts").textContent = facts;
     document.getElementById("run-facts").title = all;
+    showExamples(runs.runOf(run)?.examples ?? []);
+  }
+  function showExamples(texts) {
+    // Those that are there already may have the focus.
+    if (texts.join("\n") === [...examples.children].map(({ title }) => title).join("\n")) return;
+    const choose = (q) => state.set({ ...NEW_SENTENCE, q }, { push: true });
+    examples.replaceChildren(
+      ...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)),
+    );
+    markExample(state.get().q);
   }
   function showRun(system) {
     showModel();
@@ -40,12 +49,6 @@ export function mountSentence({ state, runs }) {
     document.getElementById("target-language").textContent = target.name;
     input.lang = source.code;
     document.getElementById("output").lang = target.code;
-    const choose = (q) => state.set({ ...NEW_SENTENCE, q }, { push: true });
-    const texts = runs.runOf(system)?.examples ?? [];
-    examples.replaceChildren(
-      ...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)),
-    );
-    markExample(state.get().q);
   }
   function markExample(q) {
     for (const button of examples.children) button.setAttribute("aria-pressed", button.title === q);

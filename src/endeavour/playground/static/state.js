@@ -4,10 +4,15 @@
  */
 
 const text = (fallback = "") => ({ fallback, parse: (value) => value, print: (value) => value });
-const number = (fallback = null) => ({
+const number = () => ({
+  fallback: null,
+  parse: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : null),
+  print: String,
+});
+const count = (fallback = null) => ({
   fallback,
-  parse: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : fallback),
-  print: (value) => (value === null ? "" : String(value)),
+  parse: (value) => (/^\d+$/.test(value) ? Number(value) : fallback),
+  print: String,
 });
 const flag = (fallback) => ({
   fallback,
@@ -25,22 +30,25 @@ const KEYS = {
   run: text(), // the system; empty: the server's default
   q: text(), // the sentence to translate
   p: text(), // the forced prefix: "ids, dot-separated~typed text"
-  t: text(), // the chosen translation's ids, dot-separated; empty: the best hypothesis
+  t: text(), // the chosen translation's ids, see printIds; empty: the best hypothesis
   ref: text(), // a translation to score beside the search
-  beam: number(), // null: as the run was configured
+  beam: count(), // null: as the run was configured
   lp: number(), // length penalty, likewise
-  node: number(), // the chosen node of the search
+  node: count(), // the chosen node of the search
   kind: choice("cross", "encoder", "decoder"), // which attention
   map: choice("attention", "saliency"), // what Look's large picture shows
-  layer: number(), // 0-based; null: the view's own choice
-  head: { ...number("avg"), parse: (value) => (/^\d+$/.test(value) ? Number(value) : "avg"), print: String },
+  layer: count(), // 0-based; null: the view's own choice
+  head: count("avg"), // likewise; "avg": the mean of all
   words: flag(false), // pieces joined into words
-  step: number(0), // Learn: the step that is open
+  step: count(0), // Learn: the step that is open
   w: text(), // Runs: further systems, comma-separated
   set: text(), // Runs: "run/evaluation folder"
   sort: text(),
   filter: text(),
 };
+
+/** What a new sentence leaves behind. */
+export const NEW_SENTENCE = { p: "", t: "", ref: "", node: null };
 
 const DELAY = 250; // ms; browsers limit how often the address may change, and typing changes it with every key
 
@@ -124,6 +132,9 @@ export function createState() {
     address: (patch) => location.origin + url({ ...current, ...patch }),
   };
 }
+
+/** A translation's ids as `t` has them: dot-separated; "-" where there are none. */
+export const printIds = (ids) => ids.join(".") || "-";
 
 /** Ids of a dot-separated list, as `t` and `p` have them. */
 export const parseIds = (list) => (list ? list.split(".").map(Number).filter(Number.isInteger) : []);

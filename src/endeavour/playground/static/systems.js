@@ -9,21 +9,26 @@ import { thousands } from "./format.js";
 const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
 const compact = (count) =>
   new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(count);
+const CHECKPOINT = /@\d+$/;
 const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
 
 /** @param {{default: string, runs: object[], damaged: object[]}} offered the answer of /api/runs */
 export function createSystems(offered) {
   const listeners = [];
-  const nameOf = (system) => (system || systems.default || "").split("@")[0];
-  const runOf = (system) => systems.runs.find(({ name }) => name === nameOf(system)) ?? null;
+  const named = (wanted) => systems.runs.find(({ name }) => name === wanted) ?? null;
+  function runOf(system) {
+    const name = system || systems.default || "";
+    return named(name) ?? named(name.replace(CHECKPOINT, "")); // a run's own name may hold the sign
+  }
   const systems = {
     ...offered,
-    /** Takes a later answer; listeners are called if it says something else, with the runs of the last one. */
+    /** Takes a later answer; returns whether it says something else. Then listeners get the runs of the last one. */
     update(fresh) {
-      if (JSON.stringify(fresh) === JSON.stringify(offered)) return;
+      if (JSON.stringify(fresh) === JSON.stringify(offered)) return false;
       const before = systems.runs;
       Object.assign(systems, (offered = fresh));
       for (const listener of listeners) listener(before);
+      return true;
     },
     subscribe(listener) {
       listeners.push(listener);
@@ -39,7 +44,8 @@ export function createSystems(offered) {
     facts(system) {
       const run = runOf(system);
       if (!run) return ["", ""];
-      const { model, bleu } = run;
+      const { model, name, bleu } = run;
+      const whole = name === (system || systems.default); // a checkpoint has other scores
       const joined = (sign, ...parts) => parts.filter(Boolean).join(sign);
       // Unknown until there are weights.
       const parameters = (format) => model.parameters !== null && `${format(model.parameters)} parameters`;
@@ -47,7 +53,7 @@ export function createSystems(offered) {
         joined(
           " · ",
           joined(", ", model.name, parameters(compact)),
-          bleu !== null && `BLEU ${bleu.toFixed(1)}`,
+          whole && bleu !== null && `BLEU ${bleu.toFixed(1)}`,
           run.training && "still training",
         ),
         joined(

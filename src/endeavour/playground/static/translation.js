@@ -5,12 +5,13 @@
  */
 
 import { openAlternatives } from "./alternatives.js";
+import { overtaken } from "./api.js";
 import { h } from "./dom.js";
 import { forcedCount } from "./forcing.js";
 import { decimal, label, readable } from "./format.js";
 import { mountHypotheses } from "./hypotheses.js";
 import { roving, setRoving } from "./keys.js";
-import { parsePrefix } from "./state.js";
+import { printIds } from "./state.js";
 import { typeOver } from "./typing.js";
 
 const END = "</s>";
@@ -39,9 +40,13 @@ export function mountTranslation(context) {
 
   // A translation that the search did not find, but that the visitor chose.
   async function showUnknown(ids) {
-    const analysis = await context.results.analysis()?.catch(() => null);
-    const stillChosen = search.chosen()?.ids.join(".") === ids.join(".");
-    if (analysis && stillChosen && !typing) show(ids, analysis.target);
+    try {
+      const analysis = await context.results.analysis();
+      const stillChosen = search.chosen()?.ids.join(".") === ids.join(".");
+      if (analysis && stillChosen && !typing) show(ids, analysis.target);
+    } catch (error) {
+      if (!overtaken(error)) context.report(error.message);
+    }
   }
 
   function show(ids, pieces) {
@@ -87,10 +92,7 @@ export function mountTranslation(context) {
   function showStream(text) {
     const forced = forcedText();
     const [head, tail] = text.startsWith(forced) ? [forced, text.slice(forced.length)] : ["", text];
-    output.replaceChildren(
-      head && h("span", { class: "forced" }, head),
-      h("span", { class: "arriving" }, tail),
-    );
+    output.replaceChildren(head && h("span", { class: "forced" }, head), tail);
   }
 
   /** The forced part of the translation as it reads. */
@@ -106,7 +108,7 @@ export function mountTranslation(context) {
       onChange: (typed, more) => forcing.force(ids.slice(0, position), typed, more),
       onEnd(kept, left) {
         typing = null;
-        focusNext = left ? null : kept ? AFTER_FORCED : position;
+        focusNext = left ? null : kept && state.get().p !== p ? AFTER_FORCED : position;
         if (!kept) state.set({ p, t, node: null }, { push: true });
         if (search.current.done) showPieces();
       },
@@ -121,7 +123,7 @@ export function mountTranslation(context) {
     openAlternatives(context, button, pieces, position, {
       onChoose(alternative) {
         focusNext = position + 1;
-        if (alternative.piece === END) state.set({ t: ids.slice(0, position).join(".") }, { push: true });
+        if (alternative.piece === END) state.set({ t: printIds(ids.slice(0, position)) }, { push: true });
         else forcing.force([...ids.slice(0, position), alternative.id]);
       },
       onType: () => begin(position, ""),
@@ -155,14 +157,12 @@ export function mountTranslation(context) {
     if (done && document.activeElement !== document.getElementById("input"))
       saying = setTimeout(() => context.announce(text), SAY_AFTER);
   });
-  state.subscribe((_, changed) => {
-    undo.hidden = !parsePrefix(state.get().p);
-    if (changed.has("t") && search.current.done && !typing) showPieces();
-  });
+  state.subscribe((_, changed) => changed.has("t") && search.current.done && !typing && showPieces());
 }
 
-function showTiming({ done, milliseconds, beam_size: beam, hypotheses }) {
+function showTiming({ status, done, milliseconds, beam_size: beam, hypotheses }) {
   const timing = document.getElementById("timing");
+  if (status === "idle") timing.textContent = "";
   if (!done) return;
   const score = hypotheses[0]?.score ?? 0;
   timing.textContent = `beam ${beam} · score ${decimal(score)} · ${Math.round(milliseconds)} ms`;

@@ -32,7 +32,7 @@ export function typeOver(output, pieces, position, letter, { onChange, onEnd }) 
     autocomplete: "off",
     value: letter,
   });
-  const rest = h("span", { class: "arriving" });
+  const rest = h("span");
   let changes = 0;
   let ended = false;
 

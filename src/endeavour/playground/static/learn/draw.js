@@ -160,14 +160,13 @@ export function arrow(x1, y1, x2, y2, { kind = "" } = {}) {
 }
 
 /** What the shades stand for. */
-export function legend(x, y, most, width = 96) {
-  const steps = 9;
-  const cell = width / steps;
+export function legend(x, y, most) {
+  const [steps, cell] = [9, 8];
   const values = [[...Array(steps).keys()].map((c) => (most * (c - 4)) / 4)];
   return [
     text(x - 6, y + 5, `${MINUS}${brief(most)}`, { anchor: "end", kind: "heading" }),
     heat(values, { x, y, cell: [cell, 11], most }),
-    text(x + width + 6, y + 5, `+${brief(most)}`, { kind: "heading" }),
+    text(x + steps * cell + 6, y + 5, `+${brief(most)}`, { kind: "heading" }),
   ];
 }
 
@@ -181,7 +180,7 @@ export function brief(value) {
 }
 
 /** Room for the labels on the left of rows, at most `most`. */
-export const room = (labels, most = 110) =>
+export const room = (labels, most) =>
   Math.min(most, Math.max(24, ...labels.map((one) => textWidth(one)))) + 12;
 
 /** Whether the visitor asked for little motion. */

@@ -107,7 +107,7 @@ function tendency(values, kind) {
   return `about ${decimal(2 ** bits, 1)} places each`;
 }
 
-/** A matrix of weights as four shades of one colour: a path for each. */
+/** A matrix of weights as eight shades of one colour: a path for each. */
 function small(values, { x, y, cell }) {
   const levels = 8;
   const paths = new Map();

@@ -127,44 +127,24 @@ export function norm(view) {
 
 /** The result of attention is added to the stream. */
 export function add(view) {
-  const { attention } = view.data;
-  return sum(view, {
-    parts: [attention.stream[view.q], attention.result[view.q]],
-    total: attention.stream[view.q].map((value, c) => value + attention.result[view.q][c]),
-    notes: ["in the stream", "from attention", "sum"],
-  });
-}
-
-function sum(view, { parts, total, notes }) {
   const page = sheet(view.width);
-  const most = reach(...parts, total);
-  const options = { height: 54, most };
-  const name = view.labels.queries[view.q];
-  let y = vector(page, {
-    ...options,
-    y: 4,
-    label: notes[0],
-    note: `length ${brief(length(parts[0]))}`,
-    values: parts[0],
-  });
-  y = sign(page, y, "+");
-  y = vector(page, {
-    ...options,
-    y,
-    label: notes[1],
-    note: `length ${brief(length(parts[1]))}`,
-    values: parts[1],
-  });
-  y = sign(page, y, "=");
-  vector(page, { ...options, y, label: notes[2], note: `length ${brief(length(total))}`, values: total });
+  const { attention } = view.data;
+  const [before, added] = [attention.stream[view.q], attention.result[view.q]];
+  const total = before.map((value, c) => value + added[c]);
+  const most = reach(before, added, total);
+  const one = (y, label, values) =>
+    vector(page, { y, label, note: `length ${brief(length(values))}`, values, most, height: 54 });
+  let y = sign(page, one(4, "in the stream", before), "+");
+  y = sign(page, one(y, "from attention", added), "=");
+  one(y, "sum", total);
   return {
     graphic: page.finish(view.tooltip),
     table: () =>
       tableOf(
-        total.map((value, c) => [c + 1, decimal(parts[0][c], 4), decimal(parts[1][c], 4), decimal(value, 4)]),
-        ["number", ...notes],
-        `“${name}”`,
+        total.map((value, c) => [c + 1, ...[before[c], added[c], value].map((number) => decimal(number, 4))]),
+        ["number", "in the stream", "from attention", "sum"],
+        `“${view.labels.queries[view.q]}”`,
       ),
-    json: { stream: parts[0], added: parts[1], sum: total },
+    json: { stream: before, added, sum: total },
   };
 }

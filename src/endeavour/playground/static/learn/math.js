@@ -91,15 +91,10 @@ const ACTIVATIONS = {
   relu: () => call("max", n(0), o(","), bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
   gelu: () => call("gelu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
   silu: () => call("silu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  swiglu: () =>
-    row(
-      o("("),
-      call("silu", bold("x"), sub(bold("W"), i("g"))),
-      o("⊙"),
-      bold("x"),
-      sub(bold("W"), i("v")),
-      o(")"),
-    ),
+  swiglu: () => {
+    const half = (map) => row(bold("x"), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
+    return row(o("("), call("silu", half("g")), o("⊙"), o("("), half("v"), o(")"), o(")"));
+  },
 };
 
 const scores = () => over(row(bold("Q"), sup(bold("K"), o("⊤"))), root(i("d")));
@@ -216,13 +211,13 @@ const FORMULAS = {
       sub(bold("V"), word("source")),
     ),
   ],
-  logits: () => [
+  logits: ({ tie }) => [
     formula(
       sub(i("z"), i("w")),
       o("="),
       bold("x"),
       o("·"),
-      sub(bold("E"), i("w")),
+      sub(bold(tie === "none" ? "W" : "E"), i("w")),
       word(" for each piece "),
       i("w"),
     ),

@@ -101,7 +101,7 @@ export function logits(view) {
           kind: "heading",
         }),
       ),
-    mark(top[0], x, base, "end", view.width),
+    mark(top[0], x, base, view.width),
   );
   return {
     graphic: page.finish(view.tooltip),
@@ -114,10 +114,10 @@ export function logits(view) {
   };
 }
 
-const mark = ({ piece, logit }, x, base, anchor, width) => [
+const mark = ({ piece, logit }, x, base, width) => [
   arrow(Math.min(x(logit) - 4, width - 20), base - 66, x(logit) - 4, base - 12),
   text(Math.min(x(logit), width - 16), base - 76, `${label(piece)} ${brief(logit)}`, {
-    anchor,
+    anchor: "end",
     kind: "label strong lit",
   }),
 ];

@@ -33,7 +33,11 @@ export function createOverview(onChoose) {
     node.replaceChildren(...drawn.lines.flat(Infinity), ...blocks.map((block) => block.node));
     for (const { node: block, step, kind } of blocks) {
       block.addEventListener("click", () => onChoose(step, kind));
-      block.addEventListener("keydown", ({ key }) => key === "Enter" && onChoose(step, kind));
+      block.addEventListener("keydown", (event) => {
+        if (!["Enter", " "].includes(event.key)) return;
+        event.preventDefault(); // a space would scroll
+        onChoose(step, kind);
+      });
     }
     setRoving(
       blocks.map((block) => block.node),

@@ -12,14 +12,11 @@ export function stack(view) {
   const page = sheet(view.width);
   const { stack: all, predictions } = view.data;
   let y = 0;
-  for (const [side, name] of [
-    ["encoder", "encoder"],
-    ["decoder", "decoder"],
-  ]) {
+  for (const side of ["encoder", "decoder"]) {
     y =
       grown(page, {
         y,
-        title: `length of each vector in the ${name}, after 0, 1, … layers`,
+        title: `length of each vector in the ${side}, after 0, 1, … layers`,
         layers: all[side],
         labels: view.labels[side === "encoder" ? "source" : "target"],
         lit: side === "encoder" ? view.source : view.target,
@@ -53,7 +50,6 @@ export function stack(view) {
           height: 24,
           rx: 6,
           ...sequential(0.85 * probability),
-          class: "lens",
         }),
         text(92 + i * wide, top + 12, `${shown} ${percent(probability)}`, {
           kind: `small ${onFill(0.85 * probability)}`,

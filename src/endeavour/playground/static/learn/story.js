@@ -16,7 +16,7 @@ const quoted = (text) => `“${text}”`;
 
 const TEXTS = {
   pieces: (view) => [
-    `A model reads neither letters nor words but pieces from a fixed list; this one has ${thousands(view.data.model.source_vocabulary)}. Frequent words are one piece, rarer ones are put together from several, so nothing is ever unknown.`,
+    `A model reads neither letters nor words but pieces from a fixed list; this one has ${thousands(view.data.model.source_vocabulary)}. Frequent words are one piece, rarer ones are put together from several, if need be letter by letter.`,
     "Each piece is known by its number, its id. </s> ends the source, so that the model can tell that nothing follows; the translation begins with <s>, because the first word needs something to follow.",
   ],
   embedding: ({ data: { model }, labels, side, position }) => [
@@ -44,7 +44,7 @@ const TEXTS = {
   stream: ({ data, labels, q }) => [
     `From here on each piece has its own vector, and keeps it to the end. A layer never replaces it: its sublayers read it, compute something, and add that. Think of a stream with a lane for each piece${data.kind === "encoder" ? "" : " of the translation"}.`,
     data.layer === 0 && data.kind !== "cross"
-      ? "This is the first layer, so what enters is the embedding with its position."
+      ? `This is the first layer, so what enters is the embedding${data.model.positions === "rotary" ? "" : " with its position"}.`
       : `What enters here is no longer only ${quoted(labels.queries[q])} and where it stands: all sublayers before have added what they found.`,
   ],
   norm: ({ data: { attention, model }, labels, q }) => [

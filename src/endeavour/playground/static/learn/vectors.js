@@ -19,14 +19,14 @@ import { heat, legend, profile, reach, room, text } from "./draw.js";
  * @param {string[]} options.labels of the rows
  * @param {number[][]} options.values
  * @param {number} [options.most] what the strongest shade stands for
- * @param {number | null} [options.lit] the row that is followed
- * @param {(row: number) => void} [options.choose]
+ * @param {number} options.lit the row that is followed
+ * @param {(row: number) => void} options.choose
  * @param {number} [options.left] room for the labels
  * @returns {number} the bottom
  */
 export function strips(
   page,
-  { y, x = 0, width = page.width, title, labels, values, most = reach(values), lit = null, choose, left },
+  { y, x = 0, width = page.width, title, labels, values, most = reach(values), lit, choose, left },
 ) {
   const gutter = left ?? room(labels, width < 420 ? 72 : 110);
   const height = values.length > 32 ? 12 : 17;
@@ -38,7 +38,7 @@ export function strips(
     text(x + gutter, y + 8, shortened(title, width - gutter - (width > 360 ? 190 : 0), 11), {
       kind: "heading",
     }),
-    width > 360 && legend(x + width - 128, y + 3, most, 72),
+    width > 360 && legend(x + width - 128, y + 3, most),
     labels.map((label, row) =>
       text(x + gutter - 8, top + (row + 0.5) * height, shortened(label, gutter - 12, 12), {
         anchor: "end",
@@ -46,16 +46,15 @@ export function strips(
       }),
     ),
     heat(values, { x: x + gutter, y: top, cell, most }),
-    lit !== null &&
-      el("rect", {
-        x: x + gutter - 1,
-        y: top + lit * height - 1,
-        width: width - gutter + 2,
-        height: height + 1,
-        class: "band",
-        fill: "none",
-        rx: 2,
-      }),
+    el("rect", {
+      x: x + gutter - 1,
+      y: top + lit * height - 1,
+      width: width - gutter + 2,
+      height: height + 1,
+      class: "band",
+      fill: "none",
+      rx: 2,
+    }),
   );
   page.area({
     x: x + gutter,
@@ -64,9 +63,9 @@ export function strips(
     rows: values.length,
     columns: values[0].length,
     text: (row, column) => `${labels[row]}, number ${column + 1}: ${decimal(values[row][column], 4)}`,
-    choose: choose && ((row) => choose(row)),
+    choose,
   });
-  if (choose) page.area({ x, y: top, cell: [gutter, height], rows: values.length, columns: 1, choose });
+  page.area({ x, y: top, cell: [gutter, height], rows: values.length, columns: 1, choose });
   return end;
 }
 

@@ -45,7 +45,7 @@ const SALIENCY = {
 /** The layer that is shown, within the model: the state's, or the last one. */
 export const layerOf = (state, attention) => {
   const last = attention[state.kind].length - 1;
-  return state.layer === null ? last : Math.min(Math.max(0, state.layer), last);
+  return Math.min(state.layer ?? last, last);
 };
 
 /** The head that is shown: a number within the model, or "avg". */

@@ -5,7 +5,7 @@
  */
 
 import { h } from "../dom.js";
-import { decimal, label, percent } from "../format.js";
+import { decimal, label, percent, pieceName, readable } from "../format.js";
 import { average } from "../look/maps.js";
 import { el, matrix, shortened, svg, tableOf, textWidth } from "../svg.js";
 import { systemTitle } from "./systems.js";
@@ -19,12 +19,8 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
     .map((piece) => ({ piece, a: first.get(piece) ?? null, b: second.get(piece) ?? null }))
     .sort((x, y) => Math.max(y.a ?? 0, y.b ?? 0) - Math.max(x.a ?? 0, x.b ?? 0))
     .slice(0, MOST);
-  const before = a.hypothesis.pieces
-    .slice(0, step)
-    .map(({ piece }) => piece.replaceAll("\u2581", " "))
-    .join("")
-    .trim();
-  const left = Math.min(120, Math.max(...pieces.map(({ piece }) => textWidth(label(piece))))) + 12;
+  const before = readable(a.hypothesis.pieces.slice(0, step)).join("").trim();
+  const left = Math.min(120, Math.max(...pieces.map(({ piece }) => textWidth(pieceName(piece))))) + 12;
   const full = width - left - 64;
   const row = 40;
   const bars = pieces.map(({ piece, a: one, b: two }, i) => {
@@ -53,7 +49,7 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
       el(
         "text",
         { x: left - 8, y: y + 15, dy: "0.35em", "text-anchor": "end", class: "label strong" },
-        shortened(label(piece), left - 10),
+        shortened(pieceName(piece), left - 10),
       ),
       bar(one, y, "one", "A", ours.piece === piece),
       bar(two, y + 16, "two", b.letter, theirs.piece === piece),
@@ -69,7 +65,7 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
     table: () =>
       tableOf(
         pieces.map(({ piece, a: one, b: two }) => [
-          label(piece),
+          pieceName(piece),
           one === null ? "–" : percent(one),
           two === null ? "–" : percent(two),
         ]),
@@ -139,21 +135,16 @@ function captioned(node, caption) {
  * What each system thinks of each translation, as a table.
  *
  * @param {object[]} found systems with their hypotheses
- * @param {(system: object, target: object) => Promise<object>} analyse a translation under a system
+ * @param {(judge: object, author: object) => Promise<object>} analyse the translation of one of them under another
  */
 export async function scoresOf(found, analyse) {
-  const run = ({ system }) => system.name.split("@")[0];
   const texts = found.filter(
     (one, i) => found.findIndex(({ hypothesis }) => hypothesis.text === one.hypothesis.text) === i,
   );
   const rows = [];
   for (const author of texts) {
     const cells = [];
-    for (const judge of found) {
-      const target =
-        run(judge) === run(author) ? { ids: author.hypothesis.ids } : { text: author.hypothesis.text };
-      cells.push((await analyse(judge.system, target)).log_probability);
-    }
+    for (const judge of found) cells.push((await analyse(judge, author)).log_probability);
     rows.push({ author, cells });
   }
   const best = found.map((_, i) => Math.max(...rows.map(({ cells }) => cells[i])));

@@ -1,4 +1,4 @@
-/* Curves over the updates of one or several trainings: loss, BLEU, learning rate. Each run has a colour, a dash and a letter.
+/* Curves over the updates of one or several trainings: loss, BLEU, learning rate. Each run has a colour, a dash and a number.
  *
  * Knows series of points; not where they come from.
  */
@@ -15,7 +15,7 @@ const GAP = 34;
  * @param {{title: string, height: number, format: (value: number) => string,
  *   series: {run: number, kind: string, dots: boolean, points: [number, number][]}[]}[]} panels
  * @param {number} width
- * @param {(update: number | null, node: Element) => void} onPoint a place on the common axis was pointed at
+ * @param {(update: number | null) => void} onPoint a place on the common axis was pointed at
  * @returns {{node: SVGElement, line: SVGElement, mark: (update: number | null) => void}}
  */
 export function curves(panels, width, onPoint) {
@@ -48,9 +48,9 @@ export function curves(panels, width, onPoint) {
   }
   node.addEventListener("pointermove", ({ offsetX }) => {
     const update = ((offsetX - LEFT) / (width - LEFT - RIGHT)) * last;
-    onPoint(update < 0 || update > last ? null : update, line);
+    onPoint(update < 0 || update > last ? null : update);
   });
-  node.addEventListener("pointerleave", () => onPoint(null, line));
+  node.addEventListener("pointerleave", () => onPoint(null));
   return { node, line, mark };
 }
 

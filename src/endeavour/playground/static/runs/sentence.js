@@ -8,7 +8,7 @@ import { overtaken } from "../api.js";
 import { marked } from "../diff.js";
 import { h, keep } from "../dom.js";
 import { figure } from "../figure.js";
-import { decimal, label, percent } from "../format.js";
+import { decimal, percent, pieceName } from "../format.js";
 import { parsePrefix } from "../state.js";
 import { attentionOf, partingOf, scoresOf } from "./comparison.js";
 import { createPicker } from "./picker.js";
@@ -51,7 +51,8 @@ export function createSentence(context) {
   let other = 1; // which of the further systems is compared with the first
   let latest = null; // the comparison that may draw; an earlier one may still be waiting for answers
 
-  search.subscribe(({ stale }) => {
+  search.subscribe(({ stale, status }) => {
+    if (status === "idle") node.classList.add("stale");
     if (!stale) return;
     running.abort();
     answers.clear();
@@ -61,6 +62,8 @@ export function createSentence(context) {
     const { w, run } = state.get();
     return w ? parseSystems(w) : suggested(run, runs);
   };
+  // Ids mean the same pieces only within a run.
+  const sameRun = (one, other) => runs.runOf(one) === runs.runOf(other);
   const main = () => ({ name: state.get().run || runs.default, beam: null });
 
   function add(system) {
@@ -80,8 +83,7 @@ export function createSentence(context) {
 
   async function translated(system, signal) {
     const { q, p, run, lp } = state.get();
-    // Ids mean the same pieces only within a run.
-    const prefix = runs.runOf(system.name) === runs.runOf(run) ? parsePrefix(p) : null;
+    const prefix = sameRun(system.name, run) ? parsePrefix(p) : null;
     const body = {
       system: system.name,
       text: q,
@@ -233,8 +235,10 @@ export function createSentence(context) {
     if (!both) return;
     const scores = await scoresOf(
       found.filter(({ hypothesis }) => hypothesis),
-      (system, target) =>
-        kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal),
+      ({ system }, { system: author, hypothesis: { ids, text } }) => {
+        const target = sameRun(system.name, author.name) ? { ids } : { text };
+        return kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal);
+      },
     );
     if (mine === latest) opinions.replaceChildren(scores);
   }
@@ -243,7 +247,7 @@ export function createSentence(context) {
 
   function partText(a, b, step) {
     const before = a.hypothesis.pieces.slice(0, step);
-    const name = ({ hypothesis }) => label(hypothesis.pieces[step]?.piece ?? "</s>");
+    const name = ({ hypothesis }) => pieceName(hypothesis.pieces[step]?.piece ?? "</s>");
     return `They part at piece ${step + 1}${before.length ? "" : ", the first"}: A writes “${name(a)}”, ${b.letter} writes “${name(b)}”.`;
   }
 

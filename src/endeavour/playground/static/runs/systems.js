@@ -41,7 +41,7 @@ export function suggested(main, runs) {
 
 /** A system's name for people. */
 export function systemTitle({ name, beam }) {
-  const [run, update] = name.split("@");
+  const [, run, update] = /^(.*?)(?:@(\d+))?$/s.exec(name);
   return [
     run,
     update && `@ ${thousands(Number(update))} updates`,

@@ -9,6 +9,7 @@ import { marked } from "../diff.js";
 import { debounce, h, keep } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
+import { NEW_SENTENCE } from "../state.js";
 import { el, svg, tableOf } from "../svg.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
@@ -204,7 +205,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     const { run } = state.get();
     const own = runs.runOf(run)?.name === data.run;
     state.set(
-      { q: row.source, t: "", p: "", ref: row.reference, v: "look", ...(own ? {} : { run: data.run }) },
+      { ...NEW_SENTENCE, q: row.source, ref: row.reference, v: "look", ...(own ? {} : { run: data.run }) },
       { push: true },
     );
     announce(`Line ${row.line} opened in Look`);

@@ -40,7 +40,7 @@ export function createTraining({ api, runs, announce, tooltip }) {
   const which = h("output", { for: "validation" });
   const whose = h("select", {
     "aria-label": "Run whose attention is shown",
-    onchange: () => ((asked = true), showAttention()),
+    onchange: () => (([asked, pinned] = [true, false]), showAttention()),
   });
   maps.node.insertBefore(
     h("div", { class: "scrub" }, whose, h("label", { for: "validation" }, "Validation"), slider, which),

@@ -6,8 +6,9 @@
 import { alternativeRows } from "../alternatives.js";
 import { overtaken, post } from "../api.js";
 import { h, keep } from "../dom.js";
-import { decimal, ordinal, percent, spoken } from "../format.js";
+import { decimal, ordinal, percent, readable } from "../format.js";
 import { roving, setRoving } from "../keys.js";
+import { printIds } from "../state.js";
 import { idsOf, named } from "./layout.js";
 
 const ALTERNATIVES = 10;
@@ -26,7 +27,7 @@ export function createDetails(root, { state, search, forcing, report }) {
   let asking = new AbortController();
   let timer = 0;
   const known = new Map(); // alternatives by question, of one search: the next may be by another checkpoint
-  search.subscribe(({ stale }) => stale && known.clear());
+  search.subscribe(({ stale }) => stale && (asking.abort(), known.clear()));
   const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
   roving(list, "button");
 
@@ -37,9 +38,7 @@ export function createDetails(root, { state, search, forcing, report }) {
     const node = path.at(-1);
     if (!node) return root.replaceChildren(h("p", { class: "hint" }, "Choose a node to see its numbers."));
     const ids = idsOf(path);
-    const text = path
-      .slice(1)
-      .map(({ piece }) => (piece === "</s>" ? "" : spoken(piece)))
+    const text = readable(path.slice(1).filter(({ piece }) => piece !== "</s>"))
       .join("")
       .trim();
     const cut = text.lastIndexOf(" ") + 1;
@@ -68,7 +67,7 @@ export function createDetails(root, { state, search, forcing, report }) {
           {
             type: "button",
             class: "plain",
-            onclick: () => state.set({ t: ids.join("."), v: "look" }, { push: true }),
+            onclick: () => state.set({ t: printIds(ids), v: "look" }, { push: true }),
           },
           "Look at this translation",
         ),
@@ -106,7 +105,7 @@ export function createDetails(root, { state, search, forcing, report }) {
     const buttons = alternativeRows(next).map(({ id, cells }) => {
       const end = known.get(key).id === id; // what the analysis ends with is the end of the sentence
       const choose = () =>
-        end ? state.set({ t: ids.join(".") }, { push: true }) : forcing.force([...ids, id]);
+        end ? state.set({ t: printIds(ids) }, { push: true }) : forcing.force([...ids, id]);
       return h(
         "button",
         { type: "button", class: "row", disabled: end && !ids.length, onclick: choose },

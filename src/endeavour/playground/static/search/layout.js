@@ -3,7 +3,7 @@
  * Knows nodes and their parents; not how they are drawn.
  */
 
-import { label, percent } from "../format.js";
+import { percent, pieceName } from "../format.js";
 import { textWidth } from "../svg.js";
 
 export const NODE = { height: 36, pitch: 44, gap: 32, top: 30 };
@@ -48,8 +48,7 @@ export function layout(nodes, until) {
 }
 
 /** What is written into a node. */
-export const named = ({ piece, parent }) =>
-  parent === null ? "start" : piece === "</s>" ? "end" : label(piece);
+export const named = ({ piece, parent }) => (parent === null ? "start" : pieceName(piece));
 
 /** The second line of a node: its own probability. */
 export const numbers = ({ parent, log_probability: value }) =>

@@ -6,7 +6,7 @@
 import { overtaken, post } from "../api.js";
 import { h } from "../dom.js";
 import { strength } from "../look/strip.js";
-import { decimal, label, ordinal, percent } from "../format.js";
+import { decimal, ordinal, percent, pieceName } from "../format.js";
 
 /**
  * @param {HTMLElement} root
@@ -88,9 +88,9 @@ function scoredPiece({ piece, log_probability: value, surprisal, rank, alternati
   const node = h(
     "li",
     { class: ["chip", left && "left"] },
-    h("b", {}, piece === "</s>" ? "end" : label(piece)),
+    h("b", {}, pieceName(piece)),
     h("span", {}, percent(Math.exp(value))),
-    h("small", {}, rank ? `${ordinal(rank + 1)}, after ${label(alternatives[0]?.piece ?? "")}` : "1st"),
+    h("small", {}, rank ? `${ordinal(rank + 1)}, after ${pieceName(alternatives[0]?.piece ?? "")}` : "1st"),
     left ? h("small", { class: "flag" }, "left the beam") : null,
   );
   node.style.setProperty("--surprisal", `${Math.round(100 * strength(surprisal))}%`);

@@ -39,7 +39,8 @@ class TrainingTask:
         settings: of which the optimizer's, the loss's and compile are read.
         vocabularies: ids of source and target.
         data: a prepared folder, whose training split is read.
-        rows: the pairs of each update; those of the first `warmup` are trained on once more, unmeasured.
+        rows: the pairs of each update; those of the first `warmup`, or where it is compiled all, are
+            trained on once more, unmeasured.
     """
 
     model: ModelConfig

@@ -181,7 +181,7 @@ class Subject:
             for beam in settings.beam_sizes:
                 for batch in (*settings.decoding_batches, 1):
                     chosen[f"decoding, beam {beam}, batch {batch}"] = choose_decoding_precision(
-                        "auto", self.device, **shape, rows=batch * beam
+                        self.device, **shape, rows=batch * beam
                     )
             rows += [
                 {"size": size, "what": what, "precision": precision.name, "reason": precision.reason}

@@ -125,7 +125,7 @@ def write_text(task: TrainingTask, folder: Path) -> dict[str, float]:
             without_eos = (ids[row][:-1].tolist() for row in rows.tolist())
             lines = (" ".join(tokenizer.pieces(row)) for row in without_eos)
             _write_lines(folder / f"{split}.{side}", lines)
-    vocabulary = tokenizer.pieces(range(tokenizer.vocabulary_size))
+    vocabulary = tokenizer.all_pieces()
     pieces = vocabulary[4:]
     _write_lines(folder / "vocabulary.txt", vocabulary)
     _write_lines(folder / "pieces.txt", pieces)

@@ -177,6 +177,10 @@ class Tokenizer:
         """The written form of each id, for pictures and tables; U+2581 marks the start of a word."""
         return [self._processor.id_to_piece(number) for number in ids]
 
+    def all_pieces(self) -> list[str]:
+        """The written form of the whole vocabulary, by id."""
+        return self.pieces(range(self.vocabulary_size))
+
     def spellings(self) -> list[bytes | None]:
         """What each id stands for in a text, in UTF-8, with U+2581 for a space; None for the special ids."""
         one = self._processor
@@ -186,7 +190,7 @@ class Tokenizer:
             else bytes([int(piece[3:5], 16)])  # <0x0A>
             if one.is_byte(number)
             else piece.encode()
-            for number, piece in enumerate(self.pieces(range(self.vocabulary_size)))
+            for number, piece in enumerate(self.all_pieces())
         ]
 
     def save(self, path: Path) -> None:

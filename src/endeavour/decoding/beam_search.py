@@ -32,6 +32,7 @@ from endeavour.special import BOS, EOS, PAD
 DONE_SHARE = 0.25
 # So many steps are computed before the host waits to see which sentences are done, by type of device.
 STEPS_UNSEEN = {"cpu": 1, "cuda": 4}
+NO_PROBABILITIES = "the model gives no probabilities (NaN): set decoding.precision=fp32"
 BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 
@@ -209,7 +210,7 @@ class _State:
             ]
             if not results[row]:
                 raise UserError(
-                    "the model gives no probabilities (NaN): set decoding.precision=fp32"
+                    NO_PROBABILITIES
                     if self.prefixes is None
                     else "prefix: no pieces of this model's vocabulary spell it"
                 )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.engine import Hypothesis, batches_of_one_length, length_limit, rank
+from endeavour.decoding.engine import Hypothesis, batches_of_one_length, limit_of, rank
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
@@ -126,12 +126,7 @@ class CTranslate2Engine:
         return self._translator.compute_type
 
     def _limit(self, source_tokens: int) -> int:
-        return length_limit(
-            source_tokens,
-            ratio=self.decoding.max_length_ratio,
-            offset=self.decoding.max_length_offset,
-            positions=self._positions,
-        )
+        return limit_of(self.decoding, source_tokens, positions=self._positions)
 
     def _submit(self, sources: list[Sequence[int]], limit: int) -> list[Any]:
         """Submits sentences of one length to the workers; returns at once, with a future per sentence."""

@@ -6,6 +6,7 @@ Knows ids and hypotheses; not models, text or files.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.length_penalty import length_penalty
 
 
@@ -41,6 +42,16 @@ def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: in
     """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
     limit = max(0, int(ratio * source_tokens + offset))
     return limit if positions is None else min(limit, positions - 1)
+
+
+def limit_of(decoding: DecodingConfig, source_tokens: int, *, positions: int | None) -> int:
+    """`length_limit` of these settings."""
+    return length_limit(
+        source_tokens,
+        ratio=decoding.max_length_ratio,
+        offset=decoding.max_length_offset,
+        positions=positions,
+    )
 
 
 def batches_of_one_length(sources: Sequence[Sequence[int]], tokens_per_batch: int) -> list[list[int]]:

@@ -41,7 +41,7 @@ class Ensemble(nn.Module):
 
     def __init__(self, models: Sequence[Transformer]) -> None:
         super().__init__()
-        sizes = {len(embedding.weight) for model in models for embedding in model.embeddings[1:]}
+        sizes = {len(model.output_weight) for model in models}
         assert len(sizes) == 1, "an ensemble needs models over one target vocabulary"
         self.models = nn.ModuleList(models)
         self.train(any(model.training for model in models))

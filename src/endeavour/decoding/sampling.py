@@ -7,13 +7,16 @@ Bayes risk (Eikema & Aziz 2020). Knows the same about a model as `beam_search`.
 Shapes: batch = sentences; draws = unfinished translations of all sentences.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
-from endeavour.decoding.beam_search import DONE_SHARE, length_limits
+from endeavour.decoding.beam_search import DONE_SHARE, NO_PROBABILITIES, STEPS_UNSEEN, length_limits
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
+from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -57,15 +60,20 @@ def sample(
     ended = torch.zeros(len(sentences), dtype=torch.bool, device=device)
     cache = model.start(model.encode(source), beam_size=1)
     cache.select(sentences)
+    unseen = STEPS_UNSEEN.get(device.type, 1)
     while len(sentences):
         logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
         probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
+        probabilities.nan_to_num_(nan=1.0)  # something is drawn, and its price says that there are none
         tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
         tokens = tokens.masked_fill(limits == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
         prices = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)
         log_probabilities += prices.masked_fill(ended, 0.0)
         drawn = torch.cat([drawn, tokens[:, None]], dim=1)
         ended |= tokens == EOS
+        generated = drawn.shape[1] - 1
+        if generated % unseen and generated <= max(longest):
+            continue
         if ended.sum() >= DONE_SHARE * len(ended):
             columns = (sentences, drawn, log_probabilities)
             for sentence, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
@@ -100,5 +108,7 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
 
 def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
     """The hypothesis of one sample, which still has BOS and what follows EOS."""
+    if math.isnan(log_probability):
+        raise UserError(NO_PROBABILITIES)
     end = drawn.index(EOS)  # the length, counting EOS but not BOS
     return Hypothesis(drawn[1:end], log_probability / length_penalty(end, alpha), log_probability)

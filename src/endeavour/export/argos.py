@@ -46,7 +46,7 @@ def write_argos(
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         content = Path(temporary)
         (content / "model").mkdir()
-        source, target = (tokenizer.pieces(range(tokenizer.vocabulary_size)) for tokenizer in tokenizers)
+        source, target = (tokenizer.all_pieces() for tokenizer in tokenizers)
         write_ctranslate2(content / "model", model, (source, target), quantization=quantization)
         tokenizers[0].save(content / "sentencepiece.model")
         (content / "README.md").write_text(readme, "utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 
 from endeavour.data.normalization import normalize
 from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
-from endeavour.decoding.engine import length_limit
+from endeavour.decoding.engine import limit_of
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
 from endeavour.evaluation.subsets import lowercased
@@ -92,15 +92,7 @@ class Exporter:
         model, settings = self.trained.model, self.trained.decoding
         positions = positions_of(model)
         sources, targets, references = self._sentences(positions)
-        limits = [
-            length_limit(
-                len(source) - 1,
-                ratio=settings.max_length_ratio,
-                offset=settings.max_length_offset,
-                positions=positions,
-            )
-            for source in sources
-        ]
+        limits = [limit_of(settings, len(source) - 1, positions=positions) for source in sources]
         return measure_parity(
             model,
             PyTorchEngine(model, settings),

@@ -99,9 +99,7 @@ class CTranslate2:
         """It holds every model."""
 
     def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
-        source, target = (
-            tokenizer.pieces(range(tokenizer.vocabulary_size)) for tokenizer in trained.tokenizers
-        )
+        source, target = (tokenizer.all_pieces() for tokenizer in trained.tokenizers)
         write_ctranslate2(folder, trained.model, (source, target), quantization=quantization)
         trained.save_tokenizers(folder)
 

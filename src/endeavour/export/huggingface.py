@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.engine import Hypothesis, batches_of_one_length, length_limit, rank
+from endeavour.decoding.engine import Hypothesis, batches_of_one_length, limit_of, rank
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import positions_of
@@ -107,12 +107,8 @@ class HuggingFaceEngine:
         settings = self.decoding
         for rows in batches_of_one_length(sources, settings.tokens_per_batch // settings.beam_size):
             batch = [list(sources[row]) for row in rows]
-            limit = length_limit(
-                len(batch[0]) - 1,
-                ratio=settings.max_length_ratio,
-                offset=settings.max_length_offset,
-                positions=self._model.config.max_position_embeddings,
-            )
+            positions = self._model.config.max_position_embeddings
+            limit = limit_of(settings, len(batch[0]) - 1, positions=positions)
             found = self._generate(batch, limit)
             repeated = [source for source, several in zip(batch, found, strict=True) for _ in several]
             flat = [ids for several in found for ids in several]

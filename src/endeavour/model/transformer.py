@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from endeavour.errors import UserError
-from endeavour.model.attention import CrossAttention, KeyValue, SelfAttention, padding_mask
+from endeavour.model.attention import CrossAttention, SelfAttention, padding_mask
 from endeavour.model.config import ModelConfig
 from endeavour.model.decoder_step import DecoderCache, LayerStep
 from endeavour.model.layers import Dropout, FeedForward, Residual, linear
@@ -250,22 +250,26 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         states: Tensor,
-        memory: Tensor | KeyValue,
+        memory: Tensor,
         *,
         memory_mask: Tensor | None,
         rotation: Rotation | None,
         record: AttentionMaps | None = None,
     ) -> Tensor:
-        """States (batch, target, width) in and out; `memory` is the encoder's states, or `project_kv` of them."""
-        if isinstance(memory, Tensor):
-            memory = self.cross_attention.project_kv(memory)
+        """States (batch, target, width) in and out; `memory` is the encoder's states (batch, source, width)."""
         own, cross = (None, None) if record is None else (record.decoder, record.cross)
         states = self.attention_residual(
             states,
             partial(self.self_attention, causal=True, rotation=rotation, record=own),
         )
         states = self.cross_residual(
-            states, partial(self.cross_attention, memory=memory, mask=memory_mask, record=cross)
+            states,
+            partial(
+                self.cross_attention,
+                memory=self.cross_attention.project_kv(memory),
+                mask=memory_mask,
+                record=cross,
+            ),
         )
         return self.feed_forward_residual(states, self.feed_forward)
 

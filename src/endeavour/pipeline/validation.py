@@ -18,10 +18,9 @@ from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.translators import resolve_decoding
-from endeavour.training.loss import projected_loss
 from endeavour.training.monitor import Validation
 from endeavour.training.precision import autocast
-from endeavour.training.step import SMALLER_BATCHES
+from endeavour.training.step import SMALLER_BATCHES, LossModel
 
 # Translations that are shown and tracked at every validation.
 SAMPLES = 8
@@ -79,17 +78,12 @@ class Validator:
     def losses(self, model: Transformer) -> tuple[float, float]:
         """Smoothed loss and negative log-likelihood of the whole split, nats per target token."""
         device = model.output_weight.device
+        loss_model = LossModel(model, label_smoothing=self._training.label_smoothing)
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self._batches:
             with named_memory_error("validation's loss", SMALLER_BATCHES), autocast(device, self._precision):
                 batch = batch.to(device)
-                states = model.decode(batch.target_in, model.encode(batch.source))
-                losses = projected_loss(
-                    states,
-                    model.output_weight,
-                    batch.target_out,
-                    label_smoothing=self._training.label_smoothing,
-                )
+                losses = loss_model(batch.source, batch.target_in, batch.target_out)
             sums += torch.stack(losses).cpu().double()
         tokens = sum(batch.target_tokens for batch in self._batches)
         loss, nll = (sums / tokens).tolist()

@@ -160,8 +160,7 @@ def _decoder_way(model: Transformer, target_in: Tensor, memory: Tensor, mask: Te
     rotation = _rotation(model, target_in.shape[1])
     for module in model.decoder:
         layer = cast(DecoderLayer, module)
-        cross = layer.cross_attention.project_kv(memory)
-        way.stream.append(layer(way.stream[-1], cross, memory_mask=mask, rotation=rotation))
+        way.stream.append(layer(way.stream[-1], memory, memory_mask=mask, rotation=rotation))
     return way
 
 

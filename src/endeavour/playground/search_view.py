@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from endeavour.data.protection import protect_target, restore
 from endeavour.data.tokenizer import placeholders_of
-from endeavour.decoding.engine import Hypothesis, length_limit
+from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
 from endeavour.decoding.scoring import score_pieces
@@ -94,10 +94,8 @@ class _SearchView:
     @property
     def limit(self) -> int:
         """The most tokens that a translation may have; the views must be able to show it with its end."""
-        own = self._system.decoding
         positions = self._system.loaded.first.max_target_length
-        ratio, offset = own.max_length_ratio, own.max_length_offset
-        limit = length_limit(len(self.source) - 1, ratio=ratio, offset=offset, positions=positions)
+        limit = limit_of(self._system.decoding, len(self.source) - 1, positions=positions)
         return max(min(limit, self._longest - 1), 0 if self.prefix is None else self.prefix.longest)
 
     def start(self) -> Shown:

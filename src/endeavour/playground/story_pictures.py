@@ -92,9 +92,7 @@ def _punctuation(tokenizers: Tokenizers) -> set[int]:
     """Ids of pieces that are nothing but punctuation, on either side."""
 
     def of(tokenizer: Tokenizer) -> set[int]:
-        written = [
-            piece.removeprefix("\u2581") for piece in tokenizer.pieces(range(tokenizer.vocabulary_size))
-        ]
+        written = [piece.removeprefix("\u2581") for piece in tokenizer.all_pieces()]
         plain = [
             bool(piece) and not any(sign.isalnum() or sign in "<>" for sign in piece) for piece in written
         ]

@@ -86,10 +86,12 @@ class RunConfig:
             ("utility", validation.utility is None),
             ("sampling", not validation.sampling),
             ("tag", validation.tag is None),
+            ("split_sentences", not validation.split_sentences),
         ):
             if not searches:
                 raise ValueError(
-                    f"validation_decoding.{key}: a model in training decodes by our beam search alone, with corpus.tag"
+                    f"validation_decoding.{key}: a model in training decodes whole lines by our beam search alone, with "
+                    "corpus.tag"
                 )
         if self.decoding.engine != "pytorch":
             raise ValueError(

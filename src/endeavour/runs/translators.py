@@ -131,7 +131,6 @@ def resolve_decoding(decoding: DecodingConfig, model: Transformer, device: torch
     if decoding.precision != "auto" or decoding.engine != "pytorch":  # an export has a quantization instead
         return decoding
     chosen = choose_decoding_precision(
-        decoding.precision,
         device,
         width=model.config.width,
         feed_forward=model.config.feed_forward,

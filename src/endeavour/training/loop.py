@@ -112,8 +112,8 @@ def train(
             if validates:
                 _validate(model, validate, config, state, ranks, monitor)
                 window = MetricWindow()  # the validation's time does not count as training time
-            if validates or signalled:
                 state.seconds, signalled = ranks.all_reduce_max(time.monotonic() - started, stop.number)
+            if validates or signalled:
                 state.window = {} if validates else window.state(ranks)
                 state.loss_scale = state.loss_scale if loss_scale is None else loss_scale.state()
                 _save(model, optimizer, state, checkpoints, ranks, stopped=not validates)

@@ -61,29 +61,28 @@ def choose_training_precision(
         width, feed_forward, vocabulary: the model's sizes, the vocabulary being the target's.
         tokens: of one batch.
     """
+    if name != "auto":
+        return Precision(dtype_of(name), f"{name}, as asked for")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
-    return _choose(name, device, "training", sizes, lambda: training_speedup(**sizes))
+    return _choose(device, "training", sizes, lambda: training_speedup(**sizes))
 
 
 def choose_decoding_precision(
-    name: str, device: torch.device, *, width: int, feed_forward: int, vocabulary: int, rows: int
+    device: torch.device, *, width: int, feed_forward: int, vocabulary: int, rows: int
 ) -> Precision:
-    """The precision of a search whose weights are held in it.
+    """The precision of a search whose weights are held in it, where it is to be chosen.
 
     Args:
-        name: auto, fp32, bf16 or fp16.
         width, feed_forward, vocabulary: the model's sizes, the vocabulary being the target's.
         rows: hypotheses that are extended at a time: sentences of a batch × beam size.
     """
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "rows": rows}
-    return _choose(name, device, "decoding", sizes, lambda: decoding_speedup(**sizes))
+    return _choose(device, "decoding", sizes, lambda: decoding_speedup(**sizes))
 
 
 def _choose(
-    name: str, device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], float]
+    device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], float]
 ) -> Precision:
-    if name != "auto":
-        return Precision(dtype_of(name), f"{name}, as asked for")
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
         if major >= 8:

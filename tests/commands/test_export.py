@@ -77,7 +77,6 @@ def test_an_export_says_what_it_is_and_its_readme_works(
 ) -> None:
     # All have the same notion of greedy search.
     assert endeavour("export", *folders(workplace), "decoding=greedy", *overrides) == 0
-    assert "identical" in capsys.readouterr().out
     run = Run(workplace / "outputs", "run")
     folder = run.folder / "export" / name
     parity = json.loads((folder / "parity.json").read_text())
@@ -85,6 +84,7 @@ def test_an_export_says_what_it_is_and_its_readme_works(
     assert parity["sentences"] == sum(parity[kind] for kind in kinds) == 30
     is_exact = name in ("ctranslate2-float32", "huggingface")
     if is_exact:
+        assert parity["identical"] + parity["ties"] == 30
         assert 0 < parity["largest_difference"] < parity["tolerance"]
     assert json.loads((folder / "export.json").read_text())["weights_sha256"] == run.weights_digest
     assert (folder / "source.model").read_bytes() != (folder / "target.model").read_bytes()

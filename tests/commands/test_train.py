@@ -62,7 +62,8 @@ def test_train_evaluate_translate(
     assert said
     assert re.search(r"^(few|usual|many): ", printed, re.MULTILINE)
     assert "still improving" in printed
-    assert json.loads((run_folder / "summary.json").read_text())["still_improving"] in (True, False, None)
+    summary = json.loads((run_folder / "summary.json").read_text())
+    assert summary["still_improving"] is None  # two validations do not tell
     epochs = [line["epoch"] for line in lines if line["kind"] == "train"]
     assert epochs[-1] - 1 <= float(said[1]) <= epochs[-1] + 1
     assert float(said[1]) > 0.1

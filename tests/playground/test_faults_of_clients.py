@@ -270,8 +270,8 @@ def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: i
 def test_the_command_says_what_is_wrong(own: Run, capsys: pytest.CaptureFixture[str]) -> None:
     small_run(own.root, "second")
     for wrong, named in (
-        (["run=own second"], "run"),
-        (["host=192.0.2.1"], "host"),
+        (["run=own second"], "run=…"),
+        (["host=192.0.2.1"], "host=192.0.2.1"),
         (["decoding.engine=ctranslate2"], "ctranslate2"),
     ):
         assert endeavour("play", f"output_folder={own.root}", "device=cpu", *wrong) == 2

@@ -61,11 +61,11 @@ def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -
     assert begun_runs(tmp_path) == [Run(tmp_path, "newer"), Run(tmp_path, "older")]
     assert select_runs(None, tmp_path, begun=True) == [Run(tmp_path, "newer")]
     assert select_runs("older", tmp_path, begun=True) == [Run(tmp_path, "older")]
-    for text in (None, "older"):
-        with pytest.raises(UserError):
-            select_runs(text, tmp_path)
-    with pytest.raises(UserError):
-        select_runs("other", tmp_path, begun=True)
+    with pytest.raises(UserError, match="output_folder="):
+        select_runs(None, tmp_path)
+    for name, begun in (("older", False), ("other", True)):
+        with pytest.raises(UserError, match=f"{name} holds no trained model"):
+            select_runs(name, tmp_path, begun=begun)
     trained = finished(tmp_path, "trained", 100)
     assert select_runs(None, tmp_path, begun=True) == [trained]
 

@@ -175,13 +175,6 @@ def test_a_key_that_the_command_does_not_have_is_refused(
         assert typed.partition("=")[0].lstrip("+") in capsys.readouterr().err
 
 
-def test_a_corrected_command_may_reuse_the_folder_of_one_that_never_trained(
-    parallel_files: list[str], folders: list[str], run_folder: Path
-) -> None:
-    assert endeavour("train", *folders, "corpus=files") == 2
-    assert not run_folder.exists()
-
-
 def test_hydras_multirun_flag_sweeps_too_and_each_run_ends_in_the_average_that_it_names(
     parallel_files: list[str], folders: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

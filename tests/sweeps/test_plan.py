@@ -34,7 +34,6 @@ def test_a_grid_may_be_widened_and_under_other_settings_is_another() -> None:
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["seed=1"], "model=tiny,small"),
         ([f"{RATE}=interval(1e-4,1e-2)"], "hydra/sweeper=optuna"),
         (["seed=range(1"], "seed=range"),
         (["seed=1,,2"], "seed=1,,2"),

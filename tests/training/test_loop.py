@@ -527,19 +527,6 @@ def test_too_many_skipped_updates_in_a_row_end_the_run_also_over_a_resume(
     assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
 
 
-def test_a_batch_that_does_not_fit_is_named_with_its_shape(data: ParallelDataset) -> None:
-    class Greedy(torch.nn.Module):
-        def forward(self, *_: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    batch = collate(data, [0, 1, 2])
-    shape = f"3 pairs of {batch.source.shape[1]} and {batch.target_out.shape[1]} tokens"
-    with pytest.raises(UserError, match=rf"{shape}: lower training\.tokens_per_batch"):
-        accumulate_gradients(
-            Greedy(), [batch], target_tokens=9, device=torch.device("cpu"), precision=torch.float32
-        )
-
-
 def test_what_compiling_lacks_is_named_with_its_remedy(
     data: ParallelDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from endeavour.export.argos import joined, require_same_text, unpacked, write_ar
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
 
-PAIR = trained(ENGLISH, "bpe", 500), trained(GERMAN, "bpe", 510)
+
+@cache
+def vocabularies() -> Tokenizers:
+    return trained(ENGLISH, "bpe", 500), trained(GERMAN, "bpe", 510)
 
 
 @pytest.fixture
@@ -27,9 +31,9 @@ def two_vocabularies(random_model: Any) -> Transformer:
     return random_model(vocabularies=(500, 510), tie="decoder")
 
 
-def package(folder: Path, model: Transformer, tokenizers: Tokenizers = PAIR) -> Path:
+def package(folder: Path, model: Transformer) -> Path:
     write_argos(
-        folder, model, tokenizers, languages=("en", "de"), readme="# A package\n", quantization="float32"
+        folder, model, vocabularies(), languages=("en", "de"), readme="# A package\n", quantization="float32"
     )
     (written,) = folder.iterdir()
     return written
@@ -53,7 +57,7 @@ def test_it_holds_what_argos_reads_in_one_folder_and_is_the_same_twice(
         assert metadata["package_version"]
         assert metadata["argos_version"]
         assert (folder / "README.md").read_text("utf-8") == "# A package\n"
-        assert (folder / "sentencepiece.model").read_bytes() == PAIR[0].serialized
+        assert (folder / "sentencepiece.model").read_bytes() == vocabularies()[0].serialized
 
 
 def test_its_files_translate_as_the_model_does(
@@ -69,29 +73,31 @@ def test_its_files_translate_as_the_model_does(
     )
     settings = {**vars(decoding), "beam_size": 1, "num_hypotheses": 1, "max_length_offset": 12}
     engine = PyTorchEngine(two_vocabularies, DecodingConfig(**settings))
-    ours = engine.search([[*ids, EOS] for ids in PAIR[0].encode(sentences)])
+    ours = engine.search([[*ids, EOS] for ids in vocabularies()[0].encode(sentences)])
     for theirs, hypotheses in zip(found, ours, strict=True):
-        expected = PAIR[1].pieces(hypotheses[0].ids)
+        expected = vocabularies()[1].pieces(hypotheses[0].ids)
         assert theirs.hypotheses[0][:12] == expected[:12]
 
 
 def test_one_model_joins_the_pieces_of_both_languages() -> None:
-    source = sentencepiece.SentencePieceProcessor(model_proto=PAIR[0].serialized)
+    ours, theirs = vocabularies()
+    source = sentencepiece.SentencePieceProcessor(model_proto=ours.serialized)
     odd = ["Ölüberschuß – 猫 🙂", "a_b _c", "_a b", "x", "", "<s> ▁"]
-    for ids in PAIR[1].encode([*GERMAN[:200], *odd]):
-        assert joined(source, PAIR[1].pieces(ids)) == PAIR[1].decode([ids])[0].replace("_", " ").removeprefix(
+    for ids in theirs.encode([*GERMAN[:200], *odd]):
+        assert joined(source, theirs.pieces(ids)) == theirs.decode([ids])[0].replace("_", " ").removeprefix(
             " "
         )
-    require_same_text(PAIR, [*GERMAN[:200], *odd])
+    require_same_text((ours, theirs), [*GERMAN[:200], *odd])
 
 
 def test_a_vocabulary_that_would_swallow_words_is_refused() -> None:
-    model = sentencepiece_model_pb2.ModelProto.FromString(PAIR[0].serialized)
-    piece = PAIR[1].pieces(PAIR[1].encode(GERMAN[:1])[0])[0]
+    ours, theirs = vocabularies()
+    model = sentencepiece_model_pb2.ModelProto.FromString(ours.serialized)
+    piece = theirs.pieces(theirs.encode(GERMAN[:1])[0])[0]
     assert piece not in [known.piece for known in model.pieces]
     model.pieces.add(piece=piece, score=-9999, type=model.SentencePiece.CONTROL)
     with pytest.raises(UserError, match=r"format=argos .*\n.*tokenizer\.joint=true"):
-        require_same_text((Tokenizer(model.SerializeToString()), PAIR[1]), GERMAN[:1])
+        require_same_text((Tokenizer(model.SerializeToString()), theirs), GERMAN[:1])
 
 
 def test_argos_installs_it_and_translates(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +31,28 @@ ODD = [
 
 # Some begin alike, one holds what a text may have too, and one what a regular expression would read otherwise.
 SYMBOLS = ["<mine>", "<mine>>", "<the", "⟦1⟧", "(.*)"]
+MUCH = [*ENGLISH, *GERMAN, *ODD * 5]
 JOINT = {
-    "bpe": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900),
-    "bpe, few characters": trained([*ENGLISH, *GERMAN], "bpe", 500, 0.98),
-    "bpe, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS),
-    "unigram, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800, symbols=SYMBOLS),
-    "bpe, lowercased": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS, lowercase=True),
-    "unigram": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800),
-    "unigram, few characters": trained([*ENGLISH, *GERMAN], "unigram", 450, 0.98),
+    "bpe": partial(trained, MUCH, "bpe", 900),
+    "bpe, few characters": partial(trained, [*ENGLISH, *GERMAN], "bpe", 500, 0.98),
+    "bpe, symbols": partial(trained, MUCH, "bpe", 900, symbols=SYMBOLS),
+    "unigram, symbols": partial(trained, MUCH, "unigram", 800, symbols=SYMBOLS),
+    "bpe, lowercased": partial(trained, MUCH, "bpe", 900, symbols=SYMBOLS, lowercase=True),
+    "unigram": partial(trained, MUCH, "unigram", 800),
+    "unigram, few characters": partial(trained, [*ENGLISH, *GERMAN], "unigram", 450, 0.98),
 }
+
+
+@cache
+def joint(name: str) -> Tokenizer:
+    return JOINT[name]()
 
 
 @pytest.fixture(scope="module", params=JOINT)
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Tokenizer, Any]:
     """A tokenizer, and the same by the `tokenizers` library."""
     folder = tmp_path_factory.mktemp("tokenizer")
-    tokenizer = JOINT[request.param]
+    tokenizer = joint(request.param)
     write_tokenizers(folder, (tokenizer, tokenizer), positions=512)
     fast = Fast.from_file(str(folder / "tokenizer.json"))
     fast.encode_special_tokens = True
@@ -96,7 +103,7 @@ def test_whatever_ids_a_model_writes_the_text_is_the_same(
 
 @pytest.mark.parametrize("config", [MarianConfig, PegasusConfig])
 def test_autotokenizer_needs_nothing_else(config: Callable[[], Any], tmp_path: Path) -> None:
-    tokenizer = JOINT["bpe"]
+    tokenizer = joint("bpe")
     config().save_pretrained(tmp_path)
     write_tokenizers(tmp_path, (tokenizer, tokenizer), positions=300)
     theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
@@ -127,7 +134,7 @@ def test_the_target_has_its_own_where_the_vocabularies_are_two(tmp_path: Path) -
 
 @pytest.mark.parametrize("part", ["merges", "decoder"])
 def test_one_that_splits_or_joins_otherwise_is_found(part: str, tmp_path: Path) -> None:
-    pair = (JOINT["bpe"],) * 2
+    pair = (joint("bpe"),) * 2
     write_tokenizers(tmp_path, pair, positions=512)
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text("utf-8"))
@@ -141,7 +148,7 @@ def test_one_that_splits_or_joins_otherwise_is_found(part: str, tmp_path: Path) 
 
 
 def test_pieces_of_another_kind_are_refused(tmp_path: Path) -> None:
-    model = sentencepiece_model_pb2.ModelProto.FromString(JOINT["bpe"].serialized)
+    model = sentencepiece_model_pb2.ModelProto.FromString(joint("bpe").serialized)
     model.pieces[300].type = model.SentencePiece.UNUSED
     tokenizer = Tokenizer(model.SerializeToString())
     with pytest.raises(UserError, match="format=ctranslate2"):

@@ -46,8 +46,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+# Of few tests and long: begun last, one process would be at them while the others have nothing left to do.
+LONG = ["test_faults.py", "test_notebooks.py", "test_story_pictures.py", "test_trial.py"]
+LONG += ["test_comet_files.py", "test_launchers.py"]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that run on `--device`."""
+    """Marks the tests that run on `--device`; puts the long files first, then those in a browser."""
+    items.sort(key=lambda item: (item.path.name not in LONG, "browser" not in item.path.parts))
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})  # which have names of their own
         if "device" in getattr(item, "fixturenames", ()) and "device" not in parameters:

@@ -45,6 +45,18 @@ def news(tmp_path: Path) -> str:
     return f"+evaluation.files.news=[{tmp_path}/news.en,{tmp_path}/news.de]"
 
 
+# Which run
+
+
+@pytest.mark.parametrize("command", ["evaluate", "export"])
+def test_a_run_that_has_weights_and_no_end_is_named(
+    command: str, asked: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (outputs / "a" / "summary.json").unlink()
+    assert endeavour(command, *asked[:2], "run=a") == 2
+    assert f"{outputs / 'a'} is not finished" in capsys.readouterr().err
+
+
 # Which text
 
 

@@ -20,6 +20,7 @@ from commands import endeavour
 from endeavour.pipeline import training, validation
 from endeavour.runs.run import Run
 from endeavour.training.checkpoint import average_weights
+from endeavour.training.distributed import Ranks
 from endeavour.training.precision import Precision
 
 
@@ -165,6 +166,21 @@ def test_a_run_keeps_the_precision_that_it_chose_on_whatever_machine_it_goes_on(
     assert endeavour("train", *settings, "training.restart=true") == 0
     assert run.summary["precision"] == "fp32"
     assert run.weights_digest != whole
+
+
+def test_processes_that_see_other_checkpoints_or_data_do_not_begin(
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As on two hosts whose folders are not the same."""
+    monkeypatch.setattr(Ranks, "gather", lambda self, value: [value, (3, "other")])
+    assert endeavour("train", *parallel_files, *folders) == 2
+    said = capsys.readouterr().err
+    assert all(key in said for key in ("output_folder", "data_folder"))
+    assert not (run_folder / "log.jsonl").exists()
 
 
 def test_a_key_that_the_command_does_not_have_is_refused(

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -164,6 +165,8 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     asked = [f"run={run.name}", f"output_folder={run.root}", f"data_folder={tmp_path / 'data'}", "device=cpu"]
     assert endeavour("evaluate", *asked) == 2
     assert "came without data" in capsys.readouterr().err
+    assert endeavour("export", *asked[:3]) == 2
+    assert "came without data" in capsys.readouterr().err
     other = ["evaluation.splits=[]", f"+evaluation.files.lines=[{lines},{lines}]"]
     assert endeavour("evaluate", *asked, *other) == 0
     tokenizer = MarianTokenizer.from_pretrained(folder)
@@ -223,12 +226,18 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
             "model.encoder.layers.1.",
         ),
         ("vocab.json", lambda text: json.dumps(json.loads(text) | {"new": text.count('": ')}), "belong"),
-        ("source.spm", lambda text: "", "source.spm"),
+        ("config.json", None, "config.json"),
+        ("config.json", lambda text: text[:-9], "config.json"),
+        ("config.json", lambda text: re.sub(r'("pad_token_id": )\d+', r"\g<1>7", text), "other ids"),
+        ("vocab.json", None, "vocab.json"),
+        ("vocab.json", lambda text: text[:-9], "vocab.json"),
+        ("source.spm", None, "source.spm"),
+        ("model.safetensors", None, "model.safetensors"),
     ],
 )
 def test_what_it_cannot_be_is_refused_and_nothing_is_left(
     file: str,
-    alter: Callable[[str], str],
+    alter: Callable[[str], str] | None,
     message: str,
     checkpoints: Path,
     command: Callable[..., int],
@@ -237,7 +246,7 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
 ) -> None:
     folder = shutil.copytree(checkpoints / "opus", tmp_path / "opus")
     path = folder / file
-    if path.suffix == ".spm":
+    if alter is None:
         path.unlink()
     else:
         before = path.read_text("utf-8")
@@ -246,6 +255,27 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
     for key in ("pretrained", "teachers"):
         assert command("train", f"{key}=hf:{folder}") == 2
         assert message in capsys.readouterr().err
+    assert not list((tmp_path / "outputs").rglob("config.yaml"))
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+def test_weights_that_are_cut_short_or_would_run_code_are_refused(
+    file: str,
+    checkpoints: Path,
+    command: Callable[..., int],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(checkpoints / "bpe", tmp_path / "bpe")
+    if file == "model.safetensors":
+        (folder / file).write_bytes((folder / file).read_bytes()[:-9])
+    else:
+        (folder / "model.safetensors").unlink()
+        torch.save({"weight": partial(print, "code")}, folder / file)
+    assert command("train", f"pretrained=hf:{folder}") == 2
+    out, said = capsys.readouterr()
+    assert "pytorch_model.bin can be read" in said
+    assert "code" not in out
     assert not list((tmp_path / "outputs").rglob("config.yaml"))
 
 

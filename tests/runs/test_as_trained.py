@@ -60,6 +60,12 @@ def test_a_key_and_the_runs_own_have_to_fit(tmp_path: Path) -> None:
         asked(tmp_path, "decoding.beam_size=3")
 
 
+def test_tokenized_references_are_for_a_score_that_is_computed(tmp_path: Path) -> None:
+    trained(tmp_path)
+    with pytest.raises(UserError, match=r"tokenized_references.*evaluation\.tokenized_bleu=true"):
+        asked(tmp_path, "evaluation.tokenized_references=file")
+
+
 @pytest.mark.parametrize(
     ("after_training", "typed", "splits", "references"),
     [

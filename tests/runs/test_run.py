@@ -217,6 +217,14 @@ def test_a_damaged_summary_is_named_with_what_to_do(tmp_path: Path) -> None:
         _ = run.summary
 
 
+def test_a_run_without_a_whole_vocabulary_is_named(tmp_path: Path) -> None:
+    run, _, _ = begun(tmp_path)
+    for name in ("source.model", "target.model"):
+        (run.checkpoint_folder / "update-00000001" / name).touch()  # not as its digests say: it has none
+    with pytest.raises(UserError, match=rf"{run}: .*vocabularies"):
+        run.load_tokenizers()
+
+
 def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path) -> None:
     _, config, _ = begun(tmp_path)
     run = Run.of(config)

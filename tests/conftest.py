@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from commands import write_splits
+from commands import places, write_splits
 
 if TYPE_CHECKING:
     import torch
@@ -109,8 +109,7 @@ def parallel_files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def folders(tmp_path: Path) -> list[str]:
     """Overrides that keep a test's files in its own folder, on a model of a few thousand parameters."""
     return [
-        f"data_folder={tmp_path / 'data'}",
-        f"output_folder={tmp_path / 'outputs'}",
+        *places(tmp_path),
         "tracking=none",
         "training=smoke",
         "model.width=16",

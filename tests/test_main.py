@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commands import endeavour
+from commands import endeavour, places
 from endeavour.__main__ import COMMANDS
 from endeavour.commands.compare import CompareRoot
 from endeavour.config import LITERAL_KEYS, load_config, quote_literal
@@ -77,8 +77,7 @@ def test_a_users_error_is_a_line_or_two_and_exit_code_2(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     overrides, mentioned = ERRORS[case]
-    folders = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}"]
-    assert endeavour("train", *folders, *overrides) == 2
+    assert endeavour("train", *places(tmp_path), *overrides) == 2
     out, said = capsys.readouterr()
     assert out == ""
     assert said.startswith("endeavour train: ")

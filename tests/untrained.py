@@ -9,6 +9,8 @@ from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, write_json
 from endeavour.training.checkpoint import write_model
 
+TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 SENTENCES = [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from tiny_runs import FAST, make_runs
 
-from commands import endeavour
+from commands import endeavour, write_lines
 from endeavour.config import load_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -41,7 +41,7 @@ def asked(trained: Path, outputs: Path) -> list[str]:
 @pytest.fixture
 def news(tmp_path: Path) -> str:
     for language, lines in (("en", ENGLISH), ("de", GERMAN)):
-        (tmp_path / f"news.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        write_lines(tmp_path / f"news.{language}", lines)
     return f"+evaluation.files.news=[{tmp_path}/news.en,{tmp_path}/news.de]"
 
 

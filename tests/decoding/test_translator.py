@@ -19,10 +19,8 @@ from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
-from untrained import SENTENCES, small_tokenizers, untrained_model
+from untrained import SENTENCES, TINY, small_tokenizers, untrained_model
 
-TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 SHORT = ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
 CONFIG = load_config("train", RunConfig, [*TINY, *SHORT])
 

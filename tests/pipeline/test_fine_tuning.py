@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from commands import endeavour, write_splits
+from commands import endeavour, places, write_splits
 from endeavour.pipeline.data import data_of
 from endeavour.runs.run import Run
 
@@ -33,10 +33,6 @@ def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory)
     apart = ["name=apart", "tokenizer.joint=false", "model.tie=none"]
     assert endeavour("train", *settings, *apart) == 0
     return folder
-
-
-def places(folder: Path) -> list[str]:
-    return [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
 
 
 @pytest.fixture

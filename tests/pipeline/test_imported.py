@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from commands import endeavour
+from commands import endeavour, places, write_lines
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.runs.run import Run
 from endeavour.special import EOS
@@ -103,10 +103,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def command(parallel_files: list[str], tmp_path: Path) -> Callable[..., int]:
     """`endeavour COMMAND`, with a corpus and folders for this test alone."""
-    places = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}"]
 
     def run(name: str, *overrides: str) -> int:
-        return endeavour(name, *parallel_files, *BASE, *places, *overrides)
+        return endeavour(name, *parallel_files, *BASE, *places(tmp_path), *overrides)
 
     return run
 
@@ -157,8 +156,7 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     run = imported(tmp_path / "outputs", folder)
     capsys.readouterr()
     limit = ["decoding.max_length_ratio=0", "decoding.max_length_offset=20"]
-    lines = tmp_path / "lines.txt"
-    lines.write_text("".join(f"{line}\n" for line in ENGLISH[:6]), "utf-8")
+    lines = write_lines(tmp_path / "lines.txt", ENGLISH[:6])
     asked = [f"run={run.name}", f"output_folder={run.root}", "device=cpu", *limit, f"input={lines}"]
     assert endeavour("translate", *asked) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -202,9 +200,8 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
         load_file(run.model_folder / "weights.safetensors") for run in (tuned, imported(outputs, folder))
     ]
     assert any(not torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
-    places = [f"output_folder={outputs}", f"data_folder={tmp_path / 'data'}"]
-    assert endeavour("export", "run=tuned", "quantization=float32", *places) == 0
-    assert endeavour("export", "run=tuned", "format=huggingface", *places) == 2
+    assert endeavour("export", "run=tuned", "quantization=float32", *places(tmp_path)) == 0
+    assert endeavour("export", "run=tuned", "format=huggingface", *places(tmp_path)) == 2
     assert command("train", "name=pupil", f"teachers=hf:{folder}", "training.max_updates=2") == 0
     (lines,) = (outputs / "pupil" / "teacher_data").glob("*de.txt")
     assert len(set(lines.read_text("utf-8").splitlines())) > 10

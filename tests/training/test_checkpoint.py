@@ -21,12 +21,6 @@ from endeavour.training.optimizer import make_optimizer
 from endeavour.training.state import Checkpoints, TrainState
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    config = run_config(["tokenizer.vocabulary_size=300"]).tokenizer
-    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
-
-
 def make_model(seed: int, *overrides: str) -> Transformer:
     torch.manual_seed(seed)
     small = ["model.width=16", "model.encoder_layers=1", "model.decoder_layers=1", "model.feed_forward=32"]

@@ -10,7 +10,7 @@ import ctranslate2
 import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
-from textbook_vocabularies import ENGLISH, GERMAN, trained
+from textbook_vocabularies import english, german, trained
 
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.config import DecodingConfig
@@ -23,7 +23,7 @@ from endeavour.special import EOS
 
 @cache
 def vocabularies() -> Tokenizers:
-    return trained(ENGLISH, "bpe", 500), trained(GERMAN, "bpe", 510)
+    return trained(english(), "bpe", 500), trained(german(), "bpe", 510)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_its_files_translate_as_the_model_does(
     with unpacked(path.parent) as folder:
         source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
         translator = ctranslate2.Translator(str(folder / "model"), intra_threads=1)
-    sentences = ENGLISH[:8]
+    sentences = english()[:8]
     found = translator.translate_batch(
         source.encode(sentences, out_type=str), beam_size=1, max_decoding_length=12
     )
@@ -83,21 +83,21 @@ def test_one_model_joins_the_pieces_of_both_languages() -> None:
     ours, theirs = vocabularies()
     source = sentencepiece.SentencePieceProcessor(model_proto=ours.serialized)
     odd = ["Ölüberschuß – 猫 🙂", "a_b _c", "_a b", "x", "", "<s> ▁"]
-    for ids in theirs.encode([*GERMAN[:200], *odd]):
+    for ids in theirs.encode([*german()[:200], *odd]):
         assert joined(source, theirs.pieces(ids)) == theirs.decode([ids])[0].replace("_", " ").removeprefix(
             " "
         )
-    require_same_text((ours, theirs), [*GERMAN[:200], *odd])
+    require_same_text((ours, theirs), [*german()[:200], *odd])
 
 
 def test_a_vocabulary_that_would_swallow_words_is_refused() -> None:
     ours, theirs = vocabularies()
     model = sentencepiece_model_pb2.ModelProto.FromString(ours.serialized)
-    piece = theirs.pieces(theirs.encode(GERMAN[:1])[0])[0]
+    piece = theirs.pieces(theirs.encode(german()[:1])[0])[0]
     assert piece not in [known.piece for known in model.pieces]
     model.pieces.add(piece=piece, score=-9999, type=model.SentencePiece.CONTROL)
     with pytest.raises(UserError, match=r"format=argos .*\n.*tokenizer\.joint=true"):
-        require_same_text((Tokenizer(model.SerializeToString()), theirs), GERMAN[:1])
+        require_same_text((Tokenizer(model.SerializeToString()), theirs), german()[:1])
 
 
 def test_argos_installs_it_and_translates(
@@ -122,7 +122,7 @@ def test_argos_installs_it_and_translates(
 
     monkeypatch.setattr(translate, "MiniSBDSentencizer", Sentences)
     packages.install_from_path(path)
-    sentences = ENGLISH[:3]
+    sentences = english()[:3]
     found = translate.translate("|".join(sentences), "en", "de")
     with unpacked(path.parent) as folder:
         source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler
 from itertools import islice
 from pathlib import Path
@@ -24,9 +24,22 @@ from endeavour.special import EOS
 from endeavour.textbook import textbook_splits
 from local_server import LocalServer
 
-ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True))
 BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
 BASE += ["evaluation.bootstrap_samples=40", "evaluation.num_pictures=0"]
+
+
+@cache
+def sides() -> tuple[list[str], list[str]]:
+    english, german = zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True)
+    return list(english), list(german)
+
+
+def english() -> list[str]:
+    return sides()[0]
+
+
+def german() -> list[str]:
+    return sides()[1]
 
 
 def write_checkpoint(folder: Path, *, algorithm: str, activation: str, lacking: int, begins: bool) -> Path:
@@ -38,7 +51,7 @@ def write_checkpoint(folder: Path, *, algorithm: str, activation: str, lacking: 
     """
     folder.mkdir(parents=True)
     pieces: list[str] = []
-    for side, lines, size in (("source", ENGLISH, 200), ("target", GERMAN, 210)):
+    for side, lines, size in (("source", english(), 200), ("target", german(), 210)):
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
@@ -128,7 +141,7 @@ def test_it_gives_the_probabilities_that_transformers_gives(
     theirs = MarianMTModel.from_pretrained(checkpoints / name).eval()
     names = json.loads((folder / "vocab.json").read_text())
     pad, end = names["<pad>"], names["</s>"]
-    sources, targets = [*ENGLISH[:40], "A ½ 漢字 dog …", "x"], [*GERMAN[:40], "Ein ² 猫", "y"]
+    sources, targets = [*english()[:40], "A ½ 漢字 dog …", "x"], [*german()[:40], "Ein ² 猫", "y"]
     ids = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, (sources, targets), strict=True)]
     rows = [
         [[names[piece] for piece in tokenizer.pieces(row)] for row in side]
@@ -156,7 +169,7 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     run = imported(tmp_path / "outputs", folder)
     capsys.readouterr()
     limit = ["decoding.max_length_ratio=0", "decoding.max_length_offset=20"]
-    lines = write_lines(tmp_path / "lines.txt", ENGLISH[:6])
+    lines = write_lines(tmp_path / "lines.txt", english()[:6])
     asked = [f"run={run.name}", f"output_folder={run.root}", "device=cpu", *limit, f"input={lines}"]
     assert endeavour("translate", *asked) == 0
     printed = capsys.readouterr().out.splitlines()
@@ -169,7 +182,7 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     assert endeavour("evaluate", *asked, *other) == 0
     tokenizer = MarianTokenizer.from_pretrained(folder)
     model = MarianMTModel.from_pretrained(folder).eval()
-    for line, ours in zip(ENGLISH[:6], printed, strict=True):
+    for line, ours in zip(english()[:6], printed, strict=True):
         output = model.generate(
             **tokenizer(line, return_tensors="pt"),
             num_beams=1,

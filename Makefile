@@ -57,7 +57,7 @@ bench: $(VENV)/installed  ## measure what training, decoding and preparation cos
 	@$(RUN) bench $(OVERRIDES)
 
 test: $(VENV)/installed  ## run the tests, on all cores (at most eight)
-	$(VENV)/bin/python -m pytest -n auto --maxprocesses=8 --dist loadfile
+	$(VENV)/bin/python -m pytest -n auto --maxprocesses=8 --dist loadfile --no-loadscope-reorder
 
 slow: $(VENV)/installed  ## run the tests that take minutes
 	TORCHINDUCTOR_COMPILE_THREADS=1 $(VENV)/bin/python -m pytest -m slow  # in forks its pool would hang

@@ -1,4 +1,4 @@
-"""The command line, called in this process, and the parallel text it is given."""
+"""The command line, called in this process, and the folders and the parallel text it is given."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -21,6 +21,16 @@ def endeavour(*arguments: str) -> int:
     return 0
 
 
+def places(folder: Path) -> list[str]:
+    """Overrides that keep data and runs below `folder`."""
+    return [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
+
+
+def write_lines(file: Path, lines: Iterable[str]) -> Path:
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return file
+
+
 Pairs = Mapping[str, Iterable[tuple[str, str]]]
 
 
@@ -32,6 +42,6 @@ def write_splits(folder: Path, splits: Pairs, parts: Pairs | None = None) -> lis
     for key, pairs in keys.items():
         files = [folder / f"{key.rpartition('.')[2]}.{language}" for language in ("en", "de")]
         for file, lines in zip(files, zip(*pairs, strict=True), strict=True):
-            file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+            write_lines(file, lines)
         overrides.append(f"{key}=[{files[0]},{files[1]}]")
     return overrides

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from commands import write_splits
+from commands import places, write_splits
 
 if TYPE_CHECKING:
     import torch
@@ -46,8 +46,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+# Of few tests and long: begun last, one process would be at them while the others have nothing left to do.
+LONG = ["test_faults.py", "test_notebooks.py", "test_story_pictures.py", "test_trial.py"]
+LONG += ["test_comet_files.py", "test_launchers.py"]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that run on `--device`."""
+    """Marks the tests that run on `--device`; puts the long files first, then those in a browser."""
+    items.sort(key=lambda item: (item.path.name not in LONG, "browser" not in item.path.parts))
     for item in items:
         parameters = getattr(getattr(item, "callspec", None), "params", {})  # which have names of their own
         if "device" in getattr(item, "fixturenames", ()) and "device" not in parameters:
@@ -103,8 +109,7 @@ def parallel_files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def folders(tmp_path: Path) -> list[str]:
     """Overrides that keep a test's files in its own folder, on a model of a few thousand parameters."""
     return [
-        f"data_folder={tmp_path / 'data'}",
-        f"output_folder={tmp_path / 'outputs'}",
+        *places(tmp_path),
         "tracking=none",
         "training=smoke",
         "model.width=16",

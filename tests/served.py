@@ -11,12 +11,11 @@ from typing import Any
 
 from endeavour.commands.play import PlayRoot, open_playground
 from endeavour.config import load_config
-from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.playground.server import Playground
 from endeavour.playground.serving import Server, listen
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
-from untrained import untrained_run
+from untrained import small_tokenizers, untrained_run
 
 SMALL = ["model.width=8", "model.num_heads=2", "model.feed_forward=8", "tokenizer.vocabulary_size=300"]
 SMALL += ["model.encoder_layers=2", "model.decoder_layers=2"]
@@ -101,12 +100,6 @@ def events_of(response: HTTPResponse) -> Iterator[tuple[str, Any]]:
             name = value
         elif field == "data":
             yield name, json.loads(value)
-
-
-def small_tokenizers(config: RunConfig) -> Tokenizers:
-    text = [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)]
-    tokenizer = Tokenizer.train(text, config.tokenizer)
-    return tokenizer, tokenizer
 
 
 def small_run(root: Path, name: str, *overrides: str, seed: int = 0) -> Run:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from commands import endeavour, write_splits
+from commands import endeavour, places, write_splits
 from configs import run_config
 from endeavour.__main__ import unexpected
 from endeavour.data.dataset import ParallelDataset
@@ -42,17 +42,13 @@ TINY = [
 ]
 
 
-def folders(folder: Path) -> list[str]:
-    return [f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
-
-
 def settings(folder: Path) -> list[str]:
     """Writes three good splits; the settings of a `prepare` or `train` on them."""
     pairs = {
         split: [(f"{split} dog number {i}", f"{split} Hund Nummer {i}") for i in range(count)]
         for split, count in GOOD.items()
     }
-    return [*write_splits(folder, pairs), *TINY, *folders(folder)]
+    return [*write_splits(folder, pairs), *TINY, *places(folder)]
 
 
 def refused(capsys: pytest.CaptureFixture[str], pattern: str, *arguments: str) -> None:
@@ -243,10 +239,10 @@ def test_a_run_that_is_wrong(
     command, damage, changes, pattern = RUN[case]
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     damage(tmp_path)
-    arguments = [*folders(tmp_path), "run=run", "device=cpu"]
+    arguments = [*places(tmp_path), "run=run", "device=cpu"]
     if command == "train":
         (tmp_path / "outputs" / "run" / "summary.json").unlink()  # as if it had not come to its end
-        arguments = [*settings(trained), *folders(tmp_path), "name=run"]
+        arguments = [*settings(trained), *places(tmp_path), "name=run"]
     elif command == "translate":
         arguments = arguments[1:]
     refused(capsys, pattern, command, *arguments, *(change.format(folder=tmp_path) for change in changes))

@@ -11,22 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from commands import endeavour
+from commands import endeavour, places
 from endeavour.__main__ import COMMANDS
 from endeavour.commands.compare import CompareRoot
 from endeavour.config import LITERAL_KEYS, load_config, quote_literal
 from endeavour.runs.config import RunConfig
 from endeavour.training.signals import Interrupted
-
-
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "endeavour", *arguments],
-        capture_output=True,
-        text=True,
-        env={key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"} | environment,
-        check=False,
-    )
 
 
 @settings(max_examples=40)
@@ -87,8 +77,7 @@ def test_a_users_error_is_a_line_or_two_and_exit_code_2(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     overrides, mentioned = ERRORS[case]
-    folders = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}"]
-    assert endeavour("train", *folders, *overrides) == 2
+    assert endeavour("train", *places(tmp_path), *overrides) == 2
     out, said = capsys.readouterr()
     assert out == ""
     assert said.startswith("endeavour train: ")
@@ -155,28 +144,40 @@ def test_several_processes_train_and_do_nothing_else(
     assert "torchrun" in capsys.readouterr().err
 
 
-def test_the_real_command_line() -> None:
-    unknown = run("fly")
-    assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert all(command in unknown.stderr for command in COMMANDS)
-    assert len(unknown.stderr.splitlines()) == 1
-    assert run().returncode == 2
-    asked = run("--help")
-    assert asked.returncode == 0
-    assert all(command in asked.stdout for command in COMMANDS)
-    traced = run("train", "training.learningrate=1", HYDRA_FULL_ERROR="1")
+def test_what_is_no_command_is_refused_and_help_lists_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert endeavour("fly") == 2
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert all(command in said for command in COMMANDS)
+    assert len(said.splitlines()) == 1
+    assert endeavour() == 2
+    capsys.readouterr()
+    assert endeavour("--help") == 0
+    out, _ = capsys.readouterr()
+    assert all(command in out for command in COMMANDS)
+
+
+def test_the_module_is_a_program_and_shows_where_an_error_was_raised_if_asked_to() -> None:
+    traced = subprocess.run(
+        [sys.executable, "-m", "endeavour", "train", "training.learningrate=1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"HYDRA_FULL_ERROR": "1"},
+        check=False,
+    )
     assert traced.returncode == 2
     assert "Traceback" in traced.stderr
 
 
-def test_hydras_own_flags_work() -> None:
-    help_text = run("train", "--help")
-    assert help_text.returncode == 0
-    assert "corpus: " in help_text.stdout
-    job = run("train", "--cfg", "job", "model=small", "seed=7")
-    assert job.returncode == 0
-    assert "name: ${corpus.name}-${model.name}-${seed}" in job.stdout
-    assert "seed: 7" in job.stdout
+def test_hydras_own_flags_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("train", "--help") == 0
+    assert "corpus: " in capsys.readouterr().out
+    assert endeavour("train", "--cfg", "job", "model=small", "seed=7") == 0
+    said = capsys.readouterr().out
+    assert "name: ${corpus.name}-${model.name}-${seed}" in said
+    assert "seed: 7" in said
 
 
 def test_a_value_may_ask_hydra_for_a_chosen_option(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import endeavour
+from commands import places
 from configs import run_config
 from endeavour.runs import translators
 from endeavour.runs.run import Run
@@ -24,9 +25,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, parallel_files: list[str]) -> 
     folder = tmp_path_factory.mktemp("interface")
     small = ["model.width=16", "model.feed_forward=32", "model.num_heads=2", "device=cpu"]
     small += ["model.encoder_layers=1", "model.decoder_layers=2", "evaluation.bootstrap_samples=40"]
-    folders = [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
     return endeavour.train(
-        [*parallel_files, *small, *folders, "training=smoke", "tracking=none", "name=first run"]
+        [*parallel_files, *small, *places(folder), "training=smoke", "tracking=none", "name=first run"]
     )
 
 

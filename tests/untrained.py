@@ -2,12 +2,22 @@
 
 import torch
 
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, write_json
 from endeavour.training.checkpoint import write_model
+
+TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
+TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
+SENTENCES = [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)]
+
+
+def small_tokenizers(config: RunConfig) -> Tokenizers:
+    """One of the words above, for both sides."""
+    tokenizer = Tokenizer.train(SENTENCES, config.tokenizer)
+    return tokenizer, tokenizer
 
 
 def untrained_model(config: RunConfig, tokenizers: Tokenizers, seed: int = 0) -> Transformer:

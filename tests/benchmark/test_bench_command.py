@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from bench_config import load_bench
 
 from endeavour.benchmark import scale
@@ -15,7 +16,7 @@ from endeavour.benchmark.results import result_folder
 from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.tables import TABLES, screen_table
-from endeavour.commands.bench import bench
+from endeavour.commands.bench import bench, settings_of_figures
 from endeavour.errors import UserError
 
 KEYS = {
@@ -95,9 +96,12 @@ KEYS = {
 }
 
 
-def folders(root: Path) -> list[str]:
-    """Overrides that keep a test's files in its own folder."""
-    return [f"data_folder={root / 'data'}", f"output_folder={root / 'outputs'}", "device=cpu"]
+@pytest.fixture(scope="module")
+def smoke(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides of the smallest benchmark, whose data are prepared once."""
+    size = "tokenizer.vocabulary_size=400"  # the scale part has pairs of its own, with more characters
+    data = f"data_folder={tmp_path_factory.mktemp('data')}"
+    return [*parallel_files, data, size, "bench=smoke", "device=cpu"]
 
 
 def numbers(value: Any) -> list[float]:
@@ -109,13 +113,11 @@ def numbers(value: Any) -> list[float]:
 
 
 def test_a_smoke_run_writes_all_it_promises(
-    parallel_files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    smoke: list[str], parallel_files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = "bench.parts=[training,epochs,decoding,data,growth,scale]"
-    size = "tokenizer.vocabulary_size=400"  # the scale part has pairs of its own, with more characters
-    config = load_bench(
-        [*parallel_files, *folders(tmp_path), "bench=smoke", parts, size, "bench.profile=true", "name=x"]
-    )
+    outputs = f"output_folder={tmp_path / 'outputs'}"
+    config = load_bench([*smoke, outputs, parts, "bench.profile=true", "name=x"])
     bench(config, ["endeavour", "bench"])
     folder = tmp_path / "outputs" / "bench" / "x"
     results = json.loads((folder / "bench.json").read_text("utf-8"))
@@ -183,15 +185,15 @@ def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path
     ],
 )
 def test_what_no_part_could_measure_is_refused_before_the_first(
-    overrides: list[str], message: str, parallel_files: list[str], tmp_path: Path
+    overrides: list[str], message: str, smoke: list[str], tmp_path: Path
 ) -> None:
-    size = "tokenizer.vocabulary_size=400"
+    typed = [*smoke, f"output_folder={tmp_path / 'outputs'}", *overrides]
     with pytest.raises(UserError) as error:
-        bench(load_bench([*parallel_files, *folders(tmp_path), "bench=smoke", size, *overrides]), [])
+        bench(load_bench(typed), [])
     assert str(error.value).startswith(message)
     assert not list(tmp_path.glob("**/bench.json"))
     if overrides == ["bench.growth_batches=[4]"]:  # which no other part reads
-        config = load_bench([*parallel_files, *folders(tmp_path), "bench=smoke", size, *overrides])
+        config = load_bench(typed)
         config.bench.parts = ["decoding"]
         config.bench.references = []
         assert bench(config, [])["decoding"]
@@ -200,24 +202,13 @@ def test_what_no_part_could_measure_is_refused_before_the_first(
 @pytest.mark.parametrize(
     "other", ["direction=de-en", "cleaning.max_tokens=40", "decoding.tokens_per_batch=512", "seed=2"]
 )
-def test_a_benchmark_notes_all_that_its_figures_depend_on(
-    other: str, parallel_files: list[str], tmp_path: Path
-) -> None:
-    noted: list[dict[str, Any]] = []
-    for overrides in ([], [other]):
-        config = load_bench(
-            [
-                *parallel_files,
-                *folders(tmp_path),
-                "bench=smoke",
-                "tokenizer.vocabulary_size=400",
-                *overrides,
-            ]
-        )
-        config.bench.parts, config.bench.references = ["decoding"], []
-        noted.append(bench(config, [])["settings"])
-    assert noted[0] != noted[1]
-    assert noted[0]["device"] == "cpu"
+def test_a_benchmark_notes_all_that_its_figures_depend_on(other: str) -> None:
+    def noted(*overrides: str) -> dict[str, Any]:
+        return settings_of_figures(load_bench(overrides), torch.device("cpu"))
+
+    assert noted(other) != noted()
+    assert noted("name=other", "data_folder=other", "output_folder=other", "device=auto") == noted()
+    assert noted()["device"] == "cpu"
 
 
 def test_the_pairs_of_the_scale_part_are_as_many_as_asked_for_and_the_same_each_time(
@@ -295,5 +286,5 @@ def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
 )
 def test_a_decoding_that_is_not_measured_is_refused(setting: str, key: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
-        bench(load_bench([*folders(tmp_path), setting]), [])
+        bench(load_bench([f"output_folder={tmp_path}", "device=cpu", setting]), [])
     assert str(refused.value).startswith(key)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tiny_runs import make_runs
 
-from commands import endeavour
+from commands import endeavour, places, write_lines
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.evaluation.comet import COMET_FILE, LABEL
 
@@ -21,8 +21,8 @@ GERMAN = [f"{line} {number}" for number, line in enumerate(["der alte Hund", "ei
 def asked(parallel_files: list[str], tmp_path: Path) -> list[str]:
     make_runs(tmp_path, parallel_files)
     for language, lines in (("en", ENGLISH), ("de", GERMAN)):
-        (tmp_path / f"news.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return [f"data_folder={tmp_path}/data", f"output_folder={tmp_path}/outputs"]
+        write_lines(tmp_path / f"news.{language}", lines)
+    return places(tmp_path)
 
 
 def score(folder: Path, scores: list[float]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commands import endeavour
+from commands import endeavour, write_lines
 from endeavour.config import load_config
 from endeavour.data.tables import read_tables
 from endeavour.evaluation.comparison import CompareConfig, System, compare_systems
@@ -76,11 +76,6 @@ def run(outputs: Path, *arguments: str) -> int:
 def record(outputs: Path, systems: str, evaluation: str = "test-beam") -> dict[str, Any]:
     folder = outputs / "comparisons" / systems / evaluation
     return json.loads((folder / "comparison.json").read_text("utf-8"))
-
-
-def lines(file: Path, texts: list[str]) -> Path:
-    file.write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    return file
 
 
 # What is written
@@ -151,7 +146,7 @@ def test_no_two_comparisons_share_a_folder(outputs: Path, monkeypatch: pytest.Mo
         assert run(outputs, f"runs=a {one}") == 0
     file = outputs.parent / "b"  # called as a run is, and later with other content
     for translations in (BAD, REFERENCES):
-        assert run(outputs, "runs=a", f"systems={lines(file, translations)}") == 0
+        assert run(outputs, "runs=a", f"systems={write_lines(file, translations)}") == 0
     monkeypatch.chdir(outputs.parent)
     assert run(outputs, "runs=a b") == run(outputs, "runs=a", "systems=b") == 0
     assert len(list((outputs / "comparisons").iterdir())) == 6
@@ -171,7 +166,7 @@ def test_many_long_names_get_a_folder_all_the_same(outputs: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_translations_made_elsewhere_are_compared_as_those_of_a_run_are(outputs: Path, packed: bool) -> None:
-    file = lines(outputs.parent / "fairseq.de", REFERENCES)
+    file = write_lines(outputs.parent / "fairseq.de", REFERENCES)
     if packed:
         file = file.with_suffix(".de.gz")
         file.write_bytes(gzip.compress(file.with_suffix("").read_bytes()))
@@ -282,7 +277,7 @@ def test_an_evaluation_that_is_not_whole_is_named_with_what_makes_it_anew(
 ) -> None:
     folder = outputs / "b" / "evaluation" / "test-beam"
     command = re.compile(r"run `endeavour evaluate run=b .*`")
-    lines(folder / "hypotheses.txt", REFERENCES[:-1])
+    write_lines(folder / "hypotheses.txt", REFERENCES[:-1])
     message = refused("runs=a b")
     assert f"{folder / 'hypotheses.txt'} has 29 lines for 30" in message
     assert command.search(message)
@@ -297,7 +292,7 @@ def test_files_of_translations_that_cannot_be_compared(
 ) -> None:
     monkeypatch.chdir(outputs.parent)
     for name in ("few.de", "b", "references"):
-        lines(Path(name), REFERENCES[:-1])
+        write_lines(Path(name), REFERENCES[:-1])
     assert "few.de has 29 lines for 30" in refused("runs=a", "systems=few.de")
     assert "none.de: no such file" in refused("runs=a", "systems=none.de")
     for clash in ("b", "references"):

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 from tiny_runs import FAST, make_runs
 
-from commands import endeavour
+from commands import endeavour, write_lines
 from endeavour.config import load_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -41,8 +41,20 @@ def asked(trained: Path, outputs: Path) -> list[str]:
 @pytest.fixture
 def news(tmp_path: Path) -> str:
     for language, lines in (("en", ENGLISH), ("de", GERMAN)):
-        (tmp_path / f"news.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        write_lines(tmp_path / f"news.{language}", lines)
     return f"+evaluation.files.news=[{tmp_path}/news.en,{tmp_path}/news.de]"
+
+
+# Which run
+
+
+@pytest.mark.parametrize("command", ["evaluate", "export"])
+def test_a_run_that_has_weights_and_no_end_is_named(
+    command: str, asked: list[str], outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (outputs / "a" / "summary.json").unlink()
+    assert endeavour(command, *asked[:2], "run=a") == 2
+    assert f"{outputs / 'a'} is not finished" in capsys.readouterr().err
 
 
 # Which text

@@ -9,28 +9,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from commands import endeavour
+from commands import endeavour, write_lines
 from endeavour.commands.score import ScoreRoot, score
 from endeavour.config import load_config
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.special import BOS, EOS
-from untrained import untrained_run
+from untrained import TINY, small_tokenizers, untrained_run
 
-TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte"), ("wie 7", "hat 😀")]
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
-    tokenizer = Tokenizer.train(
-        [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)],
-        load_config("train", RunConfig, TINY).tokenizer,
-    )
+    tokenizers = small_tokenizers(load_config("train", RunConfig, TINY))
     for name, seed, more in (
         ("one", 0, []),
         ("two", 1, []),
@@ -38,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("short", 3, ["model.positions=learned", "model.max_length=9"]),
     ):
         overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
-        untrained_run(load_config("train", RunConfig, overrides), (tokenizer, tokenizer), seed=seed)
+        untrained_run(load_config("train", RunConfig, overrides), tokenizers, seed=seed)
     return folder
 
 
@@ -73,7 +67,7 @@ def test_each_pair_has_the_models_log_probability(root: Path, tmp_path: Path) ->
 
 def test_the_files_have_english_first_and_the_run_its_own_direction(root: Path, tmp_path: Path) -> None:
     for side, lines in zip(("en", "de"), zip(*PAIRS, strict=True), strict=True):
-        (tmp_path / f"a.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        write_lines(tmp_path / f"a.{side}", lines)
     found = scores(root, f"pairs=[{tmp_path / 'a.en'},{tmp_path / 'a.de'}]", run="back")
     for (english, german), (total, _) in zip(PAIRS, found, strict=True):
         assert float(total) == pytest.approx(sum(by_hand(root, "back", german, english)), abs=1e-3)

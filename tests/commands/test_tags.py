@@ -10,6 +10,7 @@ import torch
 
 import endeavour
 from commands import endeavour as command
+from commands import places
 from configs import run_config
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
@@ -51,9 +52,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path
     small = ["model.width=16", "model.feed_forward=32", "model.num_heads=2", "device=cpu"]
     small += ["model.encoder_layers=1", "model.decoder_layers=2", "evaluation.bootstrap_samples=40"]
     small += ["training=smoke", "tracking=none", "name=one", "decoding=greedy"]
-    folders = [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
     tags = ["corpus.tags=true", "corpus.tag=own", MIXTURE]
-    assert command("train", *corpus, *small, *folders, *tags) == 0
+    assert command("train", *corpus, *small, *places(folder), *tags) == 0
     return folder / "outputs"
 
 

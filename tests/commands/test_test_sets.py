@@ -10,7 +10,7 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.plain_text import PlainTextDataset
 from tiny_runs import FAST, make_runs
 
-from commands import endeavour
+from commands import endeavour, write_lines
 from endeavour.evaluation import standard_sets
 from endeavour.runs.evaluations import Evaluation
 from endeavour.runs.run import Run
@@ -43,14 +43,9 @@ def record(trained: Path, folder: str, run: str = "a") -> dict[str, Any]:
     return json.loads((trained / "outputs" / run / "evaluation" / folder / "scores.json").read_text("utf-8"))
 
 
-def lines(file: Path, texts: list[str]) -> Path:
-    file.write_text("".join(f"{text}\n" for text in texts), "utf-8")
-    return file
-
-
 def files(folder: Path, name: str, pairs: list[tuple[str, str]]) -> str:
     english, german = (
-        lines(folder / f"{name}.{language}", [pair[side] for pair in pairs])
+        write_lines(folder / f"{name}.{language}", [pair[side] for pair in pairs])
         for side, language in enumerate(("en", "de"))
     )
     return f"+evaluation.files.{name}=[{english},{german}]"
@@ -71,7 +66,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for direction in pairs:
             sides = (ENGLISH, GERMAN) if direction == "en-de" else (GERMAN, ENGLISH)
             for field, side in zip(("src", "ref"), sides, strict=True):
-                lines(folder / f"{name.replace('/', '_')}.{direction}.{field}", side)
+                write_lines(folder / f"{name.replace('/', '_')}.{direction}.{field}", side)
     monkeypatch.setattr(standard_sets, "SACREBLEU_DIR", str(tmp_path))
     return tmp_path
 
@@ -157,7 +152,7 @@ def test_sentences_that_the_training_text_has_are_counted_and_told(
 
 def test_bleu_is_given_for_each_label(evaluate: Callable[..., int], trained: Path, tmp_path: Path) -> None:
     pairs = list(zip(ENGLISH * 10, GERMAN * 10, strict=True))
-    labels = lines(tmp_path / "domains.txt", ["talk"] * 30 + ["news | x"] * 10)
+    labels = write_lines(tmp_path / "domains.txt", ["talk"] * 30 + ["news | x"] * 10)
     asked = [files(tmp_path, "labelled", pairs), f"+evaluation.labels.labelled={labels}"]
     assert evaluate("run=a", "evaluation.splits=[test]", *asked) == 0
     talk, news = record(trained, "labelled-greedy")["bleu_by_label"]["label"]
@@ -184,7 +179,7 @@ def test_labels_that_do_not_belong_to_the_test_set(
 ) -> None:
     labels = tmp_path / "labels"
     if count is not None:
-        lines(labels, ["x"] * count)
+        write_lines(labels, ["x"] * count)
     assert evaluate("run=a", "evaluation.splits=[test]", f"+evaluation.labels.{name}={labels}") == 2
     assert said in capsys.readouterr().err
 
@@ -196,7 +191,7 @@ def test_altered_copies_are_scored_beside_the_set_and_shown_in_its_report(
     evaluate: Callable[..., int], trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pairs = [("The old dog.", "Der alte Hund."), ("42", "42"), ("A man sees it!", "Ein Mann sieht es!")]
-    named, labels = files(tmp_path, "plain", pairs), lines(tmp_path / "labels", ["x", "y", "x"])
+    named, labels = files(tmp_path, "plain", pairs), write_lines(tmp_path / "labels", ["x", "y", "x"])
     hows = ["upper_case", "no_final_punctuation", "typos"]
     asked = [named, f"+evaluation.labels.plain={labels}", f"evaluation.perturbed=[{','.join(hows)}]"]
     assert evaluate("run=a", *asked) == 0

@@ -15,14 +15,11 @@ from commands import endeavour
 from endeavour.commands import translate as module
 from endeavour.commands.translate import TranslateRoot, translate
 from endeavour.config import load_config
-from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
-from untrained import untrained_run
+from untrained import TINY, small_tokenizers, untrained_run
 
-TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 SHORT = ["decoding=greedy", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
 
 
@@ -30,9 +27,7 @@ SHORT = ["decoding=greedy", "decoding.max_length_ratio=0", "decoding.max_length_
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("outputs")
     config = load_config("train", RunConfig, [*TINY, *SHORT, "name=run", f"output_folder={folder}"])
-    text = [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)]
-    tokenizer = Tokenizer.train(text, config.tokenizer)
-    return untrained_run(config, (tokenizer, tokenizer))
+    return untrained_run(config, small_tokenizers(config))
 
 
 def asked(run: Run, *more: object) -> TranslateRoot:

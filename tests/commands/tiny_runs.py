@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from commands import places
 from endeavour.config import load_config
 from endeavour.pipeline.data import prepare
 from endeavour.runs.config import RunConfig
@@ -14,7 +15,7 @@ FAST = ["decoding=greedy", "decoding.max_length_ratio=1", "evaluation.bootstrap_
 
 def make_runs(folder: Path, corpus: list[str]) -> Path:
     """Data and outputs in `folder`: the runs `a`, `b` and `c` of one vocabulary, and `back` to English."""
-    settings = [*corpus, *TINY, *FAST, f"data_folder={folder}/data", f"output_folder={folder}/outputs"]
+    settings = [*corpus, *TINY, *FAST, *places(folder)]
     for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
         config = load_config("train", RunConfig, [*settings, f"direction={direction}"])
         data = prepare(config, augmentation=None)

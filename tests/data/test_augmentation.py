@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 from math import sqrt
+from pathlib import Path
+from typing import Any
 
 import pytest
 from test_preparing import (
@@ -154,20 +156,27 @@ def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_ask
 ALL = rates(upper_case=0.4, title_case=0.4, typos=0.7, no_final_punctuation=0.4)
 
 
+def altered_in(folder: Path) -> dict[str, Any]:
+    return settings_in(folder) | {"corpus": write(folder / "raw", train=DIRTY), "augmentation": ALL}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    """Built at once and never stopped."""
+    return prepare_data(**altered_in(tmp_path_factory.mktemp("undisturbed")))
+
+
 @pytest.mark.parametrize("sizes", [(7, 100), (40, 1)])
-def test_the_parts_in_which_it_is_built_change_no_copy(settings, tmp_path, monkeypatch, sizes):
-    settings |= {"corpus": write(tmp_path / "raw", train=DIRTY), "augmentation": ALL}
-    at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
+def test_the_parts_in_which_it_is_built_change_no_copy(undisturbed, tmp_path, monkeypatch, sizes):
     in_shards(monkeypatch, *sizes)
-    assert contents(prepare_data(**settings)) == contents(at_once)
+    assert contents(prepare_data(**altered_in(tmp_path))) == contents(undisturbed)
 
 
 @pytest.mark.parametrize("event", [8, 12, 15])
-def test_a_stopped_build_adds_the_same_copies_and_counts_them_once(settings, tmp_path, monkeypatch, event):
-    settings |= {"corpus": write(tmp_path / "raw", train=DIRTY), "augmentation": ALL}
-    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
+def test_a_stopped_build_adds_the_same_copies_and_counts_them_once(undisturbed, tmp_path, monkeypatch, event):
+    settings = altered_in(tmp_path)
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(whole)
+    assert contents(prepare_data(**settings)) == contents(undisturbed)
 
 
 def test_umlauts_are_for_german_sources(parallel_files, folders, tmp_path, capsys):

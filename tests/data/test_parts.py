@@ -29,16 +29,19 @@ def in_parts(folder: Path, parts: dict[str, Sequence[Pair]], **changes: Any) -> 
     return replace(base, splits=splits, parts=files, **changes)
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> dict[str, Any]:
-    corpus = in_parts(tmp_path / "raw", {"own": DIRTY_OWN, "general": GENERAL})
+def settings_for(folder: Path, **changes: Any) -> dict[str, Any]:
     return {
-        "corpus": corpus,
+        "corpus": in_parts(folder / "raw", {"own": DIRTY_OWN, "general": GENERAL}, **changes),
         "cleaning": CLEANING,
         "tokenizer": TOKENIZER,
         "direction": "en-de",
-        "folder": tmp_path / "data",
+        "folder": folder / "data",
     }
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, Any]:
+    return settings_for(tmp_path)
 
 
 def report_of(data: PreparedData) -> dict[str, Any]:
@@ -131,21 +134,26 @@ def test_a_tag_counts_towards_no_limit(settings: dict[str, Any]) -> None:
     assert tagged.splits["train"]["pairs"] == plain.splits["train"]["pairs"]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    """With tags, built at once and never stopped."""
+    return prepare_data(**settings_for(tmp_path_factory.mktemp("undisturbed"), tags=True))
+
+
 @pytest.mark.parametrize("event", [4, 9, 14, 18])
 def test_a_stopped_build_goes_on(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
+    undisturbed: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
 ) -> None:
-    settings["corpus"] = replace(settings["corpus"], tags=True)
-    whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
+    settings = settings_for(tmp_path, tags=True)
     stop_at(event, settings, monkeypatch)
     cleaned: list[Pair] = []
     clean = PairJudge.__call__
     monkeypatch.setattr(
         PairJudge, "__call__", lambda self, pairs: (cleaned.extend(pairs), clean(self, pairs))[1]
     )
-    assert contents(prepare_data(**settings)) == contents(whole)
+    assert contents(prepare_data(**settings)) == contents(undisturbed)
     if event >= 9:  # some shard was finished by then
-        assert len(cleaned) < report_of(whole)["read"]
+        assert len(cleaned) < report_of(undisturbed)["read"]
 
 
 @pytest.mark.parametrize(

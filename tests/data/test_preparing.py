@@ -315,6 +315,13 @@ DROPPED = [("", "leer"), TEST[0], ("A " + "cat " * 150, "Ein " + "Kater " * 150)
 DIRTY = [*TRAIN[:9], *DROPPED, *TRAIN[9:], *DROPPED[:3]]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> PreparedData:
+    """Of DIRTY, built at once and never stopped."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return prepare_data(**settings_in(folder) | {"corpus": write(folder / "raw", train=DIRTY)})
+
+
 def contents(data: PreparedData) -> list[object]:
     """All that is in the folder, except for when and how it was made."""
     reports = [(data.folder / name).read_text() for name in ("report.json", "report.md")]
@@ -329,12 +336,12 @@ def in_shards(monkeypatch, batch, shard=1):
 
 
 @pytest.mark.parametrize("sizes", [(7, 100), (7, 1), (7, 3), (40, 1), (1, 1), (len(DIRTY), 1)])
-def test_the_parts_in_which_it_is_built_change_nothing(settings, tmp_path, monkeypatch, sizes):
+def test_the_parts_in_which_it_is_built_change_nothing(settings, undisturbed, tmp_path, monkeypatch, sizes):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
-    at_once = prepare_data(**(settings | {"folder": tmp_path / "at once"}))
-    assert dropped(at_once) == {"empty": 2, "duplicate": 2, "overlap": 2, "more": 1}
     in_shards(monkeypatch, *sizes)
-    assert contents(prepare_data(**settings)) == contents(at_once)
+    found = prepare_data(**settings)
+    assert dropped(found) == {"empty": 2, "duplicate": 2, "overlap": 2, "more": 1}
+    assert contents(found) == contents(undisturbed)
 
 
 def stop_at(event, settings, monkeypatch):
@@ -362,9 +369,10 @@ def stop_at(event, settings, monkeypatch):
         (15, (0, 0, 2)),
     ],
 )
-def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_path, monkeypatch, event, left):
+def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(
+    settings, undisturbed, tmp_path, monkeypatch, event, left
+):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
-    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
     stop_at(event, settings, monkeypatch)
     cleaned, trained, encoded = [], [], []
     clean, train, encode = PairJudge.__call__, Tokenizer.train, TrainingEncoder.__call__
@@ -374,21 +382,31 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(settings, tmp_pa
         TrainingEncoder, "__call__", lambda self, pairs: encoded.append(1) or encode(self, pairs)
     )
     resumed = prepare_data(**settings)
-    assert contents(resumed) == contents(whole)
+    assert contents(resumed) == contents(undisturbed)
     assert (len(cleaned), len(trained), len(encoded)) == left
 
 
-@pytest.mark.parametrize("event", [3, 5, 7])
-def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, tmp_path, monkeypatch, event):
-    """Of the corpus's pairs those with the same words, in another order or with another number, are near."""
+def of_the_web() -> dict[str, Any]:
+    """The settings of crawled text."""
     crawled = OmegaConf.to_container(OmegaConf.load(CONF / "cleaning" / "crawled.yaml").crawled)
-    settings["cleaning"] = replace(CLEANING, crawled=CrawledConfig(**crawled))
-    settings["tokenizer"] = replace(TOKENIZER, vocabulary_size=310)
-    whole = prepare_data(**(settings | {"folder": tmp_path / "whole"}))
+    cleaning = replace(CLEANING, crawled=CrawledConfig(**crawled))
+    return {"cleaning": cleaning, "tokenizer": replace(TOKENIZER, vocabulary_size=310)}
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory) -> PreparedData:
+    """Of the corpus's pairs those with the same words, in another order or with another number, are near."""
+    whole = prepare_data(**settings_in(tmp_path_factory.mktemp("crawled")) | of_the_web())
     assert dropped(whole)["near-duplicate"] >= len(TRAIN) - 8 * 9 // 2
     assert {"eldc", "rensa"} < whole.manifest["versions"].keys()
+    return whole
+
+
+@pytest.mark.parametrize("event", [3, 5, 7])
+def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, crawled, monkeypatch, event):
+    settings |= of_the_web()
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(whole)
+    assert contents(prepare_data(**settings)) == contents(crawled)
 
 
 def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 from test_parts import in_parts
-from test_preparing import CLEANING, CONF, TOKENIZER, contents, in_shards, stop_at, write
+from test_preparing import CLEANING, CONF, TOKENIZER, contents, stop_at, write
 
 from endeavour.data.corpus import RARE, CorpusConfig
 from endeavour.data.files import Pair
@@ -163,15 +163,19 @@ def test_the_option_alone_makes_another_folder(settings: dict[str, Any], tmp_pat
     assert len(folders) == 3
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    """Built at once and never stopped."""
+    return prepare_data(**settings_for(tmp_path_factory.mktemp("undisturbed"), TEXT[:200]))
+
+
 @pytest.mark.parametrize("event", [3, 6, 9, 11, 13, 16, 20])
 def test_a_stopped_build_holds_out_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
+    undisturbed: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
 ) -> None:
     settings = settings_for(tmp_path, TEXT[:200])
-    in_shards(monkeypatch, 40)
-    whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(whole)
+    assert contents(prepare_data(**settings)) == contents(undisturbed)
 
 
 def test_parts_hold_out_together(tmp_path: Path, settings: dict[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """Tokenizers lose nothing but what the normal form takes away, and are the same on every run."""
 
+from functools import cache
+
 import pytest
 import sentencepiece
 from hypothesis import given, settings
@@ -35,14 +37,33 @@ def config(**changes) -> TokenizerConfig:
     return TokenizerConfig(**(settings | changes))
 
 
-BPE = Tokenizer.train(SENTENCES, config())
-UNIGRAM = Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=305))
-both = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
 SYMBOLS = ["<mine>", "⟦1⟧"]
-WITH_SYMBOLS = [
-    Tokenizer.train(SENTENCES, config(), SYMBOLS),
-    Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=307), SYMBOLS),
-]
+KINDS = {
+    "bpe": (config(), []),
+    "unigram": (config(algorithm="unigram", vocabulary_size=305), []),
+    "bpe, symbols": (config(), SYMBOLS),
+    "unigram, symbols": (config(algorithm="unigram", vocabulary_size=307), SYMBOLS),
+    "bpe, lowercased": (config(lowercase=True), SYMBOLS),
+    "unigram, lowercased": (config(algorithm="unigram", vocabulary_size=303, lowercase=True), SYMBOLS),
+}
+
+
+@cache
+def trained(kind: str) -> Tokenizer:
+    return Tokenizer.train(SENTENCES, *KINDS[kind])
+
+
+@pytest.fixture(scope="module")
+def tokenizer(request):
+    return trained(request.param)
+
+
+def kinds(*names: str):
+    """A parameter of the fixture above."""
+    return pytest.mark.parametrize("tokenizer", names, indirect=True)
+
+
+both = kinds("bpe", "unigram")
 
 
 def round_trip(tokenizer: Tokenizer, text: str) -> str:
@@ -76,11 +97,7 @@ def test_any_text_comes_back_in_normal_form_and_none_is_unknown(tokenizer, text)
     assert tokenizer.decode([ids]) == [normalize(text)]
 
 
-LOWERCASED = [
-    Tokenizer.train(SENTENCES, config(lowercase=True), SYMBOLS),
-    Tokenizer.train(SENTENCES, config(algorithm="unigram", vocabulary_size=303, lowercase=True), SYMBOLS),
-]
-lowercased = pytest.mark.parametrize("tokenizer", LOWERCASED, ids=["bpe", "unigram"])
+lowercased = kinds("bpe, lowercased", "unigram, lowercased")
 
 
 @lowercased
@@ -101,13 +118,10 @@ def test_its_model_lowercases_in_other_programs_too_and_keeps_symbols(tokenizer)
     pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
     assert all(piece == piece.lower() for piece in pieces if not piece.startswith("<0x"))
     assert tokenizer.lowercase
-    assert not BPE.lowercase
+    assert not trained("bpe").lowercase
 
 
-EVERY = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM, *WITH_SYMBOLS, *LOWERCASED])
-
-
-@EVERY
+@kinds(*KINDS)
 @given(
     words=st.lists(
         st.sampled_from(" ".join(SENTENCES).split()) | st.text(max_size=5) | st.sampled_from(SYMBOLS)
@@ -136,7 +150,7 @@ def without_bytes_and_mark(model):
     ids=["no space before the first word", "neighbours that are unknown"],
 )
 def test_words_that_depend_on_their_neighbours_are_encoded_with_them(change, text):
-    model = sentencepiece_model_pb2.ModelProto.FromString(BPE.serialized)
+    model = sentencepiece_model_pb2.ModelProto.FromString(trained("bpe").serialized)
     change(model)
     changed = Tokenizer(model.SerializeToString())
     processor = sentencepiece.SentencePieceProcessor(model_proto=changed.serialized)
@@ -154,15 +168,16 @@ def test_special_ids_are_fixed_and_never_decoded(tokenizer):
 @pytest.mark.parametrize(("algorithm", "size"), [("bpe", 330), ("unigram", 305)])
 def test_training_is_deterministic(algorithm, size):
     again = Tokenizer.train(iter(SENTENCES), config(algorithm=algorithm, vocabulary_size=size))
-    assert again.digest == {"bpe": BPE, "unigram": UNIGRAM}[algorithm].digest
+    assert again.digest == trained(algorithm).digest
     assert again.vocabulary_size == size
 
 
 def test_no_sentences_give_no_rows():
-    assert BPE.encode([]) == []
-    assert BPE.decode([]) == []
-    assert BPE.encode(["", "  "]) == [[], []]
-    assert BPE.decode([[], [EOS]]) == ["", ""]
+    tokenizer = trained("bpe")
+    assert tokenizer.encode([]) == []
+    assert tokenizer.decode([]) == []
+    assert tokenizer.encode(["", "  "]) == [[], []]
+    assert tokenizer.decode([[], [EOS]]) == ["", ""]
 
 
 @both
@@ -179,8 +194,8 @@ def test_too_large_a_vocabulary_names_the_largest_possible(algorithm):
     with pytest.raises(UserError, match=r"vocabulary_size=5000: this corpus allows at most (\d+)") as caught:
         Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=5000))
     largest = int(str(caught.value).split("at most ")[1].split(";")[0])
-    trained = Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=largest))
-    assert trained.vocabulary_size == largest
+    found = Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=largest))
+    assert found.vocabulary_size == largest
 
 
 def test_too_small_a_vocabulary_names_the_smallest_possible():
@@ -200,9 +215,10 @@ def test_impossible_settings_are_named(change):
 
 
 def test_a_model_comes_back_from_its_file_and_a_damaged_or_missing_one_is_named(tmp_path):
-    BPE.save(tmp_path / "source.model")
+    tokenizer = trained("bpe")
+    tokenizer.save(tmp_path / "source.model")
     loaded = Tokenizer.load(tmp_path / "source.model")
-    assert (loaded.digest, loaded.encode(SENTENCES)) == (BPE.digest, BPE.encode(SENTENCES))
+    assert (loaded.digest, loaded.encode(SENTENCES)) == (tokenizer.digest, tokenizer.encode(SENTENCES))
     (tmp_path / "bad.model").write_bytes(b"no model")
     for name in ("bad.model", "missing.model"):
         with pytest.raises(UserError, match=name):
@@ -219,7 +235,7 @@ symbols_and_text = st.lists(
 )
 
 
-@pytest.mark.parametrize("tokenizer", WITH_SYMBOLS, ids=["bpe", "unigram"])
+@kinds("bpe, symbols", "unigram, symbols")
 @given(parts=symbols_and_text)
 @settings(max_examples=80)
 def test_each_symbol_is_one_piece_wherever_it_stands(tokenizer, parts):
@@ -234,5 +250,5 @@ def test_each_symbol_is_one_piece_wherever_it_stands(tokenizer, parts):
 
 
 def test_without_symbols_the_vocabulary_is_as_ever():
-    assert Tokenizer.train(SENTENCES, config(), []).digest == BPE.digest
-    assert not set(SYMBOLS) & set(BPE.pieces(range(BPE.vocabulary_size)))
+    assert Tokenizer.train(SENTENCES, config(), []).digest == trained("bpe").digest
+    assert not set(SYMBOLS) & set(trained("bpe").pieces(range(trained("bpe").vocabulary_size)))

@@ -61,23 +61,6 @@ def test_equals_the_simple_search_sentence_by_sentence(
         assert_same(hypotheses, expected)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_greedy_is_beam_one(alpha: float) -> None:
-    model = random_model(12)
-    source = random_sources(12, [6])
-    ids: list[int] = []
-    while len(ids) < 11:
-        with torch.no_grad():
-            logits = model(source, torch.tensor([[BOS, *ids]]))[0, -1]
-        logits[[PAD, BOS]] = -torch.inf
-        token = int(logits.argmax())
-        if token == EOS:
-            break
-        ids.append(token)
-    ((found,),) = search(model, source, beam_size=1, alpha=alpha)
-    assert found.ids == ids
-
-
 @pytest.mark.parametrize("beam", [1, 4])
 def test_batch_size_and_order_change_nothing(beam: int) -> None:
     model = random_model(40, seed=3)
@@ -90,19 +73,6 @@ def test_batch_size_and_order_change_nothing(beam: int) -> None:
         assert_same(shuffled[place], together[row])
         (alone,) = search(model, source[[row], : lengths[row] + 1], beam_size=beam, num_hypotheses=beam)
         assert_same(alone, together[row])
-
-
-def test_scores_are_those_of_the_whole_sentence() -> None:
-    model = random_model(12, seed=1)
-    source = random_sources(12, [4])
-    (found,) = search(model, source, num_hypotheses=4)
-    assert [hypothesis.score for hypothesis in found] == sorted(
-        (hypothesis.score for hypothesis in found), reverse=True
-    )
-    assert len({tuple(hypothesis.ids) for hypothesis in found}) == 4
-    for ids, score, log_probability in found:
-        assert log_probability == pytest.approx(log_probability_of(model, source, ids), abs=1e-4)
-        assert score == pytest.approx(score_of(log_probability, ids, 0.6), abs=1e-5)
 
 
 def test_stopping_early_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,16 +50,6 @@ def test_one_model_is_itself_however_often_it_stands_there(beam: int, times: int
         assert_same(ours, theirs)
 
 
-@pytest.mark.parametrize("beam", [1, 4])
-def test_the_order_of_the_models_does_not_matter(beam: int) -> None:
-    first, second, third = unlike_models()
-    source = random_sources(12, LENGTHS)
-    one = search(Ensemble([first, second, third]), source, beam_size=beam, num_hypotheses=beam)
-    other = search(Ensemble([third, first, second]), source, beam_size=beam, num_hypotheses=beam)
-    for ours, theirs in zip(one, other, strict=True):
-        assert_same(ours, theirs)
-
-
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_a_search_over_the_mean_of_probabilities_by_full_passes_finds_the_same(beam: int) -> None:
     models = unlike_models()

@@ -65,11 +65,10 @@ def test_a_whole_translation_as_prefix_has_the_score_of_the_search() -> None:
     model = random_model(12, seed=1)
     source = random_sources(12, [6])
     ids = [7, 4, 11]
-    (found,) = search(model, source, num_hypotheses=4, prefixes=prefixes(Prefix((7, 4, 11))))
-    whole = next((one for one in found if one.ids == ids), None)
+    (found,) = search(model, source, beam_size=12, num_hypotheses=12, prefixes=prefixes(Prefix((7, 4, 11))))
+    (whole,) = (one for one in found if one.ids == ids)
     value = log_probability_of(model, source, ids)
-    if whole is not None:
-        assert whole.log_probability == pytest.approx(value, abs=1e-4)
+    assert whole.log_probability == pytest.approx(value, abs=1e-4)
     at_limit = search(
         model, source, num_hypotheses=1, max_length_ratio=0, max_length_offset=0,
         prefixes=prefixes(Prefix((7, 4, 11))),

@@ -6,7 +6,6 @@ import pytest
 import torch
 from reference import random_model, random_sources, search
 from sacrebleu.metrics.bleu import BLEU
-from scripted import OTHER, REST, WORD, Scripted, sources
 from torch import Tensor
 
 from endeavour.decoding import scoring
@@ -16,6 +15,7 @@ from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.special import BOS, EOS, PAD
+from scripted import OTHER, REST, WORD, Scripted, sources
 
 CERTAIN = 1.0 - 1e-9
 

@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 from reference import search
-from scripted import OTHER, REST, WORD, Scripted, sources
 
 from endeavour.decoding import beam_search as module
 from endeavour.decoding.beam_search import length_limits
 from endeavour.decoding.engine import length_limit
 from endeavour.special import BOS, EOS, PAD
+from scripted import OTHER, REST, WORD, Scripted, sources
 
 CERTAIN = 1.0 - 1e-9
 

@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 from reference import assert_same, log_probability_of, random_model, random_sources, score_of, search
-from scripted import OTHER, REST, WORD, Scripted, sources
 
 from endeavour.decoding.prefix import Prefix
 from endeavour.decoding.search_tree import Node, Trace, trace_search
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
+from scripted import OTHER, REST, WORD, Scripted, sources
 
 SETTINGS = {"alpha": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -10,21 +11,18 @@ from hypothesis import strategies as st
 
 from endeavour.config import load_config
 from endeavour.data.protection import symbols
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding import translator as module
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
-from untrained import untrained_model
+from untrained import SENTENCES, TINY, small_tokenizers, untrained_model
 
-TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 SHORT = ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
 CONFIG = load_config("train", RunConfig, [*TINY, *SHORT])
-TOKENIZER = Tokenizer.train([f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)], CONFIG.tokenizer)
-MODEL = untrained_model(CONFIG, (TOKENIZER, TOKENIZER))
 
 LINES = st.lists(
     st.one_of(
@@ -37,8 +35,18 @@ LINES = st.lists(
 )
 
 
+@cache
+def vocabularies() -> Tokenizers:
+    return small_tokenizers(CONFIG)
+
+
+@cache
+def model() -> Transformer:
+    return untrained_model(CONFIG, vocabularies())
+
+
 def translator(**changes: int) -> Translator:
-    return Translator(PyTorchEngine(MODEL, CONFIG.decoding), (TOKENIZER, TOKENIZER), **changes)
+    return Translator(PyTorchEngine(model(), CONFIG.decoding), vocabularies(), **changes)
 
 
 @settings(max_examples=50)
@@ -52,7 +60,7 @@ def test_one_line_for_each_line(lines: list[str], window: int, longest: int) -> 
 @settings(max_examples=30)
 @given(st.integers(2, 30), st.lists(st.sampled_from(["Satz", "hat", "Ja!", "x" * 50, "7."]), max_size=60))
 def test_parts_are_the_whole_and_none_is_too_long(longest: int, words: list[str]) -> None:
-    (ids,) = TOKENIZER.encode([" ".join(words)])
+    (ids,) = vocabularies()[0].encode([" ".join(words)])
     parts = translator(longest=longest)._parts(ids)
     assert [number for part in parts for number in part] == ids
     assert all(len(part) < longest for part in parts)
@@ -67,7 +75,7 @@ class Repeating:
         self.sources = 0
         self.found = [
             Hypothesis(ids, value, value)
-            for ids, value in zip(TOKENIZER.encode(list(found)), found.values(), strict=True)
+            for ids, value in zip(vocabularies()[0].encode(list(found)), found.values(), strict=True)
         ]
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
@@ -85,7 +93,7 @@ CANDIDATES = replace(CONFIG.decoding, beam_size=4, num_hypotheses=4)
 def test_with_a_utility_the_line_most_like_the_others_comes_first(utility: str) -> None:
     def lines(**changes: object) -> list[str]:
         decoding = replace(CANDIDATES, **changes)
-        chooser = Translator(Repeating(FOUND), (TOKENIZER, TOKENIZER), decoding=decoding, longest=20)
+        chooser = Translator(Repeating(FOUND), vocabularies(), decoding=decoding, longest=20)
         return list(chooser.translate(["Ja!", "", " ".join(["Satz 7 hat Worte wie 49."] * 2)]))
 
     assert lines() == [PROBABLE, "", f"{PROBABLE} {PROBABLE}"]
@@ -100,7 +108,7 @@ def test_with_a_utility_the_line_most_like_the_others_comes_first(utility: str) 
 def test_how_much_candidates_count(found: dict[str, float], sampling: bool, best: str) -> None:
     drawn = {"beam_size": 1, "sampling": True} if sampling else {}
     decoding = replace(CANDIDATES, utility="chrf", **drawn)
-    chooser = Translator(Repeating(found), (TOKENIZER, TOKENIZER), decoding=decoding)
+    chooser = Translator(Repeating(found), vocabularies(), decoding=decoding)
     (ranked,) = chooser.translate_n_best(["Ja!"])
     assert ranked[0].text == best
     assert len(ranked) == 4
@@ -114,7 +122,7 @@ def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
     for utility, searched in ((None, 5), ("chrf", 2)):
         engine = Repeating(FOUND)
         decoding = replace(CANDIDATES, utility=utility)
-        next(Translator(engine, (TOKENIZER, TOKENIZER), window=5, decoding=decoding).translate(["Ja!"] * 9))
+        next(Translator(engine, vocabularies(), window=5, decoding=decoding).translate(["Ja!"] * 9))
         assert engine.sources == searched
 
 
@@ -143,9 +151,7 @@ class Echo:
 @pytest.mark.parametrize("longest", [6, 100])
 def test_spans_come_back_of_symbols_in_every_part_of_a_line(longest: int) -> None:
     count = 5
-    marked = Tokenizer.train(
-        [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)], CONFIG.tokenizer, symbols(count)
-    )
+    marked = Tokenizer.train(SENTENCES, CONFIG.tokenizer, symbols(count))
     engine = Echo()
     line = "Satz <b>7</b> hat {0} Worte %s wie a@b.de Ja!"
     assert list(Translator(engine, (marked, marked), longest=longest).translate([line, "", "Ja!"])) == [
@@ -155,7 +161,7 @@ def test_spans_come_back_of_symbols_in_every_part_of_a_line(longest: int) -> Non
     ]
     pieces = [piece.strip("\u2581") for ids in engine.met for piece in marked.pieces(ids)]
     assert [piece for piece in pieces if "⟦" in piece] == symbols(count)
-    (other,) = Translator(engine, (marked, TOKENIZER)).translate(
+    (other,) = Translator(engine, (marked, vocabularies()[1])).translate(
         [line]
     )  # where one side lacks them, it is text
     assert "⟦" not in other

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import ctranslate2
 import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
-from textbook_vocabularies import ENGLISH, GERMAN, trained
+from textbook_vocabularies import english, german, trained
 
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.config import DecodingConfig
@@ -19,7 +20,10 @@ from endeavour.export.argos import joined, require_same_text, unpacked, write_ar
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
 
-PAIR = trained(ENGLISH, "bpe", 500), trained(GERMAN, "bpe", 510)
+
+@cache
+def vocabularies() -> Tokenizers:
+    return trained(english(), "bpe", 500), trained(german(), "bpe", 510)
 
 
 @pytest.fixture
@@ -27,9 +31,9 @@ def two_vocabularies(random_model: Any) -> Transformer:
     return random_model(vocabularies=(500, 510), tie="decoder")
 
 
-def package(folder: Path, model: Transformer, tokenizers: Tokenizers = PAIR) -> Path:
+def package(folder: Path, model: Transformer) -> Path:
     write_argos(
-        folder, model, tokenizers, languages=("en", "de"), readme="# A package\n", quantization="float32"
+        folder, model, vocabularies(), languages=("en", "de"), readme="# A package\n", quantization="float32"
     )
     (written,) = folder.iterdir()
     return written
@@ -53,7 +57,7 @@ def test_it_holds_what_argos_reads_in_one_folder_and_is_the_same_twice(
         assert metadata["package_version"]
         assert metadata["argos_version"]
         assert (folder / "README.md").read_text("utf-8") == "# A package\n"
-        assert (folder / "sentencepiece.model").read_bytes() == PAIR[0].serialized
+        assert (folder / "sentencepiece.model").read_bytes() == vocabularies()[0].serialized
 
 
 def test_its_files_translate_as_the_model_does(
@@ -63,35 +67,37 @@ def test_its_files_translate_as_the_model_does(
     with unpacked(path.parent) as folder:
         source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
         translator = ctranslate2.Translator(str(folder / "model"), intra_threads=1)
-    sentences = ENGLISH[:8]
+    sentences = english()[:8]
     found = translator.translate_batch(
         source.encode(sentences, out_type=str), beam_size=1, max_decoding_length=12
     )
     settings = {**vars(decoding), "beam_size": 1, "num_hypotheses": 1, "max_length_offset": 12}
     engine = PyTorchEngine(two_vocabularies, DecodingConfig(**settings))
-    ours = engine.search([[*ids, EOS] for ids in PAIR[0].encode(sentences)])
+    ours = engine.search([[*ids, EOS] for ids in vocabularies()[0].encode(sentences)])
     for theirs, hypotheses in zip(found, ours, strict=True):
-        expected = PAIR[1].pieces(hypotheses[0].ids)
+        expected = vocabularies()[1].pieces(hypotheses[0].ids)
         assert theirs.hypotheses[0][:12] == expected[:12]
 
 
 def test_one_model_joins_the_pieces_of_both_languages() -> None:
-    source = sentencepiece.SentencePieceProcessor(model_proto=PAIR[0].serialized)
+    ours, theirs = vocabularies()
+    source = sentencepiece.SentencePieceProcessor(model_proto=ours.serialized)
     odd = ["Ölüberschuß – 猫 🙂", "a_b _c", "_a b", "x", "", "<s> ▁"]
-    for ids in PAIR[1].encode([*GERMAN[:200], *odd]):
-        assert joined(source, PAIR[1].pieces(ids)) == PAIR[1].decode([ids])[0].replace("_", " ").removeprefix(
+    for ids in theirs.encode([*german()[:200], *odd]):
+        assert joined(source, theirs.pieces(ids)) == theirs.decode([ids])[0].replace("_", " ").removeprefix(
             " "
         )
-    require_same_text(PAIR, [*GERMAN[:200], *odd])
+    require_same_text((ours, theirs), [*german()[:200], *odd])
 
 
 def test_a_vocabulary_that_would_swallow_words_is_refused() -> None:
-    model = sentencepiece_model_pb2.ModelProto.FromString(PAIR[0].serialized)
-    piece = PAIR[1].pieces(PAIR[1].encode(GERMAN[:1])[0])[0]
+    ours, theirs = vocabularies()
+    model = sentencepiece_model_pb2.ModelProto.FromString(ours.serialized)
+    piece = theirs.pieces(theirs.encode(german()[:1])[0])[0]
     assert piece not in [known.piece for known in model.pieces]
     model.pieces.add(piece=piece, score=-9999, type=model.SentencePiece.CONTROL)
     with pytest.raises(UserError, match=r"format=argos .*\n.*tokenizer\.joint=true"):
-        require_same_text((Tokenizer(model.SerializeToString()), PAIR[1]), GERMAN[:1])
+        require_same_text((Tokenizer(model.SerializeToString()), theirs), german()[:1])
 
 
 def test_argos_installs_it_and_translates(
@@ -116,7 +122,7 @@ def test_argos_installs_it_and_translates(
 
     monkeypatch.setattr(translate, "MiniSBDSentencizer", Sentences)
     packages.install_from_path(path)
-    sentences = ENGLISH[:3]
+    sentences = english()[:3]
     found = translate.translate("|".join(sentences), "en", "de")
     with unpacked(path.parent) as folder:
         source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))

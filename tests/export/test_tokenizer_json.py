@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
-from textbook_vocabularies import ENGLISH, GERMAN, trained
+from textbook_vocabularies import english, german, trained
 from tokenizers import Tokenizer as Fast
 from transformers import AutoTokenizer, MarianConfig, PegasusConfig
 
@@ -30,31 +31,45 @@ ODD = [
 
 # Some begin alike, one holds what a text may have too, and one what a regular expression would read otherwise.
 SYMBOLS = ["<mine>", "<mine>>", "<the", "⟦1⟧", "(.*)"]
+
+
+def much() -> list[str]:
+    return [*english(), *german(), *ODD * 5]
+
+
+def little() -> list[str]:
+    return [*english(), *german()]
+
+
 JOINT = {
-    "bpe": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900),
-    "bpe, few characters": trained([*ENGLISH, *GERMAN], "bpe", 500, 0.98),
-    "bpe, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS),
-    "unigram, symbols": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800, symbols=SYMBOLS),
-    "bpe, lowercased": trained([*ENGLISH, *GERMAN, *ODD * 5], "bpe", 900, symbols=SYMBOLS, lowercase=True),
-    "unigram": trained([*ENGLISH, *GERMAN, *ODD * 5], "unigram", 800),
-    "unigram, few characters": trained([*ENGLISH, *GERMAN], "unigram", 450, 0.98),
+    "bpe": lambda: trained(much(), "bpe", 900),
+    "bpe, few characters": lambda: trained(little(), "bpe", 500, 0.98),
+    "bpe, symbols": lambda: trained(much(), "bpe", 900, symbols=SYMBOLS),
+    "unigram, symbols": lambda: trained(much(), "unigram", 800, symbols=SYMBOLS),
+    "bpe, lowercased": lambda: trained(much(), "bpe", 900, symbols=SYMBOLS, lowercase=True),
+    "unigram": lambda: trained(much(), "unigram", 800),
+    "unigram, few characters": lambda: trained(little(), "unigram", 450, 0.98),
 }
+
+
+@cache
+def joint(name: str) -> Tokenizer:
+    return JOINT[name]()
 
 
 @pytest.fixture(scope="module", params=JOINT)
 def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Tokenizer, Any]:
     """A tokenizer, and the same by the `tokenizers` library."""
     folder = tmp_path_factory.mktemp("tokenizer")
-    tokenizer = JOINT[request.param]
+    tokenizer = joint(request.param)
     write_tokenizers(folder, (tokenizer, tokenizer), positions=512)
     fast = Fast.from_file(str(folder / "tokenizer.json"))
     fast.encode_special_tokens = True
     return tokenizer, fast
 
 
-words = st.sampled_from(
-    [*" ".join(ENGLISH[:80] + GERMAN[:80] + ODD).split(), "ANNA", "<s>", "</s>", "<0x41>", "a" * 30, *SYMBOLS]
-)
+more = ["ANNA", "<s>", "</s>", "<0x41>", "a" * 30, *SYMBOLS]
+words = st.deferred(lambda: st.sampled_from([*" ".join(english()[:80] + german()[:80] + ODD).split(), *more]))
 separators = st.sampled_from(
     [" ", "  ", "\t", "\x85", "\u2003", "\u2028", "\u2581", "\u200b", "\x00", "\ufeff", "", "-"]
 )
@@ -96,7 +111,7 @@ def test_whatever_ids_a_model_writes_the_text_is_the_same(
 
 @pytest.mark.parametrize("config", [MarianConfig, PegasusConfig])
 def test_autotokenizer_needs_nothing_else(config: Callable[[], Any], tmp_path: Path) -> None:
-    tokenizer = JOINT["bpe"]
+    tokenizer = joint("bpe")
     config().save_pretrained(tmp_path)
     write_tokenizers(tmp_path, (tokenizer, tokenizer), positions=300)
     theirs = AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
@@ -115,19 +130,19 @@ def test_autotokenizer_needs_nothing_else(config: Callable[[], Any], tmp_path: P
 
 
 def test_the_target_has_its_own_where_the_vocabularies_are_two(tmp_path: Path) -> None:
-    pair = trained(ENGLISH, "bpe", 500), trained(GERMAN, "bpe", 510)
+    pair = trained(english(), "bpe", 500), trained(german(), "bpe", 510)
     write_tokenizers(tmp_path, pair, positions=512)
-    require_same_ids(tmp_path, pair, (ENGLISH, GERMAN))
-    for subfolder, tokenizer, text in (("", pair[0], ENGLISH[3]), ("target", pair[1], GERMAN[3])):
+    require_same_ids(tmp_path, pair, (english(), german()))
+    for subfolder, tokenizer, text in (("", pair[0], english()[3]), ("target", pair[1], german()[3])):
         theirs = AutoTokenizer.from_pretrained(tmp_path, subfolder=subfolder, local_files_only=True)
         assert theirs(text, add_special_tokens=False)["input_ids"] == tokenizer.encode([text])[0]
     with pytest.raises(UserError, match=r"tokenizer\.json does not do what SentencePiece does"):
-        require_same_ids(tmp_path, pair[::-1], (ENGLISH, GERMAN))
+        require_same_ids(tmp_path, pair[::-1], (english(), german()))
 
 
 @pytest.mark.parametrize("part", ["merges", "decoder"])
 def test_one_that_splits_or_joins_otherwise_is_found(part: str, tmp_path: Path) -> None:
-    pair = (JOINT["bpe"],) * 2
+    pair = (joint("bpe"),) * 2
     write_tokenizers(tmp_path, pair, positions=512)
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text("utf-8"))
@@ -137,11 +152,11 @@ def test_one_that_splits_or_joins_otherwise_is_found(part: str, tmp_path: Path) 
         content["decoder"]["decoders"].pop()
     path.write_text(json.dumps(content), "utf-8")
     with pytest.raises(UserError, match="nothing was written"):
-        require_same_ids(tmp_path, pair, (ENGLISH, GERMAN))
+        require_same_ids(tmp_path, pair, (english(), german()))
 
 
 def test_pieces_of_another_kind_are_refused(tmp_path: Path) -> None:
-    model = sentencepiece_model_pb2.ModelProto.FromString(JOINT["bpe"].serialized)
+    model = sentencepiece_model_pb2.ModelProto.FromString(joint("bpe").serialized)
     model.pieces[300].type = model.SentencePiece.UNUSED
     tokenizer = Tokenizer(model.SerializeToString())
     with pytest.raises(UserError, match="format=ctranslate2"):

@@ -1,6 +1,4 @@
-"""The formulas of the papers, and what each kind does beyond its table."""
-
-import math
+"""What each kind of position does beyond its formula, which test_model_exact.py checks."""
 
 import pytest
 import torch
@@ -13,14 +11,6 @@ from endeavour.model.positions import (
     SinusoidalPositions,
     rotate,
 )
-
-
-def test_sinusoids_follow_the_formula() -> None:
-    vectors = SinusoidalPositions(8)(3, 20)
-    for row, component in ((0, 0), (4, 3), (19, 6)):
-        angle = (row + 3) / 10_000 ** (component // 2 * 2 / 8)
-        expected = math.cos(angle) if component % 2 else math.sin(angle)
-        assert vectors[row, component].item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_tables_grow_without_changing() -> None:
@@ -41,19 +31,6 @@ def test_tables_that_grew_in_a_search_serve_training() -> None:
     states = torch.randn(5, 8, requires_grad=True)
     (rotate(states, rotary(0, 5)) * sinusoidal(0, 5)).sum().backward()
     assert states.grad is not None
-
-
-def test_rotated_products_depend_on_the_distance_alone() -> None:
-    torch.manual_seed(0)
-    query, key, rotary = torch.randn(1, 8), torch.randn(1, 8), RotaryPositions(8)
-
-    def product(query_position: int, key_position: int) -> float:
-        turned = rotate(query, rotary(query_position, 1)) * rotate(key, rotary(key_position, 1))
-        return turned.sum().item()
-
-    assert product(7, 3) == pytest.approx(product(104, 100), abs=1e-4)
-    assert product(7, 3) != pytest.approx(product(7, 4), abs=1e-2)
-    assert product(5, 5) == pytest.approx((query * key).sum().item(), abs=1e-5)
 
 
 def test_learned_positions_refuse_a_sentence_that_is_too_long() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from commands import endeavour, write_splits
+from commands import endeavour, places, write_splits
 from endeavour.config import load_config, quote_literal
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
@@ -31,10 +31,6 @@ TINY += ["model.width=16", "decoding.max_length_ratio=1", "decoding.max_length_o
 TINY += ["training.max_updates=2", "training.validate_every=1", "evaluation.num_pictures=0"]
 TINY += ["training.precision=fp32", "decoding.precision=fp32"]  # what is compared is the same to the bit
 TINY += ["cleaning.max_ratio=1000"]  # so that what such models say is not dropped
-
-
-def places(folder: Path) -> list[str]:
-    return [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
 
 
 @pytest.fixture(scope="module")

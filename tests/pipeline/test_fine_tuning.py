@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from commands import endeavour, write_splits
+from commands import endeavour, places, write_splits
 from endeavour.pipeline.data import data_of
 from endeavour.runs.run import Run
 
@@ -35,17 +35,16 @@ def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory)
     return folder
 
 
-def places(folder: Path) -> list[str]:
-    return [f"data_folder={folder / 'data'}", f"output_folder={folder / 'outputs'}"]
-
-
 @pytest.fixture
 def other(trained: Path, tmp_path: Path) -> list[str]:
     """Overrides of a run on other text that begins with `base`; its folders are a copy, for this test alone."""
     shutil.copytree(trained, tmp_path / "copy")
+    return [*other_text(tmp_path), *places(tmp_path / "copy")]
+
+
+def other_text(folder: Path) -> list[str]:
     splits = {"train": OTHER[:-24], "validation": OTHER[-24:-12], "test": OTHER[-12:]}
-    corpus = write_splits(tmp_path, splits)
-    return [*corpus, *BASE, *places(tmp_path / "copy"), "name=new", "pretrained=base"]
+    return [*write_splits(folder, splits), *BASE, "name=new", "pretrained=base"]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -91,14 +90,27 @@ def test_a_run_begins_with_the_weights_and_vocabulary_of_another_and_stands_on_i
         assert data.lines("test", "source") == [source for source, _ in OTHER[-12:]]
 
 
-@pytest.mark.parametrize("base", ["gone", "another", "as it was"])
-def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
-    other: list[str], parallel_files: list[str], base: str, tmp_path: Path
-) -> None:
-    outputs = tmp_path / "copy" / "outputs"
-    settings = [*other, *MODEL, "training.max_epochs=100", "training.schedule=inverse_sqrt"]
+LONG = [*MODEL, "training.max_epochs=100", "training.schedule=inverse_sqrt"]
+
+
+@pytest.fixture(scope="module")
+def begun(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with two runs on the other text: `whole`, of six updates, and `new`, of three."""
+    folder = tmp_path_factory.mktemp("begun")
+    shutil.copytree(trained, folder / "copy")
+    settings = [*other_text(folder), *LONG, *places(folder / "copy")]
     assert endeavour("train", *settings, "training.max_updates=6", "name=whole") == 0
     assert endeavour("train", *settings, "training.max_updates=3") == 0
+    return folder
+
+
+@pytest.mark.parametrize("base", ["gone", "another", "as it was"])
+def test_a_stopped_run_goes_on_whatever_became_of_the_one_it_began_with(
+    begun: Path, parallel_files: list[str], base: str, tmp_path: Path
+) -> None:
+    shutil.copytree(begun / "copy", tmp_path / "copy")
+    outputs = tmp_path / "copy" / "outputs"
+    settings = [*other_text(begun), *LONG, *places(tmp_path / "copy")]
     # A run that was stopped after update 3 is one that has a checkpoint of it and no end.
     saved = outputs / "new" / "config.yaml"
     saved.write_text(saved.read_text().replace("max_updates: 3", "max_updates: 6"))

@@ -2,9 +2,10 @@
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler
 from itertools import islice
 from pathlib import Path
@@ -16,16 +17,29 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from commands import endeavour
+from commands import endeavour, places, write_lines
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.runs.run import Run
 from endeavour.special import EOS
 from endeavour.textbook import textbook_splits
 from local_server import LocalServer
 
-ENGLISH, GERMAN = (list(side) for side in zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True))
 BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
 BASE += ["evaluation.bootstrap_samples=40", "evaluation.num_pictures=0"]
+
+
+@cache
+def sides() -> tuple[list[str], list[str]]:
+    english, german = zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True)
+    return list(english), list(german)
+
+
+def english() -> list[str]:
+    return sides()[0]
+
+
+def german() -> list[str]:
+    return sides()[1]
 
 
 def write_checkpoint(folder: Path, *, algorithm: str, activation: str, lacking: int, begins: bool) -> Path:
@@ -37,7 +51,7 @@ def write_checkpoint(folder: Path, *, algorithm: str, activation: str, lacking: 
     """
     folder.mkdir(parents=True)
     pieces: list[str] = []
-    for side, lines, size in (("source", ENGLISH, 200), ("target", GERMAN, 210)):
+    for side, lines, size in (("source", english(), 200), ("target", german(), 210)):
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines),
@@ -102,10 +116,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def command(parallel_files: list[str], tmp_path: Path) -> Callable[..., int]:
     """`endeavour COMMAND`, with a corpus and folders for this test alone."""
-    places = [f"data_folder={tmp_path / 'data'}", f"output_folder={tmp_path / 'outputs'}"]
 
     def run(name: str, *overrides: str) -> int:
-        return endeavour(name, *parallel_files, *BASE, *places, *overrides)
+        return endeavour(name, *parallel_files, *BASE, *places(tmp_path), *overrides)
 
     return run
 
@@ -128,7 +141,7 @@ def test_it_gives_the_probabilities_that_transformers_gives(
     theirs = MarianMTModel.from_pretrained(checkpoints / name).eval()
     names = json.loads((folder / "vocab.json").read_text())
     pad, end = names["<pad>"], names["</s>"]
-    sources, targets = [*ENGLISH[:40], "A ½ 漢字 dog …", "x"], [*GERMAN[:40], "Ein ² 猫", "y"]
+    sources, targets = [*english()[:40], "A ½ 漢字 dog …", "x"], [*german()[:40], "Ein ² 猫", "y"]
     ids = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, (sources, targets), strict=True)]
     rows = [
         [[names[piece] for piece in tokenizer.pieces(row)] for row in side]
@@ -156,19 +169,20 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     run = imported(tmp_path / "outputs", folder)
     capsys.readouterr()
     limit = ["decoding.max_length_ratio=0", "decoding.max_length_offset=20"]
-    lines = tmp_path / "lines.txt"
-    lines.write_text("".join(f"{line}\n" for line in ENGLISH[:6]), "utf-8")
+    lines = write_lines(tmp_path / "lines.txt", english()[:6])
     asked = [f"run={run.name}", f"output_folder={run.root}", "device=cpu", *limit, f"input={lines}"]
     assert endeavour("translate", *asked) == 0
     printed = capsys.readouterr().out.splitlines()
     asked = [f"run={run.name}", f"output_folder={run.root}", f"data_folder={tmp_path / 'data'}", "device=cpu"]
     assert endeavour("evaluate", *asked) == 2
     assert "came without data" in capsys.readouterr().err
+    assert endeavour("export", *asked[:3]) == 2
+    assert "came without data" in capsys.readouterr().err
     other = ["evaluation.splits=[]", f"+evaluation.files.lines=[{lines},{lines}]"]
     assert endeavour("evaluate", *asked, *other) == 0
     tokenizer = MarianTokenizer.from_pretrained(folder)
     model = MarianMTModel.from_pretrained(folder).eval()
-    for line, ours in zip(ENGLISH[:6], printed, strict=True):
+    for line, ours in zip(english()[:6], printed, strict=True):
         output = model.generate(
             **tokenizer(line, return_tensors="pt"),
             num_beams=1,
@@ -199,9 +213,8 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
         load_file(run.model_folder / "weights.safetensors") for run in (tuned, imported(outputs, folder))
     ]
     assert any(not torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
-    places = [f"output_folder={outputs}", f"data_folder={tmp_path / 'data'}"]
-    assert endeavour("export", "run=tuned", "quantization=float32", *places) == 0
-    assert endeavour("export", "run=tuned", "format=huggingface", *places) == 2
+    assert endeavour("export", "run=tuned", "quantization=float32", *places(tmp_path)) == 0
+    assert endeavour("export", "run=tuned", "format=huggingface", *places(tmp_path)) == 2
     assert command("train", "name=pupil", f"teachers=hf:{folder}", "training.max_updates=2") == 0
     (lines,) = (outputs / "pupil" / "teacher_data").glob("*de.txt")
     assert len(set(lines.read_text("utf-8").splitlines())) > 10
@@ -223,12 +236,18 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
             "model.encoder.layers.1.",
         ),
         ("vocab.json", lambda text: json.dumps(json.loads(text) | {"new": text.count('": ')}), "belong"),
-        ("source.spm", lambda text: "", "source.spm"),
+        ("config.json", None, "config.json"),
+        ("config.json", lambda text: text[:-9], "config.json"),
+        ("config.json", lambda text: re.sub(r'("pad_token_id": )\d+', r"\g<1>7", text), "other ids"),
+        ("vocab.json", None, "vocab.json"),
+        ("vocab.json", lambda text: text[:-9], "vocab.json"),
+        ("source.spm", None, "source.spm"),
+        ("model.safetensors", None, "model.safetensors"),
     ],
 )
 def test_what_it_cannot_be_is_refused_and_nothing_is_left(
     file: str,
-    alter: Callable[[str], str],
+    alter: Callable[[str], str] | None,
     message: str,
     checkpoints: Path,
     command: Callable[..., int],
@@ -237,7 +256,7 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
 ) -> None:
     folder = shutil.copytree(checkpoints / "opus", tmp_path / "opus")
     path = folder / file
-    if path.suffix == ".spm":
+    if alter is None:
         path.unlink()
     else:
         before = path.read_text("utf-8")
@@ -246,6 +265,27 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
     for key in ("pretrained", "teachers"):
         assert command("train", f"{key}=hf:{folder}") == 2
         assert message in capsys.readouterr().err
+    assert not list((tmp_path / "outputs").rglob("config.yaml"))
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
+def test_weights_that_are_cut_short_or_would_run_code_are_refused(
+    file: str,
+    checkpoints: Path,
+    command: Callable[..., int],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(checkpoints / "bpe", tmp_path / "bpe")
+    if file == "model.safetensors":
+        (folder / file).write_bytes((folder / file).read_bytes()[:-9])
+    else:
+        (folder / "model.safetensors").unlink()
+        torch.save({"weight": partial(print, "code")}, folder / file)
+    assert command("train", f"pretrained=hf:{folder}") == 2
+    out, said = capsys.readouterr()
+    assert "pytorch_model.bin can be read" in said
+    assert "code" not in out
     assert not list((tmp_path / "outputs").rglob("config.yaml"))
 
 

@@ -1,5 +1,6 @@
 """Clients that go away, runs that change underneath, taken ports, signals: the server lives, and says what is wrong."""
 
+import errno
 import json
 import os
 import re
@@ -270,8 +271,8 @@ def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: i
 def test_the_command_says_what_is_wrong(own: Run, capsys: pytest.CaptureFixture[str]) -> None:
     small_run(own.root, "second")
     for wrong, named in (
-        (["run=own second"], "run"),
-        (["host=192.0.2.1"], "host"),
+        (["run=own second"], "run=…"),
+        (["host=192.0.2.1"], "host=192.0.2.1"),
         (["decoding.engine=ctranslate2"], "ctranslate2"),
     ):
         assert endeavour("play", f"output_folder={own.root}", "device=cpu", *wrong) == 2
@@ -292,6 +293,16 @@ def test_the_command_notes_a_port_that_is_taken_and_a_host_that_all_can_reach(
     assert "host=0.0.0.0" in said.err
     assert "open=true" in said.err
     assert re.search(r"http://127\.0\.0\.1:\d+", said.out)
+
+
+def test_a_port_that_one_may_not_use_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Guarded(socket.socket):
+        def bind(self, address: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket, "socket", Guarded)
+    with pytest.raises(UserError, match=r"^port=80:"):
+        listen("127.0.0.1", 80)
 
 
 def test_without_the_extra_the_command_says_what_to_install(

@@ -203,19 +203,23 @@ def test_the_last_layer_predicts_what_the_model_predicts() -> None:
     numbers = _learn(_model(_config()))
     assert len(numbers["stack"]["top"]) == 4
     for best, prediction in zip(numbers["stack"]["top"][-1], numbers["predictions"], strict=True):
-        expected = [{key: entry[key] for key in ("piece", "probability")} for entry in prediction["top"][:3]]
+        expected = prediction["top"][:3]
         assert [entry["piece"] for entry in best] == [entry["piece"] for entry in expected]
+        for ours, theirs in zip(best, expected, strict=True):
+            assert ours["probability"] == pytest.approx(theirs["probability"], rel=1e-3)
 
 
 def test_expected_pieces_have_their_rank() -> None:
     model = _model(_config())
+    logits = model(torch.tensor([SOURCE]), torch.tensor([TARGET_IN]))[0]
     predictions = _learn(model)["predictions"]
-    for token, prediction in zip([*TARGET, EOS], predictions, strict=True):
+    for token, row, prediction in zip([*TARGET, EOS], logits, predictions, strict=True):
         expected = prediction["expected"]
         assert expected["id"] == token
         assert expected["piece"] == f"piece {token}"
-        top = [entry["id"] for entry in prediction["top"]]
-        assert expected["rank"] > len(top) or top[expected["rank"] - 1] == token
+        order = row.argsort(descending=True).tolist()
+        assert expected["rank"] == order.index(token) + 1
+        assert [entry["id"] for entry in prediction["top"]] == order[:10]
 
 
 def test_temperatures_flatten_the_probabilities() -> None:

@@ -8,8 +8,8 @@ from configs import run_config
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.playground.story_pictures import draw_story
 from endeavour.runs.config import RunConfig
-from served import SMALL, small_tokenizers
-from untrained import untrained_model
+from served import SMALL
+from untrained import small_tokenizers, untrained_model
 
 LARGEST = 120_000  # bytes of a picture in the documents
 PAIRS = [("Satz 1 hat Worte.", "Ja! Worte wie 7."), ("Ja!", "Satz 2."), ("Satz 3 wie 21.", "Worte wie 3.")]

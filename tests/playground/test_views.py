@@ -1,17 +1,24 @@
 """What the page is told about a search and about a pair is what the library says."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from configs import run_config
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import log_probabilities
-from endeavour.playground.search_view import _numbers
+from endeavour.playground.schemas import Prefix, SearchRequest
+from endeavour.playground.search_view import _numbers, show_search
+from endeavour.playground.systems import System
 from endeavour.runs.run import Run
-from endeavour.runs.translators import load_runs, open_translator
+from endeavour.runs.translators import Loaded, load_runs, open_translator
 from endeavour.special import BOS, EOS, UNK
+from scripted import OTHER, WORD, Scripted
 from served import Served, served
 
 TEXT = "Satz 7 hat Worte."
@@ -124,12 +131,69 @@ def test_the_reference_is_scored_and_the_step_named_where_the_beam_left_it(
     greedy = [node["token"] for node in nodes[1:] if node["status"] != "pruned"]
     same = next(place for place, (a, b) in enumerate(zip([*ids, EOS], greedy, strict=False)) if a != b)
     assert reference["left_at"] == same + 1
-    assert reference["why"]
+    assert reference["why"].startswith(f"not the best of step {same + 1} (")
 
-    found = result["hypotheses"][0]
-    _, _, result = search(site, beam_size=1, reference=found["text"])
-    if tokenizers[1].encode([found["text"]])[0] == found["ids"]:
-        assert result["reference"]["left_at"] is None
+
+class Letters:
+    """The tokenizer of a scripted model: a letter is a piece."""
+
+    placeholders = 0
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        return [[{"W": WORD, "O": OTHER}[letter] for letter in text] for text in texts]
+
+    def normalize(self, text: str) -> str:
+        return text
+
+    def pieces(self, ids: list[int]) -> list[str]:
+        return [str(number) for number in ids]
+
+    def decode(self, rows: list[list[int]]) -> list[str]:
+        return ["".join(self.pieces(ids)) for ids in rows]
+
+    def spellings(self) -> list[bytes | None]:
+        return [None] * 4 + [b"W", b"O", b"R"]
+
+
+class Judge(Scripted):
+    """A scripted model that scores whole translations too."""
+
+    output_weight = torch.zeros(1)
+
+    def __call__(self, source: torch.Tensor, target_in: torch.Tensor) -> torch.Tensor:
+        steps = range(target_in.shape[1])
+        return torch.tensor([[self._logits(row, step) for step in steps] for row in range(len(source))])
+
+
+@pytest.mark.parametrize(
+    ("reference", "prefix", "left_at", "why"),
+    [
+        ("W", None, None, "found: number 1 "),
+        ("WW", None, None, "found: number 2 "),
+        ("", None, None, "found, but not among the best"),
+        ("O", None, 1, "not among the 2 best of step 1 "),
+        ("WO", None, 2, "not among the 2 best of step 2 "),
+        ("WWWW", None, 5, "the search had ended before"),
+        ("W", [OTHER], 1, "the prefix, which was forced, leads elsewhere at step 1"),
+    ],
+)
+def test_where_and_why_the_reference_was_lost(
+    reference: str, prefix: list[int] | None, left_at: int | None, why: str
+) -> None:
+    """By hand: [] ends with 0.1, W with 0.38, WW with 0.19; then WWWW, with 0.11, can become nothing better."""
+    script = [{WORD: 0.85, EOS: 0.1, OTHER: 0.03}, {WORD: 0.5, EOS: 0.45, OTHER: 0.03}]
+    model: Any = Judge([script])
+    tokenizers: Any = (Letters(), Letters())
+    decoding = replace(run_config().decoding, max_length_ratio=0.0, max_length_offset=10)
+    loaded = Loaded(model, model, tokenizers)
+    system = System("name", Run(Path(), "name"), loaded, decoding, (0, 0, 0), "int8")
+    asked = SearchRequest(text="W", beam_size=2, length_penalty=0.0, reference=reference)
+    asked.prefix = None if prefix is None else Prefix(ids=prefix)
+    events: dict[str, Any] = {}
+    show_search(system, asked, 20, events.__setitem__, lambda: None)
+    found = events["result"]["reference"]
+    assert found["left_at"] == left_at
+    assert found["why"].startswith(why)
 
 
 def test_the_analysis_of_a_hypothesis_is_what_the_search_found(site: Served, tokenizers: Tokenizers) -> None:

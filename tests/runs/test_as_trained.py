@@ -60,31 +60,36 @@ def test_a_key_and_the_runs_own_have_to_fit(tmp_path: Path) -> None:
         asked(tmp_path, "decoding.beam_size=3")
 
 
+def test_tokenized_references_are_for_a_score_that_is_computed(tmp_path: Path) -> None:
+    trained(tmp_path)
+    with pytest.raises(UserError, match=r"tokenized_references.*evaluation\.tokenized_bleu=true"):
+        asked(tmp_path, "evaluation.tokenized_references=file")
+
+
 @pytest.mark.parametrize(
-    ("after_training", "typed", "splits", "kept"),
+    ("after_training", "typed", "splits", "references"),
     [
-        ("null", [], None, True),
-        ("null", ["evaluation.splits=[validation]"], ["validation"], False),
-        ("null", ["evaluation.splits=[test]"], ["test"], True),
-        ("[test]", [], ["test"], True),
-        ("[test]", ["evaluation.splits=[test]"], ["test"], True),
-        ("[test]", ["evaluation.splits=[other]"], ["other"], False),
-        ("[test]", ["+evaluation.files.news=[a.en,a.de]"], [], False),
+        ("null", [], None, "own"),
+        ("null", ["evaluation.splits=[validation]"], ["validation"], None),
+        ("null", ["evaluation.splits=[test]"], ["test"], "own"),
+        ("[test]", [], ["test"], "own"),
+        ("[test]", ["evaluation.splits=[test]"], ["test"], "own"),
+        ("[test]", ["evaluation.splits=[other]"], ["other"], None),
+        ("[test]", ["+evaluation.files.news=[a.en,a.de]"], [], None),
         (
             "[test]",
             ["evaluation.splits=[other]", "evaluation.tokenized_references=new"],
             ["other"],
-            True,
+            "new",
         ),
     ],
 )
 def test_the_runs_own_splits_are_scored_and_its_tokenized_references_serve_for_these_alone(
-    after_training: str, typed: list[str], splits: list[str] | None, kept: bool, tmp_path: Path
+    after_training: str, typed: list[str], splits: list[str] | None, references: str | None, tmp_path: Path
 ) -> None:
     tokenized = ["evaluation.tokenized_bleu=true", "evaluation.tokenized_references=own"]
     own = trained(tmp_path, f"evaluation.splits={after_training}", *tokenized).evaluation
     found: EvaluationConfig = as_asked(asked(tmp_path, *typed).evaluation, own)
     assert found.splits == splits
     assert found.tokenized_bleu
-    names = ("own", "new") if kept else (None,)
-    assert found.tokenized_references in names
+    assert found.tokenized_references == references

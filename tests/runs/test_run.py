@@ -61,11 +61,11 @@ def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -
     assert begun_runs(tmp_path) == [Run(tmp_path, "newer"), Run(tmp_path, "older")]
     assert select_runs(None, tmp_path, begun=True) == [Run(tmp_path, "newer")]
     assert select_runs("older", tmp_path, begun=True) == [Run(tmp_path, "older")]
-    for text in (None, "older"):
-        with pytest.raises(UserError):
-            select_runs(text, tmp_path)
-    with pytest.raises(UserError):
-        select_runs("other", tmp_path, begun=True)
+    with pytest.raises(UserError, match="output_folder="):
+        select_runs(None, tmp_path)
+    for name, begun in (("older", False), ("other", True)):
+        with pytest.raises(UserError, match=f"{name} holds no trained model"):
+            select_runs(name, tmp_path, begun=begun)
     trained = finished(tmp_path, "trained", 100)
     assert select_runs(None, tmp_path, begun=True) == [trained]
 
@@ -215,6 +215,14 @@ def test_a_damaged_summary_is_named_with_what_to_do(tmp_path: Path) -> None:
     (run.folder / "summary.json").write_text("")
     with pytest.raises(UserError, match=r"summary\.json: damaged .*\ndelete it"):
         _ = run.summary
+
+
+def test_a_run_without_a_whole_vocabulary_is_named(tmp_path: Path) -> None:
+    run, _, _ = begun(tmp_path)
+    for name in ("source.model", "target.model"):
+        (run.checkpoint_folder / "update-00000001" / name).touch()  # not as its digests say: it has none
+    with pytest.raises(UserError, match=rf"{run}: .*vocabularies"):
+        run.load_tokenizers()
 
 
 def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path) -> None:

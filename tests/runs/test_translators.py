@@ -3,13 +3,14 @@
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
 from endeavour.config import load_config
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
@@ -26,9 +27,13 @@ TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32", "tokeniz
 TINY += ["model.encoder_layers=1", "model.decoder_layers=1"]
 QUICK = ["decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
 TEXT = ["the dog sees a tree", "often the old man finds the dog today", "der Hund sieht heute den alten Baum"]
-TOKENIZER = Tokenizer.train(
-    [f"{line} {i}" for i in range(99) for line in TEXT], load_config("train", RunConfig, TINY).tokenizer
-)
+
+
+@cache
+def vocabularies() -> Tokenizers:
+    config = load_config("train", RunConfig, TINY).tokenizer
+    tokenizer = Tokenizer.train([f"{line} {i}" for i in range(99) for line in TEXT], config)
+    return tokenizer, tokenizer
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     """The output folder of the finished runs a, b and c of one vocabulary."""
     for seed, name in enumerate("abc"):
         config = load_config("train", RunConfig, [*TINY, f"name={name}", f"output_folder={tmp_path}"])
-        untrained_run(config, (TOKENIZER, TOKENIZER), seed=seed)
+        untrained_run(config, vocabularies(), seed=seed)
     return tmp_path
 
 
@@ -48,9 +53,9 @@ def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_orde
 ) -> None:
     config = load_config("train", RunConfig, [*TINY, *QUICK, *decoding]).decoding
     models = [Run(root, name).load_model(CPU)[0] for name in "cab"]
-    direct = Translator(
-        PyTorchEngine(Ensemble(models), config), (TOKENIZER, TOKENIZER), decoding=config
-    ).translate([*TEXT, ""])
+    direct = Translator(PyTorchEngine(Ensemble(models), config), vocabularies(), decoding=config).translate(
+        [*TEXT, ""]
+    )
     runs = select_runs("a b c", root)
     together = open_translator(runs, load_runs(runs, CPU), config, "int8")
     assert list(together.translate([*TEXT, ""])) == list(direct)
@@ -80,7 +85,7 @@ def other_vocabulary(run: Run) -> None:
     text = [f"ganz anderer Text von anderswo {i}" for i in range(99)]
     tokenizer = Tokenizer.train(text, load_config("train", RunConfig, TINY).tokenizer)
     config = load_config("train", RunConfig, [*TINY, f"name={run.name}", f"output_folder={run.root}"])
-    untrained_run(config, (TOKENIZER, tokenizer))
+    untrained_run(config, (vocabularies()[0], tokenizer))
 
 
 @pytest.mark.parametrize(

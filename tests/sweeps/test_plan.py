@@ -40,7 +40,6 @@ def test_grids_of_keys_whose_last_words_are_the_same_are_two() -> None:
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        (["seed=1"], "model=tiny,small"),
         ([f"{RATE}=interval(1e-4,1e-2)"], "hydra/sweeper=optuna"),
         (["seed=range(1"], "seed=range"),
         (["seed=1,,2"], "seed=1,,2"),

@@ -1,4 +1,4 @@
-"""Models that come back equal from their folders, damage that is named, averages."""
+"""Models that come back equal from their folders, and damage that is named."""
 
 import errno
 from pathlib import Path
@@ -12,7 +12,6 @@ from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import (
-    average_weights,
     load_model,
     random_state,
     restore_random_state,
@@ -20,12 +19,6 @@ from endeavour.training.checkpoint import (
 )
 from endeavour.training.optimizer import make_optimizer
 from endeavour.training.state import Checkpoints, TrainState
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    config = run_config(["tokenizer.vocabulary_size=300"]).tokenizer
-    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
 
 
 def make_model(seed: int, *overrides: str) -> Transformer:
@@ -65,20 +58,6 @@ def test_a_flipped_byte_in_any_file_is_named(name: str, tmp_path: Path, tokenize
     (tmp_path / "model" / name).write_bytes(content)
     with pytest.raises(UserError, match=name):
         load_model(tmp_path / "model", torch.device("cpu"))
-
-
-def test_an_average_is_the_mean_of_each_parameter(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    models = [make_model(seed) for seed in (1, 2, 3)]
-    folders = [tmp_path / str(number) for number in range(3)]
-    for folder, model in zip(folders, models, strict=True):
-        save(folder, model, tokenizer)
-    average = average_weights(folders)
-    for name, value in models[0].state_dict().items():
-        mean = torch.stack([model.state_dict()[name] for model in models]).mean(dim=0)
-        torch.testing.assert_close(average[name], mean.to(value.dtype))
-    assert torch.equal(
-        average_weights(folders[:1])["source_embedding.weight"], models[0].source_embedding.weight
-    )
 
 
 def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(

@@ -18,11 +18,11 @@ from torch.distributed import HashStore
 from configs import run_config
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.errors import RunError
+from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training.checkpoint import checkpoints_in
-from endeavour.training.distributed import Ranks, _agree_on_group, join_ranks
+from endeavour.training.distributed import Ranks, _agree_on_group, check_local_rank, join_ranks
 from endeavour.training.optimizer import make_optimizer
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints
@@ -124,6 +124,16 @@ def test_a_process_that_torchrun_started_alone_joins_again_after_it_left() -> No
                 assert not torch.distributed.is_initialized()
 
     assert forked(1, work) == [0]
+
+
+def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    check_local_rank(torch.device("cuda"))
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    check_local_rank(torch.device("cpu"))
+    with pytest.raises(UserError, match="--nproc-per-node=2"):
+        check_local_rank(torch.device("cuda"))
 
 
 def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from configs import run_config
+from endeavour.errors import RunError
 from endeavour.runs.config import save_config
 from endeavour.training.log import MetricLog
 
@@ -38,6 +39,12 @@ def test_damaged_lines_are_left_out_and_the_others_stay(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join(lines))
     log.cut_after(9)
     assert [line["update"] for line in log.read()] == [1, 5]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_full_disk_is_named() -> None:
+    with pytest.raises(RunError, match=r"/dev/full .*\n.*resumes"):
+        MetricLog(Path("/dev/full")).write("train", 1, {"loss": 0.5})
 
 
 def test_a_kill_while_the_log_is_cut_or_the_config_saved_leaves_the_old_one(

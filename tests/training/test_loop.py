@@ -261,9 +261,9 @@ def test_off_the_cpu_the_layers_are_one_graph_for_batches_of_all_shapes(
     assert len(graphs) == 1
 
 
-@pytest.mark.parametrize(
-    ("overrides", "precision"),
-    [
+@pytest.fixture(
+    scope="module",
+    params=[
         ([], torch.float32),
         (["training.accumulate=3"], torch.float32),
         (["training.r_drop=0.5"], torch.float32),
@@ -271,19 +271,30 @@ def test_off_the_cpu_the_layers_are_one_graph_for_batches_of_all_shapes(
     ],
     ids=["plain", "accumulated", "R-Drop", "fp16"],
 )
+def whole_run(
+    request: pytest.FixtureRequest,
+    device: torch.device,
+    tmp_path_factory: pytest.TempPathFactory,
+    data: ParallelDataset,
+    tokenizer: Tokenizer,
+) -> tuple[Path, TrainingConfig, torch.dtype]:
+    """The folder of a run that nothing stopped, its settings and its precision."""
+    overrides, precision = request.param
+    folder, config = tmp_path_factory.mktemp("whole"), training_config(*overrides)
+    run(folder, data, tokenizer, config, device=device, precision=precision)
+    return folder, config, precision
+
+
 @pytest.mark.parametrize("dies_at", [4, 12])
 def test_a_run_that_died_ends_as_if_it_had_not(
-    overrides: list[str],
-    precision: torch.dtype,
+    whole_run: tuple[Path, TrainingConfig, torch.dtype],
     dies_at: int,
     device: torch.device,
     tmp_path: Path,
     data: ParallelDataset,
     tokenizer: Tokenizer,
 ) -> None:
-    config = training_config(*overrides)
-    run(tmp_path / "whole", data, tokenizer, config, device=device, precision=precision)
-
+    whole_folder, config, precision = whole_run
     validations = 0
 
     def die(model: Transformer) -> Validation:
@@ -301,30 +312,40 @@ def test_a_run_that_died_ends_as_if_it_had_not(
     )
     run(tmp_path / "cut", data, tokenizer, config, device=device, precision=precision)
     if device.type == "cpu":
-        assert_same(tmp_path / "whole", tmp_path / "cut")
+        assert_same(whole_folder, tmp_path / "cut")
     else:  # where sums may be taken in another order each time; other draws of dropout would be further away
-        (whole, lines), (cut, other_lines) = outcome(tmp_path / "whole"), outcome(tmp_path / "cut")
+        (whole, lines), (cut, other_lines) = outcome(whole_folder), outcome(tmp_path / "cut")
         torch.testing.assert_close(whole, cut, rtol=1e-2, atol=1e-4)
         assert len(lines) == len(other_lines)
 
 
+SIGNALLED = training_config("training.log_every=3", "training.keep_last=3")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, data: ParallelDataset, tokenizer: Tokenizer
+) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run(folder, data, tokenizer, SIGNALLED)
+    return folder
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_a_signal_saves_after_the_update_and_loses_none(
-    number: signal.Signals, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    number: signal.Signals, undisturbed: Path, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    config = training_config("training.log_every=3", "training.keep_last=3")
-    run(tmp_path / "whole", data, tokenizer, config)
 
     def signal_after_6(update: int) -> None:
         if update == 6:  # too late for this one: it is noticed after the next
             os.kill(os.getpid(), number)
 
     with pytest.raises(Interrupted, match=number.name) as stop:
-        run(tmp_path / "cut", data, tokenizer, config, after=signal_after_6)
+        run(tmp_path / "cut", data, tokenizer, SIGNALLED, after=signal_after_6)
     assert stop.value.exit_code == 128 + number
     assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000007-stopped"
-    run(tmp_path / "cut", data, tokenizer, config)
-    assert_same(tmp_path / "whole", tmp_path / "cut")
+    run(tmp_path / "cut", data, tokenizer, SIGNALLED)
+    assert_same(undisturbed, tmp_path / "cut")
 
 
 def test_a_damaged_checkpoint_is_passed_over(
@@ -525,19 +546,6 @@ def test_too_many_skipped_updates_in_a_row_end_the_run_also_over_a_resume(
     with pytest.raises(UserError, match="4 updates in a row, up to update 6,"):
         run(tmp_path, data, tokenizer, training_config(*settings))
     assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
-
-
-def test_a_batch_that_does_not_fit_is_named_with_its_shape(data: ParallelDataset) -> None:
-    class Greedy(torch.nn.Module):
-        def forward(self, *_: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    batch = collate(data, [0, 1, 2])
-    shape = f"3 pairs of {batch.source.shape[1]} and {batch.target_out.shape[1]} tokens"
-    with pytest.raises(UserError, match=rf"{shape}: lower training\.tokens_per_batch"):
-        accumulate_gradients(
-            Greedy(), [batch], target_tokens=9, device=torch.device("cpu"), precision=torch.float32
-        )
 
 
 def test_what_compiling_lacks_is_named_with_its_remedy(

@@ -48,3 +48,17 @@ def test_a_cosine_without_a_fall_ends_at_once() -> None:
     """Warmup up to the end, and a warmup that would go on beyond it."""
     assert rates("cosine", END)[END - 1 :][:2] == pytest.approx([PEAK, FINAL])
     assert rates("cosine", END + 5)[END + 4 :][:2] == pytest.approx([PEAK, FINAL])
+
+
+def test_vaswani_formula_needs_no_end() -> None:
+    """d^-1/2 · min(n^-1/2, n · w^-3/2) is this schedule with the peak (d · w)^-1/2."""
+    for update in (1, 10, 100, 1000):
+        rate = learning_rate(
+            update,
+            schedule="inverse_sqrt",
+            peak=(512 * 100) ** -0.5,
+            warmup_updates=100,
+            max_updates=None,
+            final=0.0,
+        )
+        assert rate == pytest.approx(512**-0.5 * min(update**-0.5, update * 100**-1.5))

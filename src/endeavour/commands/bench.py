@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
@@ -90,14 +91,11 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     subject.check()
     if device.type == "cpu":
         keep_memory()  # as `train` does; the references gain from it too
-    settings = asdict(config)
-    for key in ("name", "data_folder", "output_folder"):  # on which no figure depends
-        del settings[key]
     results: dict[str, Any] = {
         "name": config.name,
         "start": describe_start(device, command),
         "references": {name: version(PACKAGES[name]) for name in subject.references},
-        "settings": settings | {"device": str(device)},
+        "settings": settings_of_figures(config, device),
         "notes": subject.notes,
     }
     folder = result_folder(Path(config.output_folder) / "bench" / config.name, results["settings"])
@@ -111,6 +109,14 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     for line in (*(f"left out: {note}" for note in results["notes"]), f"benchmark: {folder}"):
         say(console, line)
     return results
+
+
+def settings_of_figures(config: BenchRoot, device: torch.device) -> dict[str, Any]:
+    """All that the figures depend on; results of other settings are other results."""
+    settings = asdict(config) | {"device": str(device)}
+    for key in ("name", "data_folder", "output_folder"):
+        del settings[key]
+    return settings
 
 
 def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Rows]]:

@@ -90,7 +90,7 @@ class RunConfig:
         ):
             if not searches:
                 raise ValueError(
-                    f"validation_decoding.{key}: a model in training decodes whole lines by our beam search alone, with "
+                    f"validation_decoding.{key}: a model in training decodes lines by our beam search alone, with "
                     "corpus.tag"
                 )
         if self.decoding.engine != "pytorch":

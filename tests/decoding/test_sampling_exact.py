@@ -9,11 +9,13 @@ from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
 from endeavour.decoding import scoring
+from endeavour.decoding.beam_search import STEPS_UNSEEN
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.decoding.scoring import log_probabilities
+from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 from scripted import OTHER, REST, WORD, Scripted, sources
 
@@ -44,6 +46,23 @@ def test_draws_that_have_ended_leave_the_batch_together() -> None:
         [[WORD] * length] * 3 for length in lengths
     ]
     assert model.seen[0] == (24, 1)
+
+
+def test_on_a_gpu_the_host_asks_every_few_steps_who_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STEPS_UNSEEN, "cpu", 4)
+    lengths = [1, 4, 2, 4, 5, 4, 4, 4]
+    model = Scripted([[*[{WORD: CERTAIN}] * length, {EOS: CERTAIN}] for length in lengths])
+    found = draw(model, sources(8))
+    assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
+    assert model.seen == [(8, 1)] * 4 + [(6, 1)] * 2
+
+
+def test_a_model_without_probabilities_is_the_users_error() -> None:
+    model = random_model(12)
+    with torch.no_grad():
+        model.output_weight.fill_(torch.nan)
+    with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
+        draw(model, random_sources(12, [4, 3]), 2)
 
 
 def test_a_draw_at_its_limit_ends_at_the_models_price() -> None:

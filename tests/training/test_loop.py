@@ -456,6 +456,22 @@ def test_a_run_whose_time_is_up_during_a_validation_makes_no_further_update(
     assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
 
 
+def test_a_stop_just_before_the_time_is_up_loses_no_update(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, now: list[float]
+) -> None:
+    def slow(update: int) -> None:  # as where a GPU is waited for
+        if update == 1:
+            os.kill(os.getpid(), signal.SIGTERM)  # noticed after the next update
+        else:
+            now[0] += 100
+
+    config = training_config("training.max_minutes=1")
+    with pytest.raises(Interrupted):
+        run(tmp_path, data, tokenizer, config, after=slow)
+    assert checkpoints_in(tmp_path)[-1].name == "update-00000002-stopped"
+    assert run(tmp_path, data, tokenizer, config).update > 2
+
+
 def test_the_time_of_earlier_starts_counts(
     tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, now: list[float]
 ) -> None:

@@ -15,7 +15,7 @@ from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
-from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
+from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 
@@ -46,7 +46,7 @@ def exported(folder: Path, model: Transformer, quantization: str = "float32") ->
         for embedding in model.embeddings
     ]
     write_ctranslate2(folder, model, (pieces[0], pieces[1]), quantization=quantization)
-    (folder / DESCRIPTION).write_text(json.dumps({"positions": positions_of(model)}), "utf-8")
+    (folder / DESCRIPTION).write_text(json.dumps({"positions": exported_positions(model.config)}), "utf-8")
     return folder
 
 

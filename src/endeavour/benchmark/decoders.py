@@ -18,7 +18,7 @@ from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
-from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
+from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import write_huggingface
 from endeavour.model.config import ModelConfig
 from endeavour.model.layers import store_by_columns
@@ -135,7 +135,9 @@ class CTranslate2:
         folder.mkdir()
         source, target = ([f"piece{number}" for number in range(size)] for size in task.vocabularies)
         write_ctranslate2(folder, model, (source, target), quantization=quantization)
-        (folder / DESCRIPTION).write_text(json.dumps({"positions": positions_of(model)}), "utf-8")
+        (folder / DESCRIPTION).write_text(
+            json.dumps({"positions": exported_positions(model.config)}), "utf-8"
+        )
         self._engines = {
             beam_size: CTranslate2Engine(
                 folder,

@@ -22,13 +22,8 @@ from endeavour.special import BOS, EOS, UNK
 TABULATED_POSITIONS = 2048
 
 
-def positions_of(model: Transformer) -> int:
-    """Positions that an export of `model` has, on either side."""
-    return exported_positions(model.config)
-
-
 def exported_positions(config: ModelConfig) -> int:
-    """The same for a model of this config."""
+    """Positions that an export of a model has, on either side."""
     return config.max_length if config.positions == "learned" else TABULATED_POSITIONS
 
 
@@ -82,7 +77,7 @@ def _spec(model: Transformer) -> Any:
     decoder.projection.weight = _plain(model.output_weight)
     for stack, positions in ((encoder, model.source_positions), (decoder, model.target_positions)):
         if positions is not None:
-            stack.position_encodings.encodings = _plain(positions(0, positions_of(model)))
+            stack.position_encodings.encodings = _plain(positions(0, exported_positions(model.config)))
     for spec, layer in zip(encoder.layer, model.encoder, strict=True):
         _encoder_layer(spec, layer)
     for spec, layer in zip(decoder.layer, model.decoder, strict=True):

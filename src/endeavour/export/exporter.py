@@ -16,7 +16,7 @@ from endeavour.decoding.engine import limit_of
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
 from endeavour.evaluation.subsets import lowercased
-from endeavour.export.ctranslate2 import positions_of
+from endeavour.export.ctranslate2 import exported_positions
 from endeavour.export.formats import FORMATS, Format, FormatName, Trained, shared_readme_values
 from endeavour.export.parity import TOLERANCE, ExportedEngine, Parity, measure_parity
 from endeavour.special import EOS
@@ -70,7 +70,7 @@ class Exporter:
             "format": self.format,
             "quantization": self.quantization,
             "weights_sha256": self.weights_digest,
-            "positions": positions_of(self.trained.model),
+            "positions": exported_positions(self.trained.model.config),
             "versions": {name: version(name) for name in ("endeavour", "torch", self.kind.package)},
         }
 
@@ -90,7 +90,7 @@ class Exporter:
 
     def _parity(self, engine: ExportedEngine) -> Parity:
         model, settings = self.trained.model, self.trained.decoding
-        positions = positions_of(model)
+        positions = exported_positions(model.config)
         sources, targets, references = self._sentences(positions)
         limits = [limit_of(settings, len(source) - 1, positions=positions) for source in sources]
         return measure_parity(

@@ -17,7 +17,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine, Quantization
 from endeavour.export import readme
 from endeavour.export.argos import package_name, require_same_text, unpacked, write_argos
-from endeavour.export.ctranslate2 import positions_of, write_ctranslate2
+from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
 from endeavour.export.model_card import LANGUAGES, Card, data_lines, metadata, score_lines, setting_lines
 from endeavour.export.parity import ExportedEngine
@@ -107,7 +107,7 @@ class CTranslate2:
         return CTranslate2Engine(folder, decoding, workers=torch.get_num_threads())
 
     def readme_values(self, folder: Path, trained: Trained) -> dict[str, Any]:
-        return {"max_length": min(readme.MAX_LENGTH, positions_of(trained.model))}
+        return {"max_length": min(readme.MAX_LENGTH, exported_positions(trained.model.config))}
 
 
 class HuggingFace:
@@ -122,7 +122,7 @@ class HuggingFace:
 
     def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
         write_huggingface(folder, trained.model, trained.decoding)
-        write_tokenizers(folder, trained.tokenizers, positions=positions_of(trained.model))
+        write_tokenizers(folder, trained.tokenizers, positions=exported_positions(trained.model.config))
         require_same_ids(folder, trained.tokenizers, (trained.sources, trained.references))
         trained.save_tokenizers(folder)
 
@@ -185,7 +185,7 @@ def shared_readme_values(trained: Trained) -> dict[str, Any]:
     """What the templates of several formats name."""
     return {
         "run": trained.run,
-        "positions": positions_of(trained.model),
+        "positions": exported_positions(trained.model.config),
         "beam_size": trained.decoding.beam_size,
         "length_penalty": trained.decoding.length_penalty,
         **_languages(trained.card),

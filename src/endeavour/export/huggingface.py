@@ -19,7 +19,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Hypothesis, batches_of_one_length, limit_of, rank
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
-from endeavour.export.ctranslate2 import positions_of
+from endeavour.export.ctranslate2 import exported_positions
 from endeavour.export.readme import MAX_LENGTH
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.config import ModelConfig
@@ -66,7 +66,7 @@ def write_huggingface(folder: Path, model: Transformer, decoding: DecodingConfig
     theirs.load_state_dict(_weights(model, names=set(theirs.state_dict())))
     theirs.generation_config = transformers.GenerationConfig(
         **_beam(decoding),
-        max_length=min(MAX_LENGTH, positions_of(model)),
+        max_length=min(MAX_LENGTH, exported_positions(model.config)),
         decoder_start_token_id=BOS,
         bos_token_id=BOS,
         pad_token_id=PAD,
@@ -190,7 +190,7 @@ def _config(model: Transformer) -> dict[str, Any]:
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": config.activation_dropout,
-        "max_position_embeddings": positions_of(model),
+        "max_position_embeddings": exported_positions(model.config),
         "scale_embedding": True,
         "pad_token_id": PAD,
         "bos_token_id": BOS,
@@ -219,7 +219,9 @@ def _weights(model: Transformer, *, names: set[str]) -> Tensors:
     }
     for side, positions in (("encoder", model.source_positions), ("decoder", model.target_positions)):
         assert positions is not None
-        weights[f"model.{side}.embed_positions.weight"] = positions(0, positions_of(model))[:, order]
+        weights[f"model.{side}.embed_positions.weight"] = positions(0, exported_positions(model.config))[
+            :, order
+        ]
     for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
         for number, layer in enumerate(layers):
             for name, tensor in _layer(layer, order).items():

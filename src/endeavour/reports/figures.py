@@ -17,6 +17,7 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 # Source pieces (S), target pieces (T) and weights (T, S), each row a distribution over the source.
 AttentionMap = tuple[Sequence[str], Sequence[str], Sequence[Sequence[float]]]
@@ -145,6 +146,11 @@ def tidy(axes: "Axes") -> None:
     """A grid in place of half of the frame."""
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def show_shares(axes: "Axes", values: "ArrayLike") -> None:
+    """A matrix of values from 0, white, to 1, blue."""
+    axes.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
 
 
 def save_png(figure: "Figure", path: Path) -> None:

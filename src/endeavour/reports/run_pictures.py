@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from endeavour.reports.figures import new_figure, save_png, tidy
+from endeavour.reports.figures import new_figure, save_png, show_shares, tidy
 
 # Rows of the table on the screen; the log has them all.
 TABLE_ROWS = 12
@@ -59,7 +59,7 @@ def draw_attention(
     figure.suptitle(f"{title}: where each target piece looks", parse_math=False)
     for place, picture in enumerate(pictures):
         axes = figure.add_subplot(rows, columns, place + 1)
-        axes.imshow(picture["weights"], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        show_shares(axes, picture["weights"])
         update = picture["update"]
         axes.set_title(f"update {update:,}, BLEU {scores.get(update, 0.0):.1f}", fontsize=9)
         lowest, leftmost = place + columns >= len(pictures), place % columns == 0

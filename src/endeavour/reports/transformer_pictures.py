@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from endeavour.reports.figures import new_figure, save_png, tidy
+from endeavour.reports.figures import new_figure, save_png, show_shares, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +73,7 @@ def draw_head(numbers: Numbers, path: Path) -> None:
         zip(figure.subplots(1, 4), (scores, scaled, masked, weights), titles, strict=True)
     ):
         if title.startswith("softmax"):
-            axes.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+            show_shares(axes, values)
         else:
             _diverging(axes, values, most=np.abs(scores).max())
         _named(axes, rows if place == 0 else None, columns)
@@ -129,7 +129,7 @@ def draw_heads(kinds: Mapping[str, Numbers], path: Path) -> None:
         rows, columns = _sides(numbers)
         real = [column != "<pad>" for column in columns]
         for head, (axes, values) in enumerate(zip(row, numbers["attention"]["weights"], strict=True)):
-            axes.imshow(np.array(values)[:, real], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+            show_shares(axes, np.array(values)[:, real])
             axes.set_xticks([])
             axes.set_yticks([])
             axes.set_title(f"{name} {numbers['layer'] + 1}.{head + 1}", fontsize=8)
@@ -203,7 +203,7 @@ def draw_layers(numbers: Numbers, path: Path) -> None:
     written = [_label(piece) for piece in numbers["tokens"]["target_out"]]
     figure = new_figure(1.0 + 0.62 * len(written), 0.9 + 0.3 * len(top))
     axes = figure.subplots()
-    axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    show_shares(axes, shares)
     for depth, positions in enumerate(top):
         for place, best in enumerate(positions):
             colour = "white" if shares[depth, place] > 0.6 else "black"
@@ -227,7 +227,7 @@ def draw_cross(numbers: Numbers, path: Path) -> None:
     written = [_label(piece) for piece in numbers["tokens"]["target_out"]]
     figure = new_figure(1.6 + 0.22 * len(source), 1.3 + 0.2 * len(written))
     axes = figure.subplots()
-    axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    show_shares(axes, weights)
     _named(axes, written, source)
     axes.set_title(f"layer {numbers['cross']['layer'] + 1}, mean of its heads", fontsize=9)
     save_png(figure, path)
@@ -265,7 +265,7 @@ def draw_habits(
         rows = [f"{layer + 1}.{head + 1}" for layer in range(layers) for head in range(heads)]
         values = np.stack([one.reshape(-1) for one in habits.values()], axis=1)
         values = np.concatenate([values, [[even[kind][habit] for habit in habits]]])
-        axes.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        show_shares(axes, values)
         for (row, column), value in np.ndenumerate(values):
             colour = "white" if value > 0.6 else "black"
             axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", color=colour, fontsize=6)

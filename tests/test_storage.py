@@ -9,7 +9,6 @@ from filelock import Timeout
 
 from endeavour.errors import UserError
 from endeavour.storage import (
-    GLANCE,
     atomic_folder,
     file_lock,
     publish,
@@ -137,14 +136,18 @@ def test_lines_that_were_altered_are_refused(tmp_path: Path, content: bytes) -> 
         read_lines(tmp_path / "file")
 
 
-def test_who_waits_for_a_lock_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_waits_for_a_lock_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("endeavour.storage.GLANCE", 0.0)
     with waiting_lock(tmp_path / "lock", "preparing it"):
         assert capsys.readouterr().err == ""
         waiting = Thread(target=_take, args=(tmp_path / "lock",))
         waiting.start()
-        waiting.join(2 * GLANCE)
+        told = ""
+        while "preparing it" not in told:
+            told += capsys.readouterr().err
         assert waiting.is_alive()
-        assert "preparing it" in capsys.readouterr().err
     waiting.join()
     with file_lock(tmp_path / "lock", timeout=0):
         pass

@@ -67,6 +67,6 @@ def complete(line: str, commands: Mapping[str, str]) -> list[str]:
 
 def _run_names(overrides: Sequence[str]) -> list[str]:
     given = [override.partition("=")[2] for override in overrides if override.startswith("output_folder=")]
-    root = Path(given[-1] if given else "outputs")
+    root = Path(given[-1] if given else "outputs").expanduser()
     names = (path.parent.parent.relative_to(root).as_posix() for path in root.glob("**/model/model.json"))
     return sorted(name for name in names if not name.startswith(".") and "/." not in name)

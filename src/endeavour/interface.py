@@ -28,6 +28,7 @@ from endeavour.runs.names import quoted
 from endeavour.runs.run import Run, Summary, joined, select_runs
 from endeavour.settings import validated
 from endeavour.special import EOS
+from endeavour.storage import user_path
 
 if TYPE_CHECKING:  # PyTorch takes seconds to import, and an export translates without it
     import torch
@@ -223,7 +224,7 @@ class TrainedRun:
         values = asdict(self.config.evaluation) | {"labels": {}, "reuse_translations": False} | settings
         values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": sacrebleu}
         asked = validated(EvaluationConfig, values, "evaluation")
-        return self.evaluate_as(asked, data_folder=Path(data_folder), corpus_path=corpus_path)
+        return self.evaluate_as(asked, data_folder=user_path(data_folder), corpus_path=corpus_path)
 
     def evaluate_as(
         self, asked: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
@@ -276,7 +277,7 @@ def load(
     Raises:
         UserError: there is no such run, or a value that decoding does not accept.
     """
-    runs = select_runs(run, Path(output_folder))
+    runs = select_runs(run, user_path(output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
     return TrainedRun(runs, settings, device=device, quantization=quantization)
 

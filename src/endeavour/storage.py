@@ -128,12 +128,16 @@ def file_lock(path: Path, timeout: float = -1) -> FileLock:
 
 @contextmanager
 def waiting_lock(path: Path, doing: str) -> Generator[None]:
-    """Holds the lock by the file at `path`; says what for where another process, which is `doing` it, has it."""
+    """Holds the lock by the file at `path`; where another process has it, says what that is `doing`, and waits.
+
+    Of the processes of one training, which wait for each other, only the first says so.
+    """
     lock = file_lock(path)
     try:
         held = lock.acquire(timeout=GLANCE)
     except Timeout:
-        print(f"waiting for another process, which is {doing}", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0":
+            print(f"waiting for another process, which is {doing}", file=sys.stderr, flush=True)
         held = lock.acquire()
     with held:
         yield

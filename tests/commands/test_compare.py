@@ -47,7 +47,6 @@ def evaluated(
         hypotheses=hypotheses,
         references=references,
         scores=score_corpus(hypotheses, references, bootstrap_samples=40, seed=1),
-        lowercase=lowercase,
         decoding={"name": label},
         model={"run": run, "test_set": test_set},
         seed=1,
@@ -55,7 +54,8 @@ def evaluated(
     folder.mkdir(parents=True, exist_ok=True)
     write_evaluation(folder, result, [])
     if not (outputs / run / "config.yaml").is_file():
-        save_config(load_config("train", RunConfig, [f"name={run}"]), outputs / run / "config.yaml")
+        config = load_config("train", RunConfig, [f"name={run}", f"tokenizer.lowercase={lowercase}"])
+        save_config(config, outputs / run / "config.yaml")
     return folder
 
 

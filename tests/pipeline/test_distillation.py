@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -289,11 +290,21 @@ def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run
 
 
 def test_a_run_that_another_process_trains_meanwhile_keeps_its_translations(
-    settings: list[str], outputs: Path
+    settings: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Run(outputs, "new").lock():
+    mine = Run(outputs, "new").teacher_data_folder / "000.de.txt"
+    original = training.teacher_translations
+    with ExitStack() as other:
+
+        def overtaken(*arguments: Any) -> Any:
+            other.enter_context(Run(outputs, "new").lock())
+            mine.parent.mkdir(parents=True)
+            mine.write_text("of the other process")
+            return original(*arguments)
+
+        monkeypatch.setattr(training, "teacher_translations", overtaken)
         assert endeavour("train", *settings, "teachers=one") == 2
-    assert not Run(outputs, "new").teacher_data_folder.exists()
+    assert mine.read_text() == "of the other process"
 
 
 @pytest.mark.slow

@@ -66,7 +66,9 @@ def compare(config: CompareRoot) -> Comparison:
     systems = [_system(one, name, sources) for one, name in zip(evaluations, names, strict=True)]
     outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
     everything = [*systems, *outside]
-    lowercase = [name for one, name in zip(evaluations, names, strict=True) if one.record["lowercase"]]
+    lowercase = [
+        name for one, name in zip(evaluations, names, strict=True) if one.run.config.tokenizer.lowercase
+    ]
     if lowercase:
         sources, references = lowercased(sources), lowercased(references)
         everything = [replace(one, hypotheses=lowercased(one.hypotheses)) for one in everything]
@@ -182,7 +184,7 @@ def _lowercase_notes(names: Sequence[str]) -> list[str]:
 
 def _training_text(run: Run, folder: Path, *, lowercase: bool) -> TrainingText | None:
     data = _prepared(run, folder)
-    if data is None or not data.training_text.is_dir():
+    if data is None or data.training_text is None:
         return None
     # Imported here: `datasets` takes seconds to import.
     from endeavour.data.tables import read_tables

@@ -88,7 +88,7 @@ def require_file(path: Path) -> None:
         if not path.exists():
             raise UserError(f"{path}: no such file")
         if not path.is_file():
-            raise UserError(f"{path}: not a regular file, and it is read more than once")
+            raise UserError(f"{path}: not a regular file")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
 

@@ -79,9 +79,10 @@ class PreparedData:
         return [name for name in self.splits if name not in (TRAIN, VALIDATION)]
 
     @property
-    def training_text(self) -> Path:
-        """The folder of the training pairs in normal form, see `tables`."""
-        return self.folder / "text" / "train"
+    def training_text(self) -> Path | None:
+        """The folder of the training pairs in normal form, see `tables`; None where it was deleted."""
+        folder = self.folder / "text" / "train"
+        return folder if folder.is_dir() else None
 
     def load_tokenizers(self) -> Tokenizers:
         """Those of validation and test, whose sources may have a tag."""

@@ -46,7 +46,7 @@ class EvaluationResult:
 
     Attributes:
         scores: what `score_corpus` returns.
-        lowercase: whether the model writes no capitals: then all BLEU of parts and altered copies is lowercased.
+        lowercase: whether the model writes no capitals: then neither parts nor sentences are judged by theirs.
         bleu_by_label: by what the labels are (domain, document …) the scores of each.
         overlap: with the training text; None where that is not at hand.
         perturbed: its altered copies, by how they were altered.
@@ -78,10 +78,16 @@ class EvaluationResult:
         """The one of `scores` by which the model is to be judged."""
         return "bleu_lowercased" if self.lowercase else "bleu"
 
+    @property
+    def _judged(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Hypotheses and references."""
+        if self.lowercase:
+            return lowercased(self.hypotheses), lowercased(self.references)
+        return self.hypotheses, self.references
+
     @cached_property
     def buckets(self) -> list[LengthBucket]:
-        references = lowercased(self.references) if self.lowercase else self.references
-        return bleu_by_source_length(self.sources, self.hypotheses, references)
+        return bleu_by_source_length(self.sources, *self._judged)
 
     @cached_property
     def rates(self) -> dict[str, OutputRates]:
@@ -94,7 +100,7 @@ class EvaluationResult:
     @cached_property
     def examples(self) -> dict[str, list[Example]]:
         """Up to EXAMPLES_EACH `best`, `worst` and `random` translations by sentence chrF2."""
-        chrf = sentence_scores(self.hypotheses, self.references)
+        chrf = sentence_scores(*self._judged)
         columns = zip(self.sources, self.references, self.hypotheses, chrf, strict=True)
         return pick_examples([Example(row, *texts) for row, texts in enumerate(columns, 1)], seed=self.seed)
 
@@ -104,7 +110,6 @@ class EvaluationResult:
             "title": self.title,
             "sentences": len(self.hypotheses),
             "scores": {key: asdict(score) for key, score in self.scores.items()},
-            "lowercase": self.lowercase,
             "bleu_by_source_length": [asdict(bucket) for bucket in self.buckets],
             "bleu_by_label": {
                 kind: [asdict(score) for score in scores] for kind, scores in self.bleu_by_label.items()

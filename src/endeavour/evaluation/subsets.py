@@ -92,7 +92,7 @@ def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, i
 
 
 def lowercased(lines: Sequence[str]) -> list[str]:
-    """Lines as sacreBLEU's lowercased BLEU sees them: references for models that write no capitals."""
+    """Lines as sacreBLEU's lowercased BLEU sees them."""
     return [line.lower() for line in lines]
 
 

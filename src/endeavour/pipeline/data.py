@@ -104,7 +104,7 @@ def training_texts(runs: Sequence[Run], folder: Path) -> list[Path] | None:
     texts: list[Path] = []
     for run in runs:
         data = None if run.data_digest is None else find_prepared(folder, run.data_digest)
-        if data is None or not data.training_text.is_dir():
+        if data is None or data.training_text is None:
             return None
         texts.append(data.training_text)
     return list(dict.fromkeys(texts))

@@ -109,7 +109,7 @@ class Evaluator:
         folder = evaluation.folder
         for column, lines in (("sources", test_set.sources), ("references", test_set.references)):
             path = folder / f"{column}.txt"
-            if path.is_file() and read_lines(path) != lines:
+            if path.is_file() and not _holds(path, lines):
                 raise UserError(
                     f"{folder} holds an evaluation of other {column}: delete it, or choose another name than "
                     f"{test_set.name}"
@@ -175,10 +175,13 @@ class Evaluator:
             tokenized_references=test_set.tokenized_references,
             standard=None if test_set.standard is None else (test_set.standard, config.direction),
         )
+        outputs, references = hypotheses, test_set.references
+        if lowercase:
+            outputs, references = lowercased(outputs), lowercased(references)
         by_label = {
             kind: bleu_by_label(
-                hypotheses,
-                lowercased(test_set.references) if lowercase else test_set.references,
+                outputs,
+                references,
                 labels,
                 bootstrap_samples=self.settings.bootstrap_samples,
                 seed=config.seed,
@@ -250,6 +253,13 @@ class Evaluator:
         if others := self.runs[1:]:
             description["ensemble_weights_sha256"] = {run.name: run.weights_digest for run in others}
         return description
+
+
+def _holds(path: Path, lines: Sequence[str]) -> bool:
+    try:
+        return read_lines(path) == lines
+    except UserError:  # altered
+        return False
 
 
 def _perturbed(

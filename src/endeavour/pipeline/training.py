@@ -315,7 +315,7 @@ class _Training:
             quantization="float32",
             settings=config.evaluation,
             device=choose_device(config.device),
-            training_texts=[self.data.training_text],
+            training_texts=None if self.data.training_text is None else [self.data.training_text],
         )
         return {
             "name": config.name,

@@ -68,13 +68,14 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
     """What follows from a run's files; the page asks again and again, and `stamps` say that they are the same."""
     summary, checkpoints = run.summary, checkpoints_in(run.checkpoint_folder)
     folder = run.model_folder if run.is_trained else next(reversed(checkpoints), None)
-    model = asdict(run.config.model)
+    model, lowercase = asdict(run.config.model), run.config.tokenizer.lowercase
     return {
         "name": run.name,
         "direction": run.config.direction,
         "finished": run.is_trained,
         "updates": summary.get("updates", checkpoint_update(checkpoints[-1]) if checkpoints else None),
-        "bleu": _bleu(summary),
+        "bleu": _bleu(summary, lowercase=lowercase),
+        "lowercase": lowercase,
         "model": {key: model[key] for key in MODEL_KEYS}
         | {"parameters": None if folder is None else _parameters(folder / "weights.safetensors")},
         "decoding": describe_decoding(run.config.decoding),
@@ -123,12 +124,12 @@ def _rounded(score: float) -> float:
     return round(score, 2)
 
 
-def _bleu(summary: dict[str, Any]) -> float | None:
+def _bleu(summary: dict[str, Any], *, lowercase: bool) -> float | None:
     """Of the first test set, or else of the validation."""
-    for scores in (*summary.get("test", {}).values(), summary.get("validation", {})):
-        if "bleu" in scores:
-            return _rounded(scores["bleu"])
-    return None
+    for scores in summary.get("test", {}).values():
+        return _rounded(scores["bleu_lowercased" if lowercase else "bleu"])
+    validation = summary.get("validation", {})
+    return _rounded(validation["bleu"]) if "bleu" in validation else None
 
 
 def _examples(evaluations: list[Evaluation]) -> list[str]:

@@ -87,7 +87,7 @@ def perturbed_tables(results: Iterable[EvaluationResult]) -> list[Table]:
     tables: list[Table] = []
     for result in results:
         if result.perturbed:
-            own = {key: result.scores[key].value for key in (result.bleu_key, "chrf")}
+            own = {key: result.scores[key].value for key in _perturbed_metrics(result)}
             rows = [["none", "–", *(cell for value in own.values() for cell in (f"{value:.2f}", "–"))]]
             for how, copy in result.perturbed.items():
                 row = [how, f"{copy.altered / len(result.sources):.1%}"]
@@ -98,6 +98,11 @@ def perturbed_tables(results: Iterable[EvaluationResult]) -> list[Table]:
             head = ["perturbation", "altered", *labels]
             tables.append(Table(f"Perturbed input: {result.title}", head, rows, PERTURBED_NOTE))
     return tables
+
+
+def _perturbed_metrics(result: EvaluationResult) -> tuple[str, ...]:
+    """chrF has capitals, which altered references may be in."""
+    return (result.bleu_key,) if result.lowercase else (result.bleu_key, "chrf")
 
 
 def _scores(result: EvaluationResult) -> Table:

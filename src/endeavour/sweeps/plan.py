@@ -161,5 +161,5 @@ def _is_group(key: str) -> bool:
 
 
 def _short(key: str) -> str:
-    """Without a section whose keys are told apart by their last word, from each other's and from the root's."""
+    """Without `training.` and `model.`: the last words of their keys are those of no other."""
     return re.sub(r"^(training\.|model\.|.*@)", "", key)

@@ -47,12 +47,12 @@ def trial(composed: DictConfig) -> None:
     # Hydra puts a backslash before the spaces in a sweep's values; no command line has it.
     overrides = [override.replace("\\ ", " ") for override in hydra.overrides.task]
     try:
-        run = Path(composed.output_folder) / composed.name
+        name, run = composed.name, Path(composed.output_folder) / composed.name
     except (OmegaConfBaseException, TypeError):  # below it is said what is wrong
-        run = folder
+        name, run = ", ".join(overrides), folder
     note: Note = {"run": str(run), "overrides": _as_dict(overrides)}
     write_json(folder / NOTE, note)
-    say(Console(stderr=True), f"trial {folder.name}: {run.name}")
+    say(Console(stderr=True), f"trial {folder.name}: {name}")
     metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
     others = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
     prune = partial(falls_behind, folder, metric, others) if metric and others else None

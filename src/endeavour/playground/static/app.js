@@ -71,17 +71,16 @@ function wireTools() {
 
 /** Keeps up with runs that are begun, trained, evaluated and deleted. */
 async function followRuns(systems, search) {
-  let away = false; // the server; the parts that need it say so
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
     if (document.hidden) continue;
     try {
       const changed = systems.update(await api.get("/api/runs"));
-      // What failed without a checkpoint or a server may succeed now; anything else would fail again.
-      if (search.current.status === "error" && (changed || away)) search.start();
-      away = false;
+      // What failed for want of a server or of a checkpoint may succeed now.
+      const { status, offline } = search.current;
+      if (status === "error" && (offline || changed)) search.start();
     } catch {
-      away = true;
+      // The server is away; the parts that need it say so.
     }
   }
 }

@@ -16,6 +16,7 @@ const nothing = {
   done: false,
   stale: false, // whether what follows is still the last search's
   error: null,
+  offline: false, // whether the error is that no server answers
   beam_size: null,
   length_penalty: null,
   source: [],
@@ -68,7 +69,7 @@ export function createSearch(state) {
       });
       if (!signal.aborted && !current.done) throw new ApiError("The search ended without a result", 500);
     } catch (error) {
-      if (!overtaken(error)) publish({ status: "error", error: error.message });
+      if (!overtaken(error)) publish({ status: "error", error: error.message, offline: error.status === 0 });
     }
     return undefined;
   }

@@ -34,8 +34,10 @@ export function mountTranslation(context) {
 
   function showPieces() {
     const chosen = search.chosen();
-    if (chosen?.hypothesis) show(chosen.ids, chosen.hypothesis.pieces);
-    else if (chosen) showUnknown(chosen.ids);
+    if (chosen?.hypothesis) {
+      context.report(null); // of a translation chosen before
+      show(chosen.ids, chosen.hypothesis.pieces);
+    } else if (chosen) showUnknown(chosen.ids);
   }
 
   // A translation that the search did not find, but that the visitor chose.

@@ -115,13 +115,14 @@ export function createTestSets({ api, state, runs, announce, report }) {
         h(
           "optgroup",
           { label: run.name },
-          run.evaluations.map(({ folder, test_set: set, label: how, scores: all }) =>
-            h(
+          run.evaluations.map(({ folder, test_set: set, label: how, scores: all }) => {
+            const bleu = all[run.lowercase ? "bleu_lowercased" : "bleu"];
+            return h(
               "option",
               { value: `${run.name}/${folder}` },
-              `${run.name}: ${set}, ${how}${all.bleu === undefined ? "" : ` (BLEU ${all.bleu.toFixed(1)})`}`,
-            ),
-          ),
+              `${run.name}: ${set}, ${how}${bleu === undefined ? "" : ` (BLEU ${bleu.toFixed(1)})`}`,
+            );
+          }),
         ),
       );
     choose.replaceChildren(...groups);

@@ -108,7 +108,7 @@ export function createDetails(root, { state, search, forcing, report }) {
         end ? state.set({ t: printIds(ids) }, { push: true }) : forcing.force([...ids, id]);
       return h(
         "button",
-        { type: "button", class: "row", disabled: end && !ids.length, onclick: choose },
+        { type: "button", class: "row", onclick: choose },
         cells,
       );
     });

@@ -217,11 +217,10 @@ def _weights(model: Transformer, *, names: set[str]) -> Tensors:
         "lm_head.weight": _filled(output, rows),
         "final_logits_bias": bias,
     }
+    count = exported_positions(model.config)
     for side, positions in (("encoder", model.source_positions), ("decoder", model.target_positions)):
         assert positions is not None
-        weights[f"model.{side}.embed_positions.weight"] = positions(0, exported_positions(model.config))[
-            :, order
-        ]
+        weights[f"model.{side}.embed_positions.weight"] = positions(0, count)[:, order]
     for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
         for number, layer in enumerate(layers):
             for name, tensor in _layer(layer, order).items():

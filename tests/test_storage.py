@@ -1,6 +1,7 @@
 """Folders that are whole or not there, and whose every byte is known."""
 
 import os
+import time
 from pathlib import Path
 from threading import Thread
 
@@ -144,9 +145,10 @@ def test_who_waits_for_a_lock_is_told(
         assert capsys.readouterr().err == ""
         waiting = Thread(target=_take, args=(tmp_path / "lock",))
         waiting.start()
-        told = ""
-        while "preparing it" not in told:
+        told, deadline = "", time.monotonic() + 60
+        while "preparing it" not in told and time.monotonic() < deadline:
             told += capsys.readouterr().err
+        assert "preparing it" in told
         assert waiting.is_alive()
     waiting.join()
     with file_lock(tmp_path / "lock", timeout=0):

@@ -1,25 +1,17 @@
 """Tokenizers learnt from some hundred sentences of the textbook, and these sentences."""
 
 from collections.abc import Sequence
-from functools import cache
-from itertools import islice
 
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
-from endeavour.textbook import textbook_splits
-
-
-@cache
-def sides() -> tuple[list[str], list[str]]:
-    english, german = zip(*islice(textbook_splits(1, 600)["train"], 600), strict=True)
-    return list(english), list(german)
+from textbook_sides import textbook_sides
 
 
 def english() -> list[str]:
-    return sides()[0]
+    return textbook_sides(600)[0]
 
 
 def german() -> list[str]:
-    return sides()[1]
+    return textbook_sides(600)[1]
 
 
 def trained(

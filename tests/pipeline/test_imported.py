@@ -5,9 +5,8 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from http.server import SimpleHTTPRequestHandler
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +20,19 @@ from commands import endeavour, places, write_lines
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.runs.run import Run
 from endeavour.special import EOS
-from endeavour.textbook import textbook_splits
 from local_server import LocalServer
+from textbook_sides import textbook_sides
 
 BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
 BASE += ["evaluation.bootstrap_samples=40", "evaluation.num_pictures=0"]
 
 
-@cache
-def sides() -> tuple[list[str], list[str]]:
-    english, german = zip(*islice(textbook_splits(1, 300)["train"], 300), strict=True)
-    return list(english), list(german)
-
-
 def english() -> list[str]:
-    return sides()[0]
+    return textbook_sides(300)[0]
 
 
 def german() -> list[str]:
-    return sides()[1]
+    return textbook_sides(300)[1]
 
 
 def write_checkpoint(folder: Path, *, algorithm: str, activation: str, lacking: int, begins: bool) -> Path:

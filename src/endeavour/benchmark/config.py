@@ -76,6 +76,7 @@ class BenchConfig:
     repeats: PositiveInt
     tokens_per_batch: PositiveInt
     compile: Literal["auto", "always", "never"]
+    cuda_graphs: Literal["auto", "always", "never"]
     label_smoothing: Fraction
     clip_norm: PositiveFloat | None
     learning_rate: PositiveFloat

@@ -23,6 +23,7 @@ from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training import loss_scale
+from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import autocast, dtype_of
@@ -39,8 +40,8 @@ class TrainingTask:
         settings: of which the optimizer's, the loss's and compile are read.
         vocabularies: ids of source and target.
         data: a prepared folder, whose training split is read.
-        rows: the pairs of each update; those of the first `warmup`, or where it is compiled all, are
-            trained on once more, unmeasured.
+        rows: the pairs of each update; those of the first `warmup`, or all where something is made for their shapes,
+            are trained on before, unmeasured.
     """
 
     model: ModelConfig
@@ -72,10 +73,13 @@ class Ours:
         self.model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
         self.model.to(task.device).train()
         settings = task.settings
-        self.compiled = choose_compile(settings.compile, task.device)
-        self._loss_model = LossModel(
-            self.model, label_smoothing=settings.label_smoothing, compiled=self.compiled
-        )
+        compiled = choose_compile(settings.compile, task.device)
+        self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
+        tokens = settings.tokens_per_batch
+        graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
+        self._graphs = Graphs(self.model.parameters(), task.device) if graphed else None
+        # How often it trains on a batch before all that is made for its shape is there.
+        self.passes = 2 if graphed else int(compiled)
         self._optimizer = make_optimizer(self.model, settings)
         scale = LossScale(loss_scale.FIRST, 0, task.device) if precision == torch.float16 else None
         self._guard = NonFiniteGuard(0, task.device, loss_scale=scale)
@@ -96,6 +100,7 @@ class Ours:
             clip_norm=self._task.settings.clip_norm,
             device=self._task.device,
             precision=self._precision,
+            graphs=self._graphs,
         )
         return result.loss, tokens
 

@@ -82,7 +82,7 @@ def product_shapes(task: TrainingTask, name: str, rows: Sequence[Rows]) -> set[t
     A model with one layer on either side has all of them, in a fraction of the time.
     """
     model = replace(task.model, encoder_layers=1, decoder_layers=1)
-    settings = replace(task.settings, compile="never")
+    settings = replace(task.settings, compile="never", cuda_graphs="never")
     contender = make_contender(name, replace(task, model=model, settings=settings))
     with _Products() as products:
         run_updates(contender, ParallelDataset.open(task.data, "train"), rows)

@@ -85,9 +85,9 @@ def measure_training(
     alone = first_tries(names, attempt, notes)
     dataset = ParallelDataset.open(task.data, "train")
     contenders = {name: make_contender(name, task) for name in alone}
-    for contender in contenders.values():  # any batch may be the first of a shape that is compiled
-        compiled = isinstance(contender, Ours) and contender.compiled
-        run_updates(contender, dataset, task.rows if compiled else task.rows[: task.warmup])
+    for contender in contenders.values():
+        passes = contender.passes if isinstance(contender, Ours) else 0
+        run_updates(contender, dataset, task.rows * passes or task.rows[: task.warmup])
     seconds: dict[str, list[float]] = {name: [] for name in alone}
     products: dict[str, list[float]] = {precision_in(name): [] for name in alone}
     counts = count(dataset, task.rows)

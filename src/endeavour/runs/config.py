@@ -38,6 +38,7 @@ NOT_PART_OF_A_RUN = (
     "tracking",
     "corpus.path",  # the content of the data decides
     "training.compile",
+    "training.cuda_graphs",
     "training.sharded",
     "training.restart",
     "training.log_every",

@@ -21,6 +21,7 @@ class TrainingConfig:
     accumulate: PositiveInt
     precision: Literal["auto", "fp32", "bf16", "fp16"]
     compile: Literal["auto", "always", "never"]
+    cuda_graphs: Literal["auto", "always", "never"]
     sharded: bool
     label_smoothing: Fraction
     r_drop: NonNegativeFloat

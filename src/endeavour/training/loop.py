@@ -18,6 +18,7 @@ from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in, optimizer_tensors, random_state
 from endeavour.training.config import TrainingConfig
 from endeavour.training.distributed import Ranks
+from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.log import MetricWindow
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.monitor import Monitor, Validation
@@ -76,6 +77,10 @@ def train(
     )
     if not sharded:
         loss_model = ranks.wrap_ddp(loss_model)
+    tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
+    alone = ranks.count == 1 and not sharded
+    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=alone)
+    graphs = Graphs(model.parameters(), device) if graphed else None
     loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None
     guard = NonFiniteGuard(state.skipped_in_a_row, device, loss_scale=loss_scale)
     window = MetricWindow(state.window)
@@ -94,6 +99,7 @@ def train(
                 device=device,
                 precision=precision,
                 world_size=ranks.count,
+                graphs=graphs,
             )
             state.advance(update)
             # All processes must agree: a signal that comes after this line waits for the next update.

@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
+from endeavour.training.graphs import Graphs
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.precision import autocast
@@ -104,6 +105,7 @@ def accumulate_gradients(
     precision: torch.dtype,
     world_size: int = 1,
     loss_scale: Tensor | float = 1.0,
+    graphs: Graphs | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Adds the gradients of the summed loss of `batches` divided by `target_tokens`.
 
@@ -121,19 +123,26 @@ def accumulate_gradients(
     Raises:
         UserError: a batch does not fit into memory, or the model cannot be compiled.
     """
+
+    def add(batch: Batch, tokens: Tensor | int, scale: Tensor | float) -> tuple[Tensor, Tensor]:
+        with autocast(device, precision):
+            loss, nll = loss_model(batch.source, batch.target_in, batch.target_out)
+        (loss * world_size / tokens * scale).backward()
+        return loss.detach(), nll
+
     loss_sum = torch.zeros((), device=device)
     nll_sum = torch.zeros((), device=device)
     for number, batch in enumerate(batches, start=1):
         pairs, source = batch.source.shape
         shape = f"a batch of {pairs} pairs of {source} and {batch.target_out.shape[1]} tokens"
-        batch = batch.to(device)
         # Gradients are reduced once, with the last batch.
         last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
         with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape):
-            with autocast(device, precision):
-                loss, nll = loss_model(batch.source, batch.target_in, batch.target_out)
-            (loss * world_size / target_tokens * loss_scale).backward()
-        loss_sum += loss.detach()
+            if graphs is None:
+                loss, nll = add(batch.to(device), target_tokens, loss_scale)
+            else:
+                loss, nll = graphs.run(add, batch, target_tokens, loss_scale)
+        loss_sum += loss
         nll_sum += nll
     return loss_sum, nll_sum
 
@@ -149,6 +158,7 @@ def make_update(
     device: torch.device,
     precision: torch.dtype,
     world_size: int = 1,
+    graphs: Graphs | None = None,
 ) -> StepResult:
     """One update of the weights: gradients, clipping, and the optimizer's step, which `guard` may skip.
 
@@ -163,12 +173,13 @@ def make_update(
         precision=precision,
         world_size=world_size,
         loss_scale=1.0 if guard.loss_scale is None else guard.loss_scale.value,
+        graphs=graphs,
     )
     if guard.loss_scale is not None:
         guard.loss_scale.unscale(loss_model.parameters())
     norm = whole_tensor(nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf))
     finite = guard.step(optimizer, norm)
-    optimizer.zero_grad()
+    optimizer.zero_grad(set_to_none=graphs is None)
     return StepResult(loss, nll, norm, finite)
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# A model that is computed faster than its kernels are launched one by one.
+SMALL = ["bench.sizes=[tiny512]", "bench.tokens_per_batch=4096"]
 # In the layout of Multi30k; what a rehearsal trains on.
 TOY = {"train": 300, "val": 20, "test_2016_flickr": 20}
 # Importing these for processes of their own would take a rehearsal most of its time.
@@ -81,7 +83,11 @@ def _bench(*overrides: str) -> Callable[[Place, str], list[str]]:
         words = ["-m", "endeavour", "bench", f"name={step}", *place.folders(step), "model=base", "bench=gpu"]
         if not place.rehearse:
             return [*words, *overrides]
-        parts = [word for word in overrides if word != TRAINED and not word.startswith("bench.sizes")]
+        parts = [
+            word
+            for word in overrides
+            if word != TRAINED and not word.startswith(("bench.sizes", "bench.tokens"))
+        ]
         small = ["bench=smoke", "bench.parts=[training]", "bench.references=[]", "bench.precisions=[bf16]"]
         return [*words, *small, "bench.repeats=1", *_toy_corpus(place), *parts]
 
@@ -135,8 +141,12 @@ STEPS = {
         _bench("bench.compile=never", TRAINED, "bench.profile=true"),
         _bench_results,
     ),
-    "base-compiled": Step(480, _bench("bench.compile=always"), _bench_results),
     "multi30k": Step(480, _multi30k, _run_results, "--text"),
+    "base-compiled": Step(480, _bench("bench.compile=always"), _bench_results),
+    "small": Step(200, _bench(*SMALL, TRAINED), _bench_results),
+    "small-launched": Step(
+        200, _bench(*SMALL, "bench.cuda_graphs=never", "bench.compile=never"), _bench_results
+    ),
     "decoding": Step(300, _bench("bench.parts=[decoding]", "bench.references=[huggingface]"), _bench_results),
     "big-eager": Step(200, _bench("bench.sizes=[big]", "bench.compile=never"), _bench_results),
     "big-compiled": Step(480, _bench("bench.sizes=[big]", "bench.compile=always"), _bench_results),

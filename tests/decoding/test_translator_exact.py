@@ -283,6 +283,12 @@ def test_batches_are_as_large_as_tokens_per_batch_allows_for_each_hypothesis(
     assert found == [shapes] * len(found)
 
 
+def test_batches_are_larger_on_a_gpu(device: torch.device) -> None:
+    engine = Recording(random_model(12).to(device), replace(BEAM, beam_size=1, tokens_per_batch=12))
+    engine.search([[5] * 5 + [EOS]] * 20)
+    assert [pairs for pairs, _ in engine.shapes] == ([16, 4] if device.type == "cuda" else [2] * 10)
+
+
 @pytest.mark.parametrize("training", [False, True])
 def test_an_engine_leaves_the_model_in_its_mode_and_says_its_limit(training: bool) -> None:
     model = random_model(12, positions="learned", max_length=9).train(training)

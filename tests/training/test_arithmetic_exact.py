@@ -194,8 +194,11 @@ def test_products_are_made_in_the_precision_asked_for() -> None:
 
 def test_layers_are_compiled_where_it_was_asked_for_or_pays() -> None:
     cuda = torch.device("cuda")
-    choices = [choose_compile(name, device) for name in ("auto", "always", "never") for device in (CPU, cuda)]
-    assert choices == [False, True, True, True, False, False]
+    choices = [
+        [choose_compile(name, device, graphed=graphed) for name in ("auto", "always", "never")]
+        for device, graphed in ((CPU, False), (cuda, False), (cuda, True))
+    ]
+    assert choices == [[False, True, False], [True, True, False], [False, True, False]]
 
 
 def test_compiled_layers_share_one_graph_of_all_shapes(monkeypatch: pytest.MonkeyPatch) -> None:

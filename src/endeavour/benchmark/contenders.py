@@ -73,10 +73,10 @@ class Ours:
         self.model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
         self.model.to(task.device).train()
         settings = task.settings
-        compiled = choose_compile(settings.compile, task.device)
-        self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
         tokens = settings.tokens_per_batch
         graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
+        compiled = choose_compile(settings.compile, task.device, graphed=graphed)
+        self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
         self._graphs = Graphs(self.model.parameters(), task.device) if graphed else None
         # How often it trains on a batch before all that is made for its shape is there.
         self.passes = 2 if graphed else int(compiled)

@@ -68,18 +68,17 @@ def train(
         return state
     device = ranks.device
     sharded = is_sharded(model)
-    compiled = not sharded and choose_compile(config.compile, device)
+    tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
+    alone = ranks.count == 1 and not sharded
+    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=alone)
     loss_model: nn.Module = LossModel(
         model,
         label_smoothing=config.label_smoothing,
         r_drop=config.r_drop,
-        compiled=compiled,
+        compiled=not sharded and choose_compile(config.compile, device, graphed=graphed),
     )
     if not sharded:
         loss_model = ranks.wrap_ddp(loss_model)
-    tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
-    alone = ranks.count == 1 and not sharded
-    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=alone)
     graphs = Graphs(model.parameters(), device) if graphed else None
     loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None
     guard = NonFiniteGuard(state.skipped_in_a_row, device, loss_scale=loss_scale)

@@ -91,9 +91,12 @@ class LossModel(nn.Module):
         )
 
 
-def choose_compile(name: str, device: torch.device) -> bool:
-    """`auto`: only on CUDA. On a CPU compiling takes longer than short runs do, and made them slower."""
-    return device.type == "cuda" if name == "auto" else name == "always"
+def choose_compile(name: str, device: torch.device, *, graphed: bool) -> bool:
+    """`auto`: on CUDA, except where batches become graphs: training such a model takes no longer than compiling it.
+
+    On a CPU compiling takes longer than short runs do, and made them slower.
+    """
+    return device.type == "cuda" and not graphed if name == "auto" else name == "always"
 
 
 def accumulate_gradients(

@@ -1,5 +1,6 @@
 """Graphs of batches: captured when a shape comes again, replayed on new content, and equal to what is not captured."""
 
+import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,9 +20,11 @@ CPU = torch.device("cpu")
 SHAPES = [(2, 3), (4, 5), (2, 3), (2, 3), (4, 5), (3, 3), (2, 3)]
 
 
-def tiny() -> Transformer:
+def tiny(*overrides: str) -> Transformer:
     torch.manual_seed(0)
-    return Transformer(run_config(TINY).model, source_vocabulary=20, target_vocabulary=20).eval()
+    return Transformer(
+        run_config([*TINY, *overrides]).model, source_vocabulary=20, target_vocabulary=20
+    ).eval()
 
 
 def batches(seed: int = 0) -> Iterator[Batch]:
@@ -82,9 +85,8 @@ def gradients(
 
 def test_replayed_batches_have_the_gradients_of_computed_ones(device: torch.device) -> None:
     model = tiny().to(device)
-    parameters = list(model.parameters())
-    capture = Recorded(parameters) if device.type == "cpu" else None
-    graphs = Graphs(parameters, device, capture)
+    capture = Recorded(list(model.parameters())) if device.type == "cpu" else None
+    graphs = Graphs(model, device, capture)
     expected = list(gradients(model, device, None))
     found = list(gradients(model, device, graphs))
     for (gradients_, *sums), (replayed, *replayed_sums) in zip(expected, found, strict=True):
@@ -95,10 +97,22 @@ def test_replayed_batches_have_the_gradients_of_computed_ones(device: torch.devi
         assert (capture.captures, capture.replays) == (2, 4)
 
 
+def test_a_graph_keeps_the_tables_of_positions_that_it_reads(device: torch.device) -> None:
+    model = tiny("model.positions=rotary").to(device)
+    assert model.rotary is not None
+    graphs = Graphs(model, device, Recorded(list(model.parameters())) if device.type == "cpu" else None)
+    first = list(gradients(model, device, graphs))
+    before = weakref.ref(model.rotary.cosine)
+    model.rotary(0, 5000)
+    again = list(gradients(model, device, graphs))
+    assert before() is not None
+    torch.testing.assert_close(again, first)
+
+
 def test_no_more_shapes_than_the_limit_are_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 1)
     model = tiny()
-    graphs = Graphs(model.parameters(), CPU, Recorded(list(model.parameters())))
+    graphs = Graphs(model, CPU, Recorded(list(model.parameters())))
     list(gradients(model, CPU, graphs))
     assert len(graphs) == 1
 

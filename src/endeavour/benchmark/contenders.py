@@ -77,7 +77,7 @@ class Ours:
         graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
         compiled = choose_compile(settings.compile, task.device, graphed=graphed)
         self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
-        self._graphs = Graphs(self.model.parameters(), task.device) if graphed else None
+        self._graphs = Graphs(self.model, task.device) if graphed else None
         # How often it trains on a batch before all that is made for its shape is there.
         self.passes = 2 if graphed else int(compiled)
         self._optimizer = make_optimizer(self.model, settings)

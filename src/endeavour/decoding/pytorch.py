@@ -20,8 +20,8 @@ from endeavour.decoding.sampling import sample
 from endeavour.errors import named_memory_error
 from endeavour.model.transformer import Transformer
 
-# A GPU decodes so many times the tokens of `tokens_per_batch` at a time: an H100 took hardly longer for 512 sentences than
-# for 64.
+# A GPU decodes so many times the tokens of `tokens_per_batch` at a time: an H100 took hardly longer for 512 sentences
+# than for 64.
 ON_GPU = 8
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SMALLER_BATCHES = "lower decoding.tokens_per_batch (validation_decoding.tokens_per_batch while training)"

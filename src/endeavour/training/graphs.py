@@ -4,7 +4,7 @@ Knows batches and a function of them; not what it computes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -54,10 +54,8 @@ class Graphs:
     pool of memory, so that what one returns holds until the next one runs.
     """
 
-    def __init__(
-        self, parameters: Iterable[nn.Parameter], device: torch.device, capture: Capture | None = None
-    ) -> None:
-        self._parameters = list(parameters)
+    def __init__(self, model: nn.Module, device: torch.device, capture: Capture | None = None) -> None:
+        self._model = model
         self._device = device
         self._capture = capture or _CudaCapture(device)
         self._seen: Counter[tuple[torch.Size, torch.Size]] = Counter()
@@ -83,23 +81,29 @@ class Graphs:
         return graph.sums
 
     def _captured(self, add: AddGradients, batch: Batch) -> "_Graph":
-        for parameter in self._parameters:
+        for parameter in self._model.parameters():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         inside = batch.to(self._device)
         tokens, scale = torch.ones(2, device=self._device)
         replay, sums = self._capture(lambda: add(inside, tokens, scale))
-        return _Graph(replay, (inside.source, inside.target_in, inside.target_out), tokens, scale, sums)
+        ids = inside.source, inside.target_in, inside.target_out
+        return _Graph(replay, ids, tokens, scale, sums, list(self._model.buffers()))
 
 
 class _Graph(NamedTuple):
-    """A graph with the tensors that it reads and those that it writes."""
+    """A graph with the tensors that it reads and those that it writes.
+
+    Attributes:
+        kept: buffers of the model, which may put larger ones in their place; the graph reads these.
+    """
 
     replay: Callable[[], None]
     batch: tuple[Tensor, Tensor, Tensor]
     target_tokens: Tensor
     loss_scale: Tensor
     sums: Sums
+    kept: list[Tensor]
 
 
 class _CudaCapture:

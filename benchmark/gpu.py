@@ -25,6 +25,7 @@ from typing import Any
 from gpu_steps import STEPS, Place, write_toy_text
 
 ROOT = Path(__file__).resolve().parents[1]
+RESUMED = ("multi30k", "distilled")  # trainings, which continue where they were stopped
 GRACE = 20  # seconds that a step has to end by itself after SIGTERM: a training then writes a checkpoint
 SHOWN = 30  # lines of the log of a step that failed
 COUNTED = "\n## How it was counted"
@@ -36,7 +37,7 @@ def run_step(name: str, place: Place, seconds: float) -> dict[str, Any]:
     words = step.command(place, name)
     if words is None:
         return {"status": "left out", "why": f"needs {step.needs}"}
-    if name != "multi30k":  # which continues where it was stopped
+    if name not in RESUMED:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     log = place.out / f"{name}.log"

@@ -12,6 +12,9 @@ from typing import Any
 
 # A model that is computed faster than its kernels are launched one by one.
 SMALL = ["bench.sizes=[tiny512]", "bench.tokens_per_batch=4096"]
+# Three models, and one that is taught by them.
+DISTILLED = ["teachers=1 2 3 1+2+3", "training.tokens_per_batch=8192", "training.accumulate=1"]
+DISTILLED += ["training.max_updates=3600"]
 # In the layout of Multi30k; what a rehearsal trains on.
 TOY = {"train": 300, "val": 20, "test_2016_flickr": 20}
 # Importing these for processes of their own would take a rehearsal most of its time.
@@ -94,15 +97,20 @@ def _bench(*overrides: str) -> Callable[[Place, str], list[str]]:
     return command
 
 
-def _multi30k(place: Place, step: str) -> list[str] | None:
-    if place.text is None and not place.rehearse:
-        return None
-    words = ["-m", "endeavour", "train", "experiment=multi30k", f"name={step}", "tracking=none"]
-    words += place.folders(step)
-    if not place.rehearse:
-        return [*words, f"corpus.path={place.text}"]
-    tiny = ["model.width=16", "model.num_heads=2", "model.feed_forward=32", "evaluation.bootstrap_samples=40"]
-    return [*words, *_toy_corpus(place), *tiny, "training.max_updates=4", "training.validate_every=2"]
+def _train(experiment: str, *overrides: str) -> Callable[[Place, str], list[str] | None]:
+    def command(place: Place, step: str) -> list[str] | None:
+        if place.text is None and not place.rehearse:
+            return None
+        words = ["-m", "endeavour", "train", f"experiment={experiment}", f"name={step}", "tracking=none"]
+        words += [*place.folders(step), *overrides]
+        if not place.rehearse:
+            return [*words, f"corpus.path={place.text}"]
+        tiny = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
+        tiny += ["corpus.held_out_rare=20", "evaluation.bootstrap_samples=40"]
+        tiny += ["training.max_updates=4", "training.validate_every=2"]
+        return [*words, *_toy_corpus(place), *tiny]
+
+    return command
 
 
 def _toy_corpus(place: Place) -> list[str]:
@@ -128,6 +136,13 @@ def _run_results(folder: Path) -> dict[str, Any]:
     return last | ({"summary": json.loads(summary.read_text("utf-8"))} if summary.is_file() else {})
 
 
+def _distilled_results(folder: Path) -> dict[str, Any]:
+    """Of the teachers too, which may be all that there is yet."""
+    teachers = sorted(folder.glob("*-teacher-*/summary.json"))
+    found = {"teachers": [json.loads(summary.read_text("utf-8")) for summary in teachers]}
+    return found | (_run_results(folder) if (folder / folder.name / "log.jsonl").is_file() else {})
+
+
 def _nothing(_: Path) -> dict[str, Any]:
     return {}
 
@@ -141,7 +156,7 @@ STEPS = {
         _bench("bench.compile=never", TRAINED, "bench.profile=true"),
         _bench_results,
     ),
-    "multi30k": Step(480, _multi30k, _run_results, "--text"),
+    "multi30k": Step(480, _train("multi30k"), _run_results, "--text"),
     "base-compiled": Step(480, _bench("bench.compile=always"), _bench_results),
     "small": Step(200, _bench(*SMALL, TRAINED), _bench_results),
     "small-launched": Step(
@@ -154,6 +169,7 @@ STEPS = {
     "ctranslate2": Step(
         200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results
     ),
+    "distilled": Step(600, _train("multi30k_lowercased", *DISTILLED), _distilled_results, "--text"),
 }
 
 

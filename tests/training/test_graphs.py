@@ -1,7 +1,7 @@
 """Graphs of batches: captured when a shape comes again, replayed on new content, and equal to what is not captured."""
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
@@ -11,9 +11,10 @@ from configs import run_config
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.training import graphs as module
+from endeavour.training import graphs as graphs_module
 from endeavour.training.graphs import Graphs, choose_graphs
-from endeavour.training.step import LossModel, accumulate_gradients
+from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
+from endeavour.training.step import LossModel, accumulate_gradients, make_update
 from untrained import TINY
 
 CPU = torch.device("cpu")
@@ -27,38 +28,50 @@ def tiny(*overrides: str) -> Transformer:
     ).eval()
 
 
-def batches(seed: int = 0) -> Iterator[Batch]:
+def batches() -> Iterator[Batch]:
     """Ids of no special meaning in batches of these shapes."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     for shape in SHAPES:
         source, target_in, target_out = torch.randint(4, 20, (3, *shape), generator=generator)
         yield Batch(source, target_in, target_out)
 
 
 class Recorded:
-    """In place of CUDA: repeats a computation by computing it again, into the tensors of the first time."""
+    """In place of CUDA: computes again what was recorded, with the same tensors, into those of the recording."""
 
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
-        self.parameters = parameters
+    def __init__(self, model: nn.Module) -> None:
+        self.parameters = list(model.parameters())
         self.captures = self.replays = 0
+
+    def _gradients(self) -> list[Tensor]:
+        found = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        assert len(found) == len(self.parameters), "a gradient would be made inside the recording"
+        return found
 
     def __call__(
         self, compute: Callable[[], tuple[Tensor, Tensor]]
     ) -> tuple[Callable[[], None], tuple[Tensor, Tensor]]:
         self.captures += 1
-        before = [parameter.grad.clone() for parameter in self.parameters if parameter.grad is not None]
-        assert len(before) == len(self.parameters), "a gradient would be made inside the graph"
+        fixed = self._gradients()
+        before, drawn = [gradient.clone() for gradient in fixed], torch.get_rng_state()
         sums = compute()
-        for parameter, gradient in zip(self.parameters, before, strict=True):  # capturing computes nothing
-            assert parameter.grad is not None
-            parameter.grad.copy_(gradient)
+        torch.set_rng_state(drawn)  # recording computes and draws nothing
+        for gradient, value in zip(fixed, before, strict=True):
+            gradient.copy_(value)
 
         def replay() -> None:
             self.replays += 1
+            same = zip(self._gradients(), fixed, strict=True)
+            assert all(now is then for now, then in same), "the recording adds to other tensors"
             for old, new in zip(sums, compute(), strict=True):
                 old.copy_(new)
 
         return replay, sums
+
+
+def capture_on(device: torch.device, model: nn.Module) -> Recorded | None:
+    """Of CUDA itself where there is one."""
+    return Recorded(model) if device.type == "cpu" else None
 
 
 def gradients(
@@ -78,29 +91,67 @@ def gradients(
         )
         found = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
         yield [gradient.clone() for gradient in found], loss.clone(), nll.clone()
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                parameter.grad.zero_()
+        for gradient in found:
+            gradient.zero_()
+
+
+def trained(device: torch.device, graphs: Callable[[Transformer], Graphs | None]) -> Sequence[Tensor]:
+    """The weights after updates of two batches each, with dropout and R-Drop, in bf16; and the updates' sums."""
+    config = run_config([*TINY, "model.dropout=0.3"])
+    torch.manual_seed(0)
+    model = Transformer(config.model, source_vocabulary=20, target_vocabulary=20).to(device).train()
+    loss_model = LossModel(model, label_smoothing=0.1, r_drop=0.5)
+    optimizer, guard = make_optimizer(model, config.training), NonFiniteGuard(0, device)
+    used = graphs(model)
+    torch.manual_seed(1)
+    sums: list[Tensor] = []
+    for _ in range(3):
+        ready = list(batches())
+        for pair in zip(ready[::2], ready[1::2], strict=False):
+            result = make_update(
+                loss_model,
+                optimizer,
+                guard,
+                pair,
+                target_tokens=20,
+                clip_norm=1.0,
+                device=device,
+                precision=torch.bfloat16,
+                graphs=used,
+            )
+            sums += [result.loss, result.nll, result.norm]
+    return [*sums, *(parameter.detach() for parameter in model.parameters())]
 
 
 def test_replayed_batches_have_the_gradients_of_computed_ones(device: torch.device) -> None:
     model = tiny().to(device)
-    capture = Recorded(list(model.parameters())) if device.type == "cpu" else None
+    capture = capture_on(device, model)
     graphs = Graphs(model, device, capture)
     expected = list(gradients(model, device, None))
     found = list(gradients(model, device, graphs))
-    for (gradients_, *sums), (replayed, *replayed_sums) in zip(expected, found, strict=True):
-        torch.testing.assert_close(replayed, gradients_)
-        torch.testing.assert_close(replayed_sums, sums)
+    torch.testing.assert_close(found, expected)
     assert len(graphs) == 2, "the shape that came once has no graph"
     if capture is not None:
         assert (capture.captures, capture.replays) == (2, 4)
 
 
+def test_updates_with_graphs_are_those_without(device: torch.device) -> None:
+    made: list[Graphs] = []
+
+    def with_graphs(model: Transformer) -> Graphs:
+        made.append(Graphs(model, device, capture_on(device, model)))
+        return made[-1]
+
+    expected = trained(device, lambda model: None)
+    found = trained(device, with_graphs)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)  # a GPU adds up in any order
+    assert len(made[0]) == 3
+
+
 def test_a_graph_keeps_the_tables_of_positions_that_it_reads(device: torch.device) -> None:
     model = tiny("model.positions=rotary").to(device)
     assert model.rotary is not None
-    graphs = Graphs(model, device, Recorded(list(model.parameters())) if device.type == "cpu" else None)
+    graphs = Graphs(model, device, capture_on(device, model))
     first = list(gradients(model, device, graphs))
     before = weakref.ref(model.rotary.cosine)
     model.rotary(0, 5000)
@@ -109,12 +160,30 @@ def test_a_graph_keeps_the_tables_of_positions_that_it_reads(device: torch.devic
     torch.testing.assert_close(again, first)
 
 
-def test_no_more_shapes_than_the_limit_are_captured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 1)
+def test_shapes_beyond_the_limit_or_the_memory_are_not_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny()
-    graphs = Graphs(model, CPU, Recorded(list(model.parameters())))
+    monkeypatch.setattr(graphs_module, "MOST_GRAPHS", 1)
+    graphs = Graphs(model, CPU, Recorded(model))
     list(gradients(model, CPU, graphs))
     assert len(graphs) == 1
+    asked: list[torch.device] = []
+    monkeypatch.setattr(graphs_module, "_has_room", asked.append)  # and the answer is no
+    graphs = Graphs(model, CPU, Recorded(model))
+    list(gradients(model, CPU, graphs))
+    assert (len(graphs), len(asked)) == (0, 1), "once there is no room, none is looked for"
+
+
+def test_where_memory_runs_out_the_graphs_are_named_too() -> None:
+    def run_out(
+        compute: Callable[[], tuple[Tensor, Tensor]],
+    ) -> tuple[Callable[[], None], tuple[Tensor, Tensor]]:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    model = tiny()
+    with pytest.raises(
+        UserError, match=r"out of memory on a batch of 2 pairs .*: set training\.cuda_graphs=never, or"
+    ):
+        list(gradients(model, CPU, Graphs(model, CPU, run_out)))
 
 
 @pytest.mark.parametrize(
@@ -129,11 +198,10 @@ def test_no_more_shapes_than_the_limit_are_captured(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_small_batches_are_captured(name: str, device: str, tokens: int, alone: bool, chosen: bool) -> None:
-    model = tiny()
-    assert choose_graphs(name, torch.device(device), model, tokens=tokens, alone=alone) == chosen
+    assert choose_graphs(name, torch.device(device), tiny(), tokens=tokens, alone=alone) == chosen
 
 
 @pytest.mark.parametrize(("device", "alone"), [("cpu", True), ("cuda", False)])
 def test_graphs_that_cannot_be_are_refused(device: str, alone: bool) -> None:
-    with pytest.raises(UserError, match=r"training.cuda_graphs=always needs a CUDA device and one process"):
+    with pytest.raises(UserError, match="cuda_graphs=always needs a CUDA device and one process"):
         choose_graphs("always", torch.device(device), tiny(), tokens=1, alone=alone)

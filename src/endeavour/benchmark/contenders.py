@@ -37,7 +37,7 @@ class TrainingTask:
     """What all contenders share.
 
     Attributes:
-        settings: of which the optimizer's, the loss's and compile are read.
+        settings: of which the optimizer's, the loss's, cuda_graphs and compile are read.
         vocabularies: ids of source and target.
         data: a prepared folder, whose training split is read.
         rows: the pairs of each update; those of the first `warmup`, or all where something is made for their shapes,
@@ -74,12 +74,12 @@ class Ours:
         self.model.to(task.device).train()
         settings = task.settings
         tokens = settings.tokens_per_batch
-        graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
-        compiled = choose_compile(settings.compile, task.device, graphed=graphed)
+        self.graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
+        compiled = choose_compile(settings.compile, task.device, graphed=self.graphed)
         self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
-        self._graphs = Graphs(self.model, task.device) if graphed else None
+        self._graphs = Graphs(self.model, task.device) if self.graphed else None
         # How often it trains on a batch before all that is made for its shape is there.
-        self.passes = 2 if graphed else int(compiled)
+        self.passes = 2 if self.graphed else int(compiled)
         self._optimizer = make_optimizer(self.model, settings)
         scale = LossScale(loss_scale.FIRST, 0, task.device) if precision == torch.float16 else None
         self._guard = NonFiniteGuard(0, task.device, loss_scale=scale)

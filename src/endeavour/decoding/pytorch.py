@@ -22,7 +22,7 @@ from endeavour.model.transformer import Transformer
 
 # A GPU decodes so many times the tokens of `tokens_per_batch` at a time: an H100 took hardly longer for 512 sentences
 # than for 64.
-ON_GPU = 8
+GPU_FACTOR = 8
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SMALLER_BATCHES = "lower decoding.tokens_per_batch (validation_decoding.tokens_per_batch while training)"
 
@@ -56,7 +56,7 @@ class PyTorchEngine:
         lengths = np.array([len(source) for source in sources], np.int32)
         each = self.decoding.num_hypotheses if self.decoding.sampling else self.decoding.beam_size
         device = next(self.model.parameters()).device
-        budget = max(1, self.decoding.tokens_per_batch // each) * (ON_GPU if device.type == "cuda" else 1)
+        budget = max(1, self.decoding.tokens_per_batch // each) * (GPU_FACTOR if device.type == "cuda" else 1)
         generator = torch.Generator(device)
         if self.decoding.sampling:
             generator.manual_seed(self._seed(sources))

@@ -1,6 +1,7 @@
-"""The gradients of a batch as one CUDA graph, for models that a GPU computes faster than their kernels are launched.
+"""CUDA graphs: recordings of kernel launches, each repeated by one call of the host.
 
-Knows batches and a function of them; not what it computes.
+They are for models whose kernels are computed faster than they are launched one by one. A recording has fixed addresses: whatever it reads and writes must stay where it is. Knows batches and a function of
+them; not what it computes.
 """
 
 from collections import Counter
@@ -14,17 +15,19 @@ from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 
 Sums = tuple[Tensor, Tensor]
-# A batch on the device, its target tokens and the loss scale to two scalars; gradients are added to the parameters'.
+# Adds the gradients of a batch on the device, given its target tokens and the loss scale, to those of the parameters;
+# returns two scalars.
 AddGradients = Callable[[Batch, Tensor | int, Tensor | float], Sums]
-# A computation, to what repeats it and the tensors that each repetition writes; it is not computed yet.
+# Records a computation without running it; returns what replays it, and the tensors that each replay writes.
 Capture = Callable[[Callable[[], Sums]], tuple[Callable[[], None], Sums]]
 
 # Parameters × tokens of a batch up to which its kernels are computed faster than they are launched one by one. On an
 # H100 graphs made training some 8 times as fast at 5e9; at 1e12 the GPU was never idle without them.
 SMALL = 3e11
-# Shapes that are captured, and the share of the device's memory that is left free.
-MOST = 512
-LEFT_FREE = 0.25
+# Shapes that are captured at most, and the share of the device's memory that is free before each capture.
+MOST_GRAPHS = 1024
+FREE = 0.25
+NEVER = "set training.cuda_graphs=never"
 
 
 def choose_graphs(name: str, device: torch.device, model: nn.Module, *, tokens: int, alone: bool) -> bool:
@@ -40,7 +43,7 @@ def choose_graphs(name: str, device: torch.device, model: nn.Module, *, tokens: 
     possible = device.type == "cuda" and alone
     if name == "always" and not possible:
         raise UserError(
-            "training.cuda_graphs=always needs a CUDA device and one process, without training.sharded: "
+            "cuda_graphs=always needs a CUDA device and one process that trains, without training.sharded: "
             "set it to auto or never"
         )
     small = tokens * sum(parameter.numel() for parameter in model.parameters()) <= SMALL
@@ -50,8 +53,8 @@ def choose_graphs(name: str, device: torch.device, model: nn.Module, *, tokens: 
 class Graphs:
     """Captures a graph for each shape of batches when it comes for the second time, and replays it from then on.
 
-    The gradients must stay where they are: between updates they are set to zero, not to None. All graphs share one
-    pool of memory, so that what one returns holds until the next one runs.
+    The gradients stay where they are: between updates they are set to zero, not to None. All graphs share one pool of
+    memory, so that what one returns holds until the next one runs.
     """
 
     def __init__(self, model: nn.Module, device: torch.device, capture: Capture | None = None) -> None:
@@ -60,6 +63,7 @@ class Graphs:
         self._capture = capture or _CudaCapture(device)
         self._seen: Counter[tuple[torch.Size, torch.Size]] = Counter()
         self._graphs: dict[tuple[torch.Size, torch.Size], _Graph] = {}
+        self._full = False
 
     def __len__(self) -> int:
         return len(self._graphs)
@@ -70,24 +74,23 @@ class Graphs:
         self._seen[shape] += 1
         graph = self._graphs.get(shape)
         if graph is None:
-            if self._seen[shape] == 1 or len(self) == MOST or not _has_room(self._device):
+            if self._seen[shape] > 1 and not self._full:
+                self._full = len(self) == MOST_GRAPHS or not _has_room(self._device)
+            if self._seen[shape] == 1 or self._full:
                 return add(batch.to(self._device), target_tokens, loss_scale)
             graph = self._graphs[shape] = self._captured(add, batch)
-        for inside, new in zip(graph.batch, (batch.source, batch.target_in, batch.target_out), strict=True):
-            inside.copy_(new, non_blocking=True)
+        for fixed, new in zip(graph.batch, (batch.source, batch.target_in, batch.target_out), strict=True):
+            fixed.copy_(new, non_blocking=True)
         graph.target_tokens.fill_(target_tokens)
         graph.loss_scale.fill_(loss_scale)
         graph.replay()
         return graph.sums
 
     def _captured(self, add: AddGradients, batch: Batch) -> "_Graph":
-        for parameter in self._model.parameters():
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        inside = batch.to(self._device)
+        fixed = batch.to(self._device)
         tokens, scale = torch.ones(2, device=self._device)
-        replay, sums = self._capture(lambda: add(inside, tokens, scale))
-        ids = inside.source, inside.target_in, inside.target_out
+        replay, sums = self._capture(lambda: add(fixed, tokens, scale))
+        ids = fixed.source, fixed.target_in, fixed.target_out
         return _Graph(replay, ids, tokens, scale, sums, list(self._model.buffers()))
 
 
@@ -95,7 +98,7 @@ class _Graph(NamedTuple):
     """A graph with the tensors that it reads and those that it writes.
 
     Attributes:
-        kept: buffers of the model, which may put larger ones in their place; the graph reads these.
+        buffers: the model's, which may put larger ones in their place; the graph reads these.
     """
 
     replay: Callable[[], None]
@@ -103,7 +106,7 @@ class _Graph(NamedTuple):
     target_tokens: Tensor
     loss_scale: Tensor
     sums: Sums
-    kept: list[Tensor]
+    buffers: list[Tensor]
 
 
 class _CudaCapture:
@@ -115,14 +118,22 @@ class _CudaCapture:
 
     def __call__(self, compute: Callable[[], Sums]) -> tuple[Callable[[], None], Sums]:
         graph = torch.cuda.CUDAGraph()
-        # Another thread reads batches into memory of CUDA's meanwhile.
-        with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
-            sums = compute()
+        try:
+            # The thread that reads batches pins memory meanwhile, which the default mode forbids to all threads.
+            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
+                sums = compute()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            cause = str(error.__context__ or error).strip().splitlines()[:1]
+            raise UserError(f"no CUDA graph could be made: {' '.join(cause)}\n{NEVER}") from error
         return graph.replay, sums
 
 
 def _has_room(device: torch.device) -> bool:
+    """For the graph, and for a batch without one, which cannot use the memory of the graphs."""
     if device.type != "cuda":
         return True
+    torch.cuda.empty_cache()  # which counts as taken; each capture does it anyway
     free, total = torch.cuda.mem_get_info(device)
-    return free >= LEFT_FREE * total
+    return free >= max(FREE * total, torch.cuda.max_memory_allocated(device))

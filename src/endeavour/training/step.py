@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
-from endeavour.training.graphs import Graphs
+from endeavour.training.graphs import NEVER, Graphs
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.precision import autocast
@@ -140,7 +140,8 @@ def accumulate_gradients(
         shape = f"a batch of {pairs} pairs of {source} and {batch.target_out.shape[1]} tokens"
         # Gradients are reduced once, with the last batch.
         last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
-        with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape):
+        remedy = SMALLER_BATCHES if graphs is None else f"{NEVER}, or {SMALLER_BATCHES}"
+        with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape, remedy):
             if graphs is None:
                 loss, nll = add(batch.to(device), target_tokens, loss_scale)
             else:
@@ -187,9 +188,9 @@ def make_update(
 
 
 @contextmanager
-def named_errors(what: str) -> Generator[None]:
+def named_errors(what: str, remedy: str = SMALLER_BATCHES) -> Generator[None]:
     """Turns errors for lack of memory, or of what `torch.compile` needs, into a `UserError`."""
-    with named_memory_error(what, SMALLER_BATCHES):
+    with named_memory_error(what, remedy):
         try:
             yield
         except RuntimeError as error:

@@ -1,7 +1,8 @@
 """CUDA graphs: recordings of kernel launches, each repeated by one call of the host.
 
-They are for models whose kernels are computed faster than they are launched one by one. A recording has fixed addresses:
-whatever it reads and writes must stay where it is. Knows batches and a function of them; not what it computes.
+They are for models whose kernels are computed faster than they are launched one by one. A recording has fixed
+addresses: whatever it reads and writes must stay where it is. Knows batches and a function of them; not what it
+computes.
 """
 
 from collections import Counter

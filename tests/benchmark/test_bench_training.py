@@ -12,7 +12,7 @@ from torch import nn
 from endeavour.benchmark.config import BenchSize
 from endeavour.benchmark.contenders import TrainingTask, make_contender, sized, training_contenders
 from endeavour.benchmark.growth import measure_growth, widened
-from endeavour.benchmark.measure import product_rate, spread
+from endeavour.benchmark.measure import product_rate, rates
 from endeavour.benchmark.references import TorchTransformer, why_not
 from endeavour.benchmark.training import check_budget, count, draw_rows, run_updates
 from endeavour.data.batching import collate
@@ -146,7 +146,7 @@ def test_what_a_reference_cannot_be_is_said() -> None:
 
 
 def test_the_spread_of_rates_and_the_rate_of_a_product() -> None:
-    assert spread(10, [1.0, 5.0, 2.0]) == {"median": 5.0, "lowest": 2.0, "highest": 10.0}
+    assert rates(10, [1.0, 5.0, 2.0]) == {"median": 5.0, "lowest": 2.0, "highest": 10.0}
     assert product_rate(8, 4, 4, device=CPU, precision=torch.float32, repeats=1) > 0
 
 

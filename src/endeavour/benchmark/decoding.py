@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from endeavour.benchmark.decoders import Decoder, DecodingTask, make_decoder, never_ending_model
-from endeavour.benchmark.measure import first_tries, spread, timed
+from endeavour.benchmark.measure import first_tries, rates, timed
 from endeavour.data.dataset import ParallelDataset
 
 
@@ -68,7 +68,7 @@ def decoding_cases(
 
 
 def _sources(task: DecodingTask) -> list[list[int]]:
-    """Sources evenly spread over the training split, the longest first, as `translate` batches them."""
+    """Sources evenly rates over the training split, the longest first, as `translate` batches them."""
     dataset = ParallelDataset.open(task.data, "train")
     rows = np.linspace(0, len(dataset) - 1, task.sentences).round().astype(int)
     return sorted((dataset.source[row].tolist() for row in rows), key=len, reverse=True)
@@ -107,8 +107,8 @@ def _row(
         "sentences": sentences,
         "tokens_per_sentence": task.tokens,
         "seconds": seconds,
-        "sentences_per_second": spread(sentences, seconds),
-        "tokens_per_second": spread(sentences * task.tokens, seconds),
+        "sentences_per_second": rates(sentences, seconds),
+        "tokens_per_second": rates(sentences * task.tokens, seconds),
         # Of one sentence alone, half of all are faster; null where sentences are decoded together.
         "latency_milliseconds": 1000 * statistics.median(chain.from_iterable(turns)) if batch == 1 else None,
     }

@@ -51,7 +51,7 @@ def _train_epochs(
     for rows in epochs:
         rates.append(rate(rows))
         repeated += [rate(rows[: len(task.rows)]) for _ in range(repeats)]
-    repeated_rate = spread(1, [1 / each for each in repeated])
+    repeated_rate = spread(repeated)
     compiled = compiled_so_far()
     shapes = batches_by_shape(dataset, [*epochs[0], *epochs[1]])
     return {

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from endeavour.benchmark.contenders import TrainingTask, make_contender
-from endeavour.benchmark.measure import spread, timed
+from endeavour.benchmark.measure import rates, timed
 from endeavour.benchmark.training import count, draw_rows, flop_of, run_updates, warm_up
 from endeavour.data.dataset import ParallelDataset
 from endeavour.model.config import ModelConfig
@@ -58,6 +58,6 @@ def _point(task: TrainingTask, name: str, repeats: int) -> dict[str, Any]:
     return {
         "updates": len(task.rows),
         "seconds": seconds,
-        "target_tokens_per_second": spread(count(dataset, task.rows)["target_tokens"], seconds),
-        "flop_per_second": spread(flop_of(task, dataset), seconds)["median"],
+        "target_tokens_per_second": rates(count(dataset, task.rows)["target_tokens"], seconds),
+        "flop_per_second": rates(flop_of(task, dataset), seconds)["median"],
     }

@@ -86,7 +86,11 @@ def first_tries(names: Sequence[str], attempt: Callable[[str], T], notes: list[s
     return results
 
 
-def spread(amount: float, seconds: Sequence[float]) -> dict[str, float]:
-    """`amount` a second over several turns: the median, the lowest and the highest."""
-    rates = [amount / each for each in seconds]
+def rates(amount: float, seconds: Sequence[float]) -> dict[str, float]:
+    """`amount` a second over several turns, as `spread` has it."""
+    return spread([amount / each for each in seconds])
+
+
+def spread(rates: Sequence[float]) -> dict[str, float]:
+    """The median of several turns, the lowest and the highest."""
     return {"median": statistics.median(rates), "lowest": min(rates), "highest": max(rates)}

@@ -17,7 +17,7 @@ from endeavour.benchmark.decoding import decoding_cases, measure_decoding
 from endeavour.benchmark.epochs import measure_epochs
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.peers import measure_peers, why_no_peer
-from endeavour.benchmark.steps import Rows, Steps
+from endeavour.benchmark.steps import Results, Steps
 from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.training import check_budget, draw_epoch, draw_rows, measure_training
 from endeavour.decoding.config import DecodingConfig
@@ -74,19 +74,19 @@ class Subject:
                 f"bench.decoding_tokens={settings.decoding_tokens}: at most the model's {positions} positions"
             )
 
-    def training(self, steps: Steps) -> Rows:
+    def training(self, steps: Steps) -> Results:
         """Rows of `measure_training`, for all sizes."""
         settings = self.settings
         contenders = training_contenders(self.references, settings.precisions)
         done = steps(len(settings.sizes) * len(contenders) * (settings.repeats + 1))
-        rows: Rows = []
+        rows: Results = []
         for size in settings.sizes:
             rows += measure_training(
                 self._training_task(size), contenders, repeats=settings.repeats, notes=self.notes, done=done
             )
         return rows
 
-    def epochs(self, steps: Steps) -> Rows:
+    def epochs(self, steps: Steps) -> Results:
         """Rows of `measure_epochs`, for all sizes, each in the precision of `auto`."""
         settings = self.settings
         first, second = (
@@ -100,20 +100,20 @@ class Subject:
             for epoch in range(2)
         )
         done = steps(len(settings.sizes))
-        rows: Rows = []
+        rows: Results = []
         for size in settings.sizes:
             task = self._training_task(size)
             rows.append(measure_epochs(task, self._ours(size), (first, second), repeats=settings.repeats))
             done()
         return rows
 
-    def decoding_rows(self, steps: Steps) -> Rows:
+    def decoding_rows(self, steps: Steps) -> Results:
         """Rows of `measure_decoding`, for all sizes."""
         settings = self.settings
         contenders = decoding_contenders(self.references, settings.precisions, self.device)
         cases = decoding_cases(contenders, settings.beam_sizes, settings.decoding_batches)
         done = steps(len(settings.sizes) * len(cases) * settings.repeats)
-        rows: Rows = []
+        rows: Results = []
         for size in settings.sizes:
             task = DecodingTask(
                 model=self._sized(size),
@@ -131,7 +131,7 @@ class Subject:
             rows += measure_decoding(task, contenders, repeats=settings.repeats, notes=self.notes, done=done)
         return rows
 
-    def growth(self, folder: Path, steps: Steps) -> Rows:
+    def growth(self, folder: Path, steps: Steps) -> Results:
         """Rows of `measure_growth` with the first size, in the precision of `auto`; drawn to growth.png in `folder`."""
         settings = self.settings
         size = settings.sizes[0]
@@ -149,7 +149,7 @@ class Subject:
         draw_growth(rows, folder / "growth.png", title=f"training {task.model.name}, {self.device.type}")
         return rows
 
-    def peers(self, folder: Path, steps: Steps) -> Rows:
+    def peers(self, folder: Path, steps: Steps) -> Results:
         """Rows of `measure_peers`, for all sizes; whatever has none is named in the notes, its log is in `folder`."""
         settings = self.settings
         named = {name: peer for name, peer in settings.peers.items() if peer.environment is not None}
@@ -158,7 +158,7 @@ class Subject:
         peers = {name: peer for name, peer in named.items() if reasons[name] is None}
         ours = training_contenders([], settings.precisions)
         done = steps(len(settings.sizes) * (len(ours) + len(peers)) * settings.repeats)
-        rows: Rows = []
+        rows: Results = []
         for size in settings.sizes:
             task = self._training_task(size, updates=2 * settings.updates)
             rows += measure_peers(
@@ -171,10 +171,10 @@ class Subject:
         for size in self.settings.sizes:
             write_profile(self._training_task(size), self._ours(size), folder)
 
-    def automatic(self) -> Rows:
+    def automatic(self) -> Results:
         """What precision=auto is here for training and each kind of decoding of each size, and why; a row each."""
         settings = self.settings
-        rows: Rows = []
+        rows: Results = []
         for size in settings.sizes:
             chosen = {"training": self._training_precision(size)}
             shape = self._shape(size)

@@ -11,14 +11,14 @@ from typing import Any
 
 from endeavour.benchmark.browser import open_pages
 from endeavour.benchmark.played_site import PlayedRun, Site, answer, play, search, sentences, translate
-from endeavour.benchmark.steps import Rows, Steps
+from endeavour.benchmark.steps import Results, Steps
 from endeavour.errors import UserError
 
 BEAM = 5
 JOINED_LINES = (64, 1)  # of several requests; with 1 each is translated alone
 
 
-def measure_page(run: PlayedRun, *, repeats: int, steps: Steps) -> Rows:
+def measure_page(run: PlayedRun, *, repeats: int, steps: Steps) -> Results:
     """Milliseconds until the page is ready, the first step of a search is there, all of it, and the attention.
 
     Returns:
@@ -91,7 +91,7 @@ class _Load:
 
 def measure_serving(
     run: PlayedRun, *, clients: Sequence[int], seconds: float, joined_lines: Sequence[int], steps: Steps
-) -> Rows:
+) -> Results:
     """Translations a second for so many clients at a time, each of which asks again as soon as it is answered.
 
     Args:
@@ -104,7 +104,7 @@ def measure_serving(
         alone.
     """
     done = steps(len(joined_lines) * len(clients))
-    rows: Rows = []
+    rows: Results = []
     for joined in joined_lines:
         with play(run, f"limits.joined_lines={joined}") as site:
             (target,) = (code for language in site.get("/languages") for code in language["targets"])

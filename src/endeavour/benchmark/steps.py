@@ -7,12 +7,12 @@ from rich.console import Console
 
 from endeavour.progress import progress_bar, say
 
-Rows = list[dict[str, Any]]
+Results = list[dict[str, Any]]
 # Given the number of steps there will be, a function to be called after each.
 Steps = Callable[[int], Callable[[], None]]
 
 
-def with_bar(console: Console, part: str, measure: Callable[[Steps], Rows]) -> Rows:
+def with_bar(console: Console, part: str, measure: Callable[[Steps], Results]) -> Results:
     """Calls `measure` under a progress bar, or after one line where there is no terminal."""
     if not console.is_terminal:
         say(console, f"measuring {part}")

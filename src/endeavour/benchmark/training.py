@@ -23,7 +23,7 @@ from endeavour.benchmark.measure import (
     first_tries,
     peak_device_memory,
     product_rate,
-    spread,
+    rates,
     synchronize,
     timed,
 )
@@ -91,8 +91,8 @@ def measure_training(
     products: dict[str, list[float]] = {precision_in(name): [] for name in alone}
     counts = count(dataset, task.rows)
     for _ in range(repeats):
-        for precision, rates in products.items():
-            rates.append(_best_product(task, counts["target_tokens"] // len(task.rows), dtype_of(precision)))
+        for precision, found in products.items():
+            found.append(_best_product(task, counts["target_tokens"] // len(task.rows), dtype_of(precision)))
         for name, contender in contenders.items():
             tokens: list[int] = []
 
@@ -222,7 +222,7 @@ def _row(
 ) -> dict[str, Any]:
     tokens = counts["source_tokens"] + counts["target_tokens"]
     flop = flop_of(task, ParallelDataset.open(task.data, "train"))
-    rate = spread(flop, seconds)["median"]
+    rate = rates(flop, seconds)["median"]
     return {
         "size": task.model.name,
         "toolkit": name.split()[0],
@@ -235,8 +235,8 @@ def _row(
         "source_tokens": counts["source_tokens"],
         "padding": 1 - tokens / counts["cells"],
         "seconds": seconds,
-        "target_tokens_per_second": spread(counts["target_tokens"], seconds),
-        "tokens_per_second": spread(tokens, seconds),
+        "target_tokens_per_second": rates(counts["target_tokens"], seconds),
+        "tokens_per_second": rates(tokens, seconds),
         "milliseconds_per_update": 1000 * statistics.median(seconds) / len(task.rows),
         "flop_per_update": flop / len(task.rows),
         "flop_per_second": rate,

@@ -27,7 +27,7 @@ from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.results import result_folder, write_results
 from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup, startup_lines
-from endeavour.benchmark.steps import Rows, Steps, with_bar
+from endeavour.benchmark.steps import Results, Steps, with_bar
 from endeavour.benchmark.tables import screen_table
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
@@ -119,11 +119,11 @@ def settings_of_figures(config: BenchRoot, device: torch.device) -> dict[str, An
     return settings
 
 
-def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Rows]]:
+def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Results]]:
     """How each part is measured."""
     settings = config.bench
 
-    def data(steps: Steps) -> Rows:
+    def data(steps: Steps) -> Results:
         done = steps(1)
         with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:
             row = measure_preparation(
@@ -132,7 +132,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         done()
         return [row]
 
-    def scale(steps: Steps) -> Rows:
+    def scale(steps: Steps) -> Results:
         done = steps(1)
         row = measure_scale(
             settings.scale_pairs,
@@ -144,14 +144,14 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         done()
         return [row]
 
-    def startup(steps: Steps) -> Rows:
+    def startup(steps: Steps) -> Results:
         timed = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
         done = steps(settings.repeats * len(startup_lines(timed)))
         return measure_startup(timed, repeats=settings.repeats, done=done)
 
     played = PlayedRun(settings.played_run, Path(config.output_folder), config.device)
 
-    def serving(steps: Steps) -> Rows:
+    def serving(steps: Steps) -> Results:
         return measure_serving(
             played,
             clients=settings.serving_clients,

@@ -44,7 +44,7 @@ def addressed(draw: Draw) -> Sentence:
         return command(draw)
     tree = Sentence(draw_clause(draw, verb, Pronoun(draw.you)), vocative=whom_spoken_to(draw))
     if dice < 0.8:
-        as_question(draw, tree)
+        as_question(tree)
     return tree
 
 
@@ -79,7 +79,7 @@ def yes_no_question(draw: Draw) -> Sentence:
     subject = Pronoun(draw.you) if draw.chance(0.45) else None
     verb = human_verb(draw) if subject else None
     tree = Sentence(draw_clause(draw, verb, subject))
-    as_question(draw, tree)
+    as_question(tree)
     return tree
 
 
@@ -87,7 +87,7 @@ def wh_question(draw: Draw) -> Sentence:
     subject = Pronoun(draw.you) if draw.chance(0.35) else None
     clause = draw_clause(draw, human_verb(draw) if subject else None, subject)
     tree = Sentence(clause)
-    as_question(draw, tree)
+    as_question(tree)
     clause.attitude = clause.aspect = ""
     if clause.tense == "perfect":
         clause.tense = "past"
@@ -95,7 +95,7 @@ def wh_question(draw: Draw) -> Sentence:
     return tree
 
 
-def as_question(draw: Draw, tree: Sentence) -> None:
+def as_question(tree: Sentence) -> None:
     tree.kind = "question"
     clause = tree.main
     clause.front = ""

@@ -14,7 +14,7 @@ from typing import Any
 SMALL = ["bench.sizes=[tiny512]", "bench.tokens_per_batch=4096"]
 # Three models, and one that is taught by them.
 DISTILLED = ["teachers=1 2 3 1+2+3", "training.tokens_per_batch=8192", "training.accumulate=1"]
-DISTILLED += ["training.max_updates=3600"]
+TEACHERS = [f"distilled-teacher-{seed}" for seed in (1, 2, 3)]
 # In the layout of Multi30k; what a rehearsal trains on.
 TOY = {"train": 300, "val": 20, "test_2016_flickr": 20}
 # Importing these for processes of their own would take a rehearsal most of its time.
@@ -113,6 +113,15 @@ def _train(experiment: str, *overrides: str) -> Callable[[Place, str], list[str]
     return command
 
 
+def _ensemble(place: Place, step: str) -> list[str] | None:
+    """Of the teachers of the step `distilled`."""
+    if not all((place.out / "distilled" / name / "summary.json").is_file() for name in TEACHERS):
+        return None
+    words = ["-m", "endeavour", "evaluate", f"run={' '.join(TEACHERS)}", *place.folders("distilled")]
+    text = place.out / "toy" if place.rehearse else place.text
+    return [*words, f"corpus_path={text}", "evaluation.splits=[validation,validation_rare,test]"]
+
+
 def _toy_corpus(place: Place) -> list[str]:
     return ["corpus=multi30k", f"corpus.path={place.out / 'toy'}", "tokenizer.vocabulary_size=290"]
 
@@ -143,6 +152,11 @@ def _distilled_results(folder: Path) -> dict[str, Any]:
     return found | (_run_results(folder) if (folder / folder.name / "log.jsonl").is_file() else {})
 
 
+def _ensemble_results(folder: Path) -> dict[str, Any]:
+    scores = (folder.parent / "distilled" / TEACHERS[0] / "evaluation").glob("*-with-*/scores.json")
+    return {path.parent.name: json.loads(path.read_text("utf-8")) for path in sorted(scores)}
+
+
 def _nothing(_: Path) -> dict[str, Any]:
     return {}
 
@@ -170,6 +184,7 @@ STEPS = {
         200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results
     ),
     "distilled": Step(600, _train("multi30k_lowercased", *DISTILLED), _distilled_results, "--text"),
+    "ensemble": Step(100, _ensemble, _ensemble_results, "the teachers of distilled"),
 }
 
 

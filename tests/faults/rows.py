@@ -50,7 +50,8 @@ def stops(harness: Harness) -> Row:
     """SIGTERM at random moments: what was logged last is what the next life goes on from."""
     wanted = 3 if harness.quick else 20
     done = lost = in_training = finished = 0
-    while done < wanted or (in_training == 0 and done < 20 * wanted):  # where starting takes longer than measured
+    # More where starting takes longer than measured, so that none meets the training.
+    while done < wanted or (in_training == 0 and done < 20 * wanted):
         code = harness.live("stopped", kill=(2 * harness.moment(), signal.SIGTERM))
         if code == 0:
             finished += 1

@@ -115,7 +115,8 @@ def _train(experiment: str, *overrides: str) -> Callable[[Place, str], list[str]
 
 def _ensemble(place: Place, step: str) -> list[str] | None:
     """Of the teachers of the step `distilled`."""
-    if not all((place.out / "distilled" / name / "summary.json").is_file() for name in TEACHERS):
+    trained = [(place.out / "distilled" / name / "summary.json").is_file() for name in TEACHERS]
+    if not all(trained) or (place.text is None and not place.rehearse):
         return None
     words = ["-m", "endeavour", "evaluate", f"run={' '.join(TEACHERS)}", *place.folders("distilled")]
     text = place.out / "toy" if place.rehearse else place.text
@@ -184,7 +185,7 @@ STEPS = {
         200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results
     ),
     "distilled": Step(600, _train("multi30k_lowercased", *DISTILLED), _distilled_results, "--text"),
-    "ensemble": Step(100, _ensemble, _ensemble_results, "the teachers of distilled"),
+    "ensemble": Step(100, _ensemble, _ensemble_results, "--text, and the teachers of distilled"),
 }
 
 

@@ -68,7 +68,7 @@ def decoding_cases(
 
 
 def _sources(task: DecodingTask) -> list[list[int]]:
-    """Sources evenly rates over the training split, the longest first, as `translate` batches them."""
+    """Sources evenly spread over the training split, the longest first, as `translate` batches them."""
     dataset = ParallelDataset.open(task.data, "train")
     rows = np.linspace(0, len(dataset) - 1, task.sentences).round().astype(int)
     return sorted((dataset.source[row].tolist() for row in rows), key=len, reverse=True)

@@ -91,6 +91,6 @@ def rates(amount: float, seconds: Sequence[float]) -> dict[str, float]:
     return spread([amount / each for each in seconds])
 
 
-def spread(rates: Sequence[float]) -> dict[str, float]:
+def spread(values: Sequence[float]) -> dict[str, float]:
     """The median of several turns, the lowest and the highest."""
-    return {"median": statistics.median(rates), "lowest": min(rates), "highest": max(rates)}
+    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}

@@ -17,7 +17,7 @@ from reference import (
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.engine import Hypothesis
-from endeavour.decoding.prefix import SPACE, Prefix, Prefixes, typed_prefix
+from endeavour.decoding.prefix import Prefix, Prefixes, typed_prefix
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
@@ -155,7 +155,6 @@ def test_whole_words_are_split_as_ever_and_the_last_one_is_open(
     prefix = typed_prefix(tokenizer, typed)
     assert list(prefix.ids) == tokenizer.encode([words])[0]
     assert prefix.text == (rest or "").encode()
-    assert SPACE == "▁"
 
 
 def test_what_is_typed_for_a_lowercased_vocabulary_is_lowercased() -> None:

@@ -168,6 +168,20 @@ def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pyte
     assert max(calls) == site.playground.settings.joined_lines
 
 
+@pytest.mark.parametrize("drawn", [True, False])
+def test_samples_of_sentences_are_joined_one_to_one_and_beam_hypotheses_by_their_scores(
+    site: Served, monkeypatch: pytest.MonkeyPatch, drawn: bool
+) -> None:
+    monkeypatch.setattr(System, "translator", lambda *_: Echo([]))
+    decoding = site.playground.systems.decoding
+    if drawn:
+        decoding = replace(decoding, sampling=True, beam_size=1, epsilon=0.02)
+    monkeypatch.setattr(site.playground.systems, "decoding", decoding)
+    found = asked(site, "Ja! Nein.", alternatives=1)
+    second = "<<Ja!>> <<Nein.>>" if drawn else "<Ja!> <<Nein.>>"
+    assert found == {"translatedText": "<Ja!> <Nein.>", "alternatives": [second]}
+
+
 def test_a_line_of_many_sentences_is_as_many_lines(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(System, "translator", lambda *_: Echo(calls))

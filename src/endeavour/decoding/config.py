@@ -54,6 +54,11 @@ class DecodingConfig:
             )
         return self
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the translations are samples, and not the best of them by a utility."""
+        return self.sampling and self.utility is None
+
     def _check_sampling(self) -> None:
         if self.engine != "pytorch":
             raise ValueError(

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from endeavour.data.normalization import SPACE_MARK
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
-
-SPACE = "\u2581"  # as SentencePiece writes it
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def typed_prefix(tokenizer: Tokenizer, text: str) -> Prefix:
     if not words and not last:
         return Prefix()
     (ids,) = tokenizer.encode([" ".join(words)])
-    return Prefix(tuple(ids), (SPACE + last).encode())
+    return Prefix(tuple(ids), (SPACE_MARK + last).encode())
 
 
 class Prefixes:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
-from endeavour.data.normalization import normalize
+from endeavour.data.normalization import SPACE_MARK, normalize
 from endeavour.data.protection import protect, restore
 from endeavour.data.tokenizer import Tokenizers, encode_pairs, placeholders_of
 from endeavour.decoding.config import DecodingConfig
@@ -31,7 +31,6 @@ WINDOW_CHARACTERS = 2**20
 # The most tokens, EOS included, that are translated as one source.
 LONGEST = 512
 SENTENCE_ENDS = (".", "!", "?")
-WORD_START = "\u2581"  # as SentencePiece writes it
 
 
 class Part(NamedTuple):
@@ -100,7 +99,7 @@ class Translator:
         self._utility = None if decoding is None else decoding.utility
         # Samples are weighted by how often they were drawn, beam hypotheses by their scores.
         self._sharpness = SHARPNESS if decoding is None or not decoding.sampling else 0.0
-        self._drawn = decoding is not None and decoding.sampling and not self._utility
+        self._drawn = decoding is not None and decoding.drawn
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
@@ -167,7 +166,7 @@ class Translator:
         start = 0
         while len(ids) - start > limit:
             pieces = self._source.pieces(ids[start : start + limit + 1])
-            words = [place for place in range(1, limit + 1) if pieces[place].startswith(WORD_START)]
+            words = [place for place in range(1, limit + 1) if pieces[place].startswith(SPACE_MARK)]
             ends = [place for place in words if pieces[place - 1].endswith(SENTENCE_ENDS)]
             cut = (ends or words or [limit])[-1]
             parts.append(ids[start : start + cut])

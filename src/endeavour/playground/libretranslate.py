@@ -63,21 +63,22 @@ def answer(
     direction: str,
     texts: Sequence[Sequence[Line]],
     translated: Iterable[list[Translation]],
+    *,
+    drawn: bool,
 ) -> dict[str, Any]:
     """The answer's JSON.
 
     Args:
         texts: the lines of each.
         translated: the best translations of each sentence, best first.
+        drawn: see `join_parts`.
     """
     each = iter(translated)
-    joined = [
-        _join_lines(
-            [join_parts([next(each) for _ in line], [space for _, space in line]) for line in lines],
-            asked.alternatives + 1,
-        )
-        for lines in texts
-    ]
+
+    def join(line: Line) -> list[Translation]:
+        return join_parts([next(each) for _ in line], [space for _, space in line], drawn=drawn)
+
+    joined = [_join_lines([join(line) for line in lines], asked.alternatives + 1) for lines in texts]
     best = [rows[0] for rows in joined]
     others = [rows[1:] for rows in joined]
     # Nothing is detected: there is only one language that it could be.

@@ -6,11 +6,12 @@ Knows one system, ids and pieces; not HTTP.
 import time
 from collections.abc import Callable, Sequence
 
+from endeavour.data.normalization import SPACE_MARK
 from endeavour.data.protection import protect_target, restore
 from endeavour.data.tokenizer import placeholders_of
 from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
-from endeavour.decoding.prefix import SPACE, Prefix, typed_prefix
+from endeavour.decoding.prefix import Prefix, typed_prefix
 from endeavour.decoding.scoring import score_pieces
 from endeavour.decoding.search_tree import Node, Trace, trace_search
 from endeavour.errors import UserError
@@ -103,7 +104,7 @@ class _SearchView:
         return {
             "source": named_pieces(self._source_tokenizer, self.source),
             "prefix": named_pieces(self._tokenizer, prefix.ids),
-            "typed": prefix.text.decode().replace(SPACE, " "),
+            "typed": prefix.text.decode().replace(SPACE_MARK, " "),
             "beam_size": self.beam_size,
             "length_penalty": self.alpha,
         }
@@ -231,7 +232,7 @@ def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
     else:
         ids = own_ids(system, "prefix.ids", asked.ids)
         open_text = target.normalize(f"|{asked.text}|")[1:-1]  # marks, so that spaces at the ends survive
-        prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE).encode())
+        prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE_MARK).encode())
     if prefix.longest >= longest:
         raise UserError(
             f"prefix: it may take {prefix.longest + 1} pieces with the end; the page shows at most {longest}"

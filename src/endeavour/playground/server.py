@@ -184,7 +184,8 @@ class Playground:
         translated: list[list[Translation]] = []
         if sentences:
             translated = await self._result(request, Lines(asked.alternatives + 1, sentences))
-        return answer(libretranslate.answer(asked, self.direction, texts, translated))
+        drawn = self.systems.decoding.drawn
+        return answer(libretranslate.answer(asked, self.direction, texts, translated, drawn=drawn))
 
     def _translate_lines(self, count: int, lines: Sequence[str]) -> list[list[Translation]]:
         return list(self.systems.get(None).translator(count).translate_n_best(lines))

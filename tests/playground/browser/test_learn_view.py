@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from in_browser import SENTENCE, Visit, until_read_out
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from served import Served
 
@@ -129,6 +129,21 @@ def test_the_step_is_still_there_after_a_look_at_another_view(learn: Visit) -> N
     expect(page.get_by_role("combobox", name="Step")).to_have_value("softmax")
 
 
+def test_the_step_stays_when_another_model_is_shown(learn: Visit) -> None:
+    page = learn(step=9)
+
+    def as_of_another(route: Route) -> None:
+        response = route.fetch()
+        found = response.json()
+        route.fulfill(response=response, json=found | {"model": found["model"] | {"other": True}})
+
+    page.route("**/api/learn", as_of_another)
+    page.keyboard.press("]")
+    expect(page.locator(".steppers")).to_contain_text("Layer 1 of 2")
+    expect(page.get_by_role("combobox", name="Step")).to_have_value("softmax")
+    expect(step(page, "softmax").locator("h2")).to_be_in_viewport()
+
+
 def test_keys_change_layer_and_head_and_what_is_followed(learn: Visit) -> None:
     page = learn(kind="encoder", layer=0, head=0)
     until_read_out(page)
@@ -194,9 +209,9 @@ def test_steps_lead_to_the_other_views(learn: Visit) -> None:
 
 def test_a_sentence_too_long_to_be_shown_is_explained(visit: Visit, complaints: list[str]) -> None:
     page = visit(v="learn", q="Satz Worte " * 40)
-    expect(page.locator("#view-learn .problem")).to_contain_text("64 pieces")
+    expect(page.locator("#view-learn .pages > .problem")).to_contain_text("64 pieces")
     page.locator("#input").fill(SENTENCE)
-    expect(page.locator("#view-learn .problem")).to_be_hidden()
+    expect(page.locator("#view-learn .pages > .problem")).to_be_hidden()
     assert all("40" in complaint for complaint in complaints)  # status codes
     complaints.clear()
 
@@ -204,6 +219,14 @@ def test_a_sentence_too_long_to_be_shown_is_explained(visit: Visit, complaints: 
 def test_nothing_moves_when_little_motion_is_asked_for(learn: Visit) -> None:
     page = learn()
     assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_a_picture_that_cannot_be_exported_says_so(learn: Visit) -> None:
+    page = learn()
+    page.evaluate("() => { HTMLCanvasElement.prototype.toBlob = (take) => take(null); }")
+    page.get_by_role("button", name="Export Pieces and their ids").click()
+    page.locator(".menu:popover-open").get_by_role("button", name="PNG").click()
+    expect(step(page, "pieces").locator(".problem")).to_contain_text("too large")
 
 
 def test_a_picture_is_exported_with_its_numbers(learn: Visit) -> None:

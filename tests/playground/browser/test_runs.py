@@ -271,6 +271,7 @@ def test_a_line_is_opened_by_mouse(runs: Visit) -> None:
     page = runs(node=3)
     page.locator(".grid tbody tr", has_text="Line 5 has").click()
     expect(page.locator(".line mark").first).to_be_visible()
+    expect(page.locator(".line [lang=de]")).to_have_count(2)
     page.get_by_role("button", name="Open in Look").click()
     expect(page.locator("#input")).to_have_value("Line 5 has words.")
     expect(page).not_to_have_url(re.compile("node="))
@@ -310,12 +311,44 @@ def test_finished_runs_are_overlaid(runs: Visit) -> None:
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#live")).to_contain_text("2 update 4")
+    box = curves.locator("svg").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 52 + 2.5 / 6 * (box["width"] - 68), box["y"] + 60)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#live")).to_contain_text("1 update 3:")
     slider = page.get_by_role("slider", name="Validation")
     slider.focus()
     page.keyboard.press("Home")
     expect(page.locator(".scrub output")).to_contain_text("update 1,")
     page.get_by_label("Run whose attention is shown").select_option(OTHER)
     expect(page.locator(".scrub output")).to_contain_text("update 4,")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(0.0, 1e-3), (0.0, 2e-3), (1e-5, 4e-3), (30.0, 40.0), (38.0, 40.0), (2.2, 2.31), (0, 1e4)],
+)
+def test_the_numbers_at_the_curves_stand_where_they_belong(visit: Visit, low: float, high: float) -> None:
+    panels: list[list[tuple[str, float]]] = visit().evaluate(
+        """async ([low, high]) => {
+            const { curves } = await import("/static/runs/curves.js");
+            const { panelsOf } = await import("/static/runs/panels.js");
+            const line = (update, value) => ({ update, loss: value, learning_rate: value, bleu: value });
+            const lines = [line(1, low), line(2, high)];
+            const numbers = (panel) => [...curves([panel], 600, () => {}).node.querySelectorAll("[text-anchor=end]")];
+            return panelsOf([{ train: lines, validation: lines }])
+                .map((panel) => numbers(panel).map((text) => [text.textContent, Number(text.getAttribute("y"))]));
+        }""",
+        [low, high],
+    )
+    assert len(panels) == 3
+    for numbers in panels:
+        values = [float(text.replace("\u2212", "-")) for text, _ in numbers]
+        assert len(values) >= 2
+        slope = (numbers[-1][1] - numbers[0][1]) / (values[-1] - values[0])
+        for (_, y), value in zip(numbers, values, strict=True):
+            assert y == pytest.approx(numbers[0][1] + slope * (value - values[0]), abs=1e-3)
+        assert -slope * (high - low) <= 150 + 1e-6
 
 
 def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resumed(

@@ -146,14 +146,6 @@ def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: 
     expect(page.locator(".scored .chip")).to_have_count(0)
 
 
-def test_a_best_translation_is_recognised_when_it_is_scored(visit: Visit) -> None:
-    page = searched(visit)
-    text = page.locator("#hypotheses .text").first.inner_text()
-    page.get_by_label("Score a translation").fill(text)
-    page.get_by_role("button", name="Score", exact=True).click()
-    expect(page.locator(".verdict")).to_contain_text("Score")
-
-
 def test_the_tree_is_exported_with_its_table(visit: Visit, site: Served, tmp_path: Path) -> None:
     page = searched(visit)
     count = len(nodes_of(site))

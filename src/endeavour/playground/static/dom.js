@@ -38,12 +38,6 @@ export function debounce(action, milliseconds) {
   };
 }
 
-/** Remembers an answer, and forgets the oldest ones where there are more than `most`. */
-export function keep(answers, key, answer, most) {
-  answers.set(key, answer);
-  if (answers.size > most) answers.delete(answers.keys().next().value);
-}
-
 let lastId = 0;
 /** An id that nothing else on the page has. */
 export const uniqueId = (prefix) => `${prefix}-${++lastId}`;

@@ -75,7 +75,9 @@ async function pngFile(graphic) {
       height: 2 * copy.getAttribute("height"),
     });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    const file = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+    if (!file) throw new Error("it is too large for this browser as a PNG; SVG has no limit");
+    return file;
   } finally {
     URL.revokeObjectURL(url);
   }

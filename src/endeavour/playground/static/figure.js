@@ -17,7 +17,7 @@ const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
  * @param {string} [options.hint] one sentence beneath the title
  * @param {Node[]} [options.tools] controls beside the title
  * @param {(event: KeyboardEvent) => boolean} [options.onKey] keys typed in the box; true if used
- * @param {(text: string) => void} options.announce tells screen readers that a file was written, or not
+ * @param {(text: string) => void} options.announce tells screen readers that a file was written
  * @returns {{node: HTMLElement, stage: HTMLElement, show: (content: {graphic: Node,
  *   svg?: SVGElement | (() => SVGElement), table: () => HTMLElement, json: object, note?: string,
  *   name?: string}) => void}}
@@ -28,14 +28,17 @@ export function figure({ title, label, hint, tools = [], onKey, announce }) {
   const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label });
   const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: table` });
   const details = h("details", { class: "table" }, h("summary", {}, "Table"), table);
+  const failure = h("p", { class: "problem", role: "alert", hidden: true });
   const shown = { name: title };
 
   async function exported(kind) {
     try {
       await save({ ...shown, table: shown.table?.() }, kind);
       announce(`${title} saved as ${KINDS[kind]}`);
+      failure.hidden = true;
     } catch (error) {
-      announce(`${title} could not be saved: ${error.message}`);
+      failure.hidden = false;
+      failure.textContent = `${title} could not be saved: ${error.message}`;
     }
   }
   const fill = () => details.open && shown.table && table.replaceChildren(shown.table());
@@ -50,6 +53,7 @@ export function figure({ title, label, hint, tools = [], onKey, announce }) {
     "figure",
     { class: "figure", "aria-labelledby": heading.id },
     head,
+    failure,
     hint ? h("p", { class: "hint" }, hint) : null,
     stage,
     details,

@@ -29,7 +29,7 @@ export function ordinal(number) {
 export const beginsWord = (piece) => piece.startsWith(WORD);
 
 /** A piece as it reads in a sentence: its leading mark is a space. */
-export const spoken = (piece) => piece.replaceAll(WORD, " ");
+const spoken = (piece) => piece.replaceAll(WORD, " ");
 
 /** A piece as a label of its own: without the mark of a word's beginning, unless it is nothing else. */
 export const label = (piece) => piece.replace(new RegExp(`^${WORD}(?=.)`), "").replaceAll(WORD, "\u2423");

@@ -5,8 +5,9 @@
  * learn/story.js, what is drawn in the other modules there; each drawing gets the `view` that `seen` makes.
  */
 
-import { overtaken, post } from "./api.js";
-import { debounce, h, keep } from "./dom.js";
+import { Answers } from "./answers.js";
+import { overtaken } from "./api.js";
+import { debounce, h } from "./dom.js";
 import { label } from "./format.js";
 import { TURNS } from "./keys.js";
 import { createChoices } from "./learn/choices.js";
@@ -21,13 +22,11 @@ const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer dep
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
   const { state, search, announce, tooltip } = context;
-  const answers = new Map(); // of one search: the next may be by another checkpoint
+  const answers = new Answers(KEPT, search);
   let running = new AbortController();
   search.subscribe(({ stale, status }) => {
     if (status === "idle") root.classList.add("stale");
-    if (!stale) return;
-    running.abort();
-    answers.clear();
+    if (stale) running.abort();
   });
   let data = null;
   let followed = { source: 0, target: 0, key: null };
@@ -156,12 +155,9 @@ export function mount(root, context) {
     if (!body) return;
     running.abort();
     running = new AbortController();
-    const key = JSON.stringify(body);
     root.classList.add("stale");
     try {
-      if (!answers.has(key))
-        keep(answers, key, await post("/api/learn", body, { signal: running.signal }), KEPT);
-      const fresh = answers.get(key);
+      const fresh = await answers.post("/api/learn", body, running.signal);
       follow(fresh);
       data = fresh;
       problem.hidden = true;

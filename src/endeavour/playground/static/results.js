@@ -5,8 +5,8 @@
  * beyond it.
  */
 
+import { Answers } from "./answers.js";
 import { post } from "./api.js";
-import { keep } from "./dom.js";
 
 const KEPT = 24; // answers
 const ALTERNATIVES = 10;
@@ -18,9 +18,8 @@ const ALTERNATIVES = 10;
  *   saliency: () => Promise<object> | null}}
  */
 export function createResults(state, search) {
-  const answers = new Map();
+  const answers = new Answers(KEPT, search);
   let pending = { pair: "", controller: new AbortController() };
-  search.subscribe(({ stale }) => stale && answers.clear());
 
   function ask(path, extra = {}) {
     const chosen = search.chosen();
@@ -35,7 +34,7 @@ export function createResults(state, search) {
       pending = { pair, controller: new AbortController() };
     }
     const answer = post(path, body, { signal: pending.controller.signal });
-    keep(answers, key, answer, KEPT);
+    answers.set(key, answer);
     answer.catch(() => answers.delete(key));
     return answer;
   }

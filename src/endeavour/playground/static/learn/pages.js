@@ -86,6 +86,7 @@ export function createPages({ announce, onStep, onKey, extras }) {
 
   function build(steps) {
     near.disconnect();
+    now = null;
     sections = steps.map((step, i) => createSection(step, i, { announce, onKey, extra: extras[step.id] }));
     list.replaceChildren(...sections.map((section) => section.node));
     choose.replaceChildren(

@@ -7,7 +7,8 @@
 import { h } from "../dom.js";
 import { decimal, label, percent, pieceName, readable } from "../format.js";
 import { average } from "../look/maps.js";
-import { el, matrix, shortened, svg, tableOf, textWidth } from "../svg.js";
+import { el, shortened, svg, tableOf, textWidth } from "../svg.js";
+import { attentionMatrix } from "./attention.js";
 import { systemTitle } from "./systems.js";
 
 const MOST = 7; // pieces in the picture
@@ -93,31 +94,12 @@ export function attentionOf({ system, letter }, map, width, tooltip) {
   );
   const room = width - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
   const cell = Math.max(10, Math.min(30, Math.floor(room / columns.length)));
-  const { node, highlight } = matrix({
-    rows,
-    columns,
-    values,
-    cell,
-    onHover(row, column) {
-      highlight(row, column);
-      if (row !== null && column !== null)
-        tooltip.show(
-          node,
-          `${letter}: ${rows[row]} looks at ${columns[column]}: ${percent(values[row][column])}`,
-        );
-      else tooltip.hide();
-    },
-  });
-  const title = `Attention of ${letter}, ${systemTitle(system)}`;
+  const caption = `Attention of ${letter}, ${systemTitle(system)}`;
+  const { graphic, table } = attentionMatrix({ rows, columns, values, cell, caption, tooltip });
   return {
-    name: title,
-    graphic: captioned(node, `${letter}  ${systemTitle(system)}`),
-    table: () =>
-      tableOf(
-        values.map((row, t) => [rows[t], ...row.map((value) => percent(value))]),
-        ["is written", ...columns],
-        title,
-      ),
+    name: caption,
+    graphic: captioned(graphic, `${letter}  ${systemTitle(system)}`),
+    table,
     json: { system: system.name, source: columns, target: rows, weights: values },
   };
 }

@@ -12,7 +12,7 @@ const RIGHT = 16;
 const GAP = 34;
 
 /**
- * @param {{title: string, height: number, format: (value: number) => string,
+ * @param {{title: string, height: number, format?: (value: number) => string,
  *   series: {run: number, kind: string, dots: boolean, points: [number, number][]}[]}[]} panels
  * @param {number} width
  * @param {(update: number | null) => void} onPoint a place on the common axis was pointed at
@@ -60,6 +60,7 @@ function drawPanel({ title, height, format, series }, top, x, width) {
   let [low, high] = [Math.min(...values), Math.max(...values)];
   if (high - low < 1e-12) [low, high] = [low - 1, high + 1];
   const ticks = steps(low, high, 4);
+  const decimals = Math.max(...ticks.map((value) => (String(value).split(".")[1] ?? "").length));
   [low, high] = [Math.min(low, ticks[0]), Math.max(high, ticks.at(-1))];
   const y = (value) => top + height - ((value - low) / (high - low)) * height;
   const grid = ticks.map((value) => [
@@ -67,7 +68,7 @@ function drawPanel({ title, height, format, series }, top, x, width) {
     el(
       "text",
       { x: LEFT - 8, y: y(value), dy: "0.35em", "text-anchor": "end", class: "heading" },
-      format(value),
+      format ? format(value) : value.toFixed(decimals),
     ),
   ]);
   const lines = series.map(({ run, kind, dots, points }) => {
@@ -96,7 +97,7 @@ function thinned(points) {
 function steps(low, high, count) {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= raw);
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
   const found = [];
   for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step)
     found.push(Number(value.toPrecision(12)));

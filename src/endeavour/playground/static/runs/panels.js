@@ -17,18 +17,16 @@ export function panelsOf(logs) {
         return { run, kind: name, dots, points: lines.map((line) => [line.update, line[key]]) };
       })
       .filter(({ points }) => points.length);
-  const small = (value) => (value === 0 ? "0" : value.toExponential(0).replace("e-", "e−"));
+  const small = (value) => (value === 0 ? "0" : value.toExponential().replace("e-", "e−"));
   return [
     {
       title: "loss: training (thin) and validation (dots)",
       height: 150,
-      format: (value) => value.toFixed(1),
       series: [...series("train", "loss", "thin", false), ...series("validation", "loss", "thick", true)],
     },
     {
       title: "validation BLEU",
       height: 120,
-      format: (value) => value.toFixed(0),
       series: series("validation", "bleu", "thick", true),
     },
     {

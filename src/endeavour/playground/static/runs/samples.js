@@ -9,32 +9,34 @@ import { thousands } from "../format.js";
 
 const MOST = 6; // pairs
 
-/** @returns {{node: HTMLElement, show: (line: object | undefined) => void}} */
+/** @returns {{node: HTMLElement, show: (line: object | undefined, languages: {code: string}[]) => void}} */
 export function createSamples() {
   const rows = h("tbody");
   const title = h("h3");
   const node = h(
     "div",
-    { class: "samples" },
+    { class: "samples", tabindex: 0, role: "region", "aria-label": "Sample translations" },
     title,
     h(
       "table",
-      { "aria-label": "Sample translations" },
+      {},
       h("thead", {}, h("tr", {}, ...["source", "translation", "reference"].map((name) => h("th", { scope: "col" }, name)))),
       rows,
     ),
     h("p", { class: "hint" }, "Underlined: words that the reference does not have there."),
   );
 
-  function show(line) {
+  function show(line, languages) {
     node.hidden = !line;
     if (!line) return;
     title.textContent = `Sample translations, update ${thousands(line.update)}`;
+    const [{ code: from }, { code: to }] = languages;
+    const cell = (lang, text) => h("td", { lang }, text);
     rows.replaceChildren(
       ...line.samples
         .slice(0, MOST)
         .map(([source, translation, reference]) =>
-          h("tr", {}, h("td", {}, source), h("td", {}, marked(translation, reference, underlined)), h("td", {}, reference)),
+          h("tr", {}, cell(from, source), cell(to, marked(translation, reference, underlined)), cell(to, reference)),
         ),
     );
   }

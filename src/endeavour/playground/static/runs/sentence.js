@@ -4,9 +4,10 @@
  * Knows the search of the page, which is the first system's, and asks the server for the others.
  */
 
+import { Answers } from "../answers.js";
 import { overtaken } from "../api.js";
 import { marked } from "../diff.js";
-import { h, keep } from "../dom.js";
+import { h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, percent, pieceName } from "../format.js";
 import { parsePrefix } from "../state.js";
@@ -45,7 +46,7 @@ export function createSentence(context) {
       attention.map(({ node: one }) => one),
     ),
   );
-  const answers = new Map(); // beside one search of the page: at the next there may be other checkpoints
+  const answers = new Answers(KEPT, search);
   let running = new AbortController();
   let found = []; // {system, letter, hypothesis, milliseconds, error}
   let other = 1; // which of the further systems is compared with the first
@@ -53,9 +54,7 @@ export function createSentence(context) {
 
   search.subscribe(({ stale, status }) => {
     if (status === "idle") node.classList.add("stale");
-    if (!stale) return;
-    running.abort();
-    answers.clear();
+    if (stale) running.abort();
   });
 
   const further = () => {
@@ -74,13 +73,6 @@ export function createSentence(context) {
   const remove = (system) =>
     state.set({ w: printSystems(further().filter((one) => !sameSystem(one, system))) }, { push: true });
 
-  /** An answer that is kept as long as there is room. */
-  async function kept(path, body, signal) {
-    const key = path + JSON.stringify(body);
-    if (!answers.has(key)) keep(answers, key, await api.post(path, body, { signal }), KEPT);
-    return answers.get(key);
-  }
-
   async function translated(system, signal) {
     const { q, p, run, lp } = state.get();
     const prefix = sameRun(system.name, run) ? parsePrefix(p) : null;
@@ -97,7 +89,7 @@ export function createSentence(context) {
     if (!answers.has(key)) {
       await api.stream("/api/search", body, {
         signal,
-        onEvent: (name, data) => name === "result" && keep(answers, key, data, KEPT),
+        onEvent: (name, data) => name === "result" && answers.set(key, data),
       });
     }
     const answer = answers.get(key);
@@ -217,7 +209,7 @@ export function createSentence(context) {
         step === null ? `A and ${b.letter} find the same translation.` : partText(a, b, step);
       if (step !== null) {
         const [ours, theirs] = await Promise.all(
-          [a, b].map((one) => kept("/api/analyse", { ...pair(one), alternatives: 10 }, signal)),
+          [a, b].map((one) => answers.post("/api/analyse", { ...pair(one), alternatives: 10 }, signal)),
         );
         if (mine !== latest) return;
         parting.show(
@@ -226,7 +218,7 @@ export function createSentence(context) {
       }
     } else verdict.textContent = "Add a system to compare it with A.";
     const maps = await Promise.all(
-      [a, b].map((one) => (one?.hypothesis ? kept("/api/attention", pair(one), signal) : null)),
+      [a, b].map((one) => (one?.hypothesis ? answers.post("/api/attention", pair(one), signal) : null)),
     );
     if (mine !== latest) return;
     maps.forEach(
@@ -237,7 +229,7 @@ export function createSentence(context) {
       found.filter(({ hypothesis }) => hypothesis),
       ({ system }, { system: author, hypothesis: { ids, text } }) => {
         const target = sameRun(system.name, author.name) ? { ids } : { text };
-        return kept("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal);
+        return answers.post("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal);
       },
     );
     if (mine === latest) opinions.replaceChildren(scores);

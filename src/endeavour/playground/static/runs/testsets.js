@@ -4,9 +4,10 @@
  * Knows /api/evaluation and the state's keys set, sort and filter; a line is opened in Look by setting the sentence.
  */
 
+import { Answers } from "../answers.js";
 import { overtaken } from "../api.js";
 import { marked } from "../diff.js";
-import { debounce, h, keep } from "../dom.js";
+import { debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
@@ -16,6 +17,7 @@ import { createGrid } from "./grid.js";
 
 const BINS = 20;
 const KEPT = 3; // evaluations in memory
+const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
 export function createTestSets({ api, state, runs, announce, report }) {
   const choose = h("select", {
@@ -52,8 +54,8 @@ export function createTestSets({ api, state, runs, announce, report }) {
     label: "Lines of the test set. Arrows move, Enter opens a line in Look.",
     columns: [
       { key: "line", title: "Line", cell: ({ line }) => thousands(line), number: true },
-      { key: "source", title: "Source", cell: ({ source }) => source },
-      { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => hypothesis || "(empty)" },
+      { key: "source", title: "Source", cell: ({ source }) => inLanguage(0, source) },
+      { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => inLanguage(1, hypothesis || "(empty)") },
       { key: "chrf", title: "chrF", cell: ({ chrf }) => decimal(chrf, 1), number: true },
       {
         key: "length_ratio",
@@ -74,7 +76,12 @@ export function createTestSets({ api, state, runs, announce, report }) {
       state.set({ sort: key === column && !descending ? `-${key}` : key });
     },
   });
-  const bars = figure({ title: "chrF of the lines shown", label: "Distribution of chrF", announce });
+  const bars = figure({
+    title: "chrF of the lines shown",
+    label: "Distribution of chrF",
+    hint: HEIGHTS,
+    announce,
+  });
   const node = h(
     "section",
     { class: "card sets", "aria-labelledby": "sets-title" },
@@ -95,7 +102,8 @@ export function createTestSets({ api, state, runs, announce, report }) {
     ),
     h("div", { class: "split" }, grid.node, h("div", { class: "aside" }, detail, bars.node)),
   );
-  const loaded = new Map();
+  const inLanguage = (side, text) => h("span", { lang: runs.languages(data.run)[side].code }, text);
+  const loaded = new Answers(KEPT);
   let running = new AbortController();
   let data = null; // {key, rows, …} of the evaluation that is shown
 
@@ -156,7 +164,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     try {
       if (!loaded.has(want.key)) {
         const query = new URLSearchParams({ run: want.run.name, folder: want.evaluation.folder });
-        keep(loaded, want.key, await api.get(`/api/evaluation?${query}`, { signal }), KEPT);
+        loaded.set(want.key, await api.get(`/api/evaluation?${query}`, { signal }));
       }
       data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
       show();
@@ -189,9 +197,12 @@ export function createTestSets({ api, state, runs, announce, report }) {
       h(
         "dl",
         {},
-        part("Source", row.source),
-        part("Translation", row.hypothesis ? marked(row.hypothesis, row.reference) : "(empty)"),
-        part("Reference", marked(row.reference, row.hypothesis)),
+        part("Source", inLanguage(0, row.source)),
+        part(
+          "Translation",
+          inLanguage(1, row.hypothesis ? marked(row.hypothesis, row.reference) : "(empty)"),
+        ),
+        part("Reference", inLanguage(1, marked(row.reference, row.hypothesis))),
       ),
       h(
         "p",
@@ -262,6 +273,6 @@ function histogram(rows, width) {
         ["chrF", "lines"],
       ),
     json: counts,
-    note: "Heights are square roots of the numbers of lines.",
+    note: HEIGHTS,
   };
 }

@@ -6,8 +6,8 @@
 
 import { h } from "../dom.js";
 import { figure } from "../figure.js";
-import { label, percent, thousands } from "../format.js";
-import { matrix, tableOf } from "../svg.js";
+import { label, thousands } from "../format.js";
+import { attentionMatrix } from "./attention.js";
 import { curves } from "./curves.js";
 import { followLog } from "./log.js";
 import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
@@ -152,22 +152,15 @@ export function createTraining({ api, runs, announce, tooltip }) {
   }
 
   function onKey({ key }) {
-    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[key];
     const updates = [...new Set(logs.flatMap((log) => log.validation.map(({ update }) => update)))].sort(
       (a, b) => a - b,
     );
-    if (!by || !updates.length) return false;
-    const now = updates.findIndex((update) => update >= (place ?? -1));
+    if (!["ArrowLeft", "ArrowRight", "Home", "End"].includes(key) || !updates.length) return false;
     const next =
-      updates[
-        Math.min(
-          updates.length - 1,
-          Math.max(
-            0,
-            (place === null ? (by > 0 ? -1 : updates.length) : now < 0 ? updates.length : now) + by,
-          ),
-        )
-      ];
+      { Home: updates[0], End: updates.at(-1) }[key] ??
+      (key === "ArrowLeft"
+        ? (updates.findLast((update) => update < (place ?? Infinity)) ?? updates[0])
+        : (updates.find((update) => update > (place ?? -1)) ?? updates.at(-1)));
     point(next);
     announce(
       logs
@@ -186,12 +179,16 @@ export function createTraining({ api, runs, announce, tooltip }) {
     const log = logs.find(({ run }) => run === whose.value) ?? logs[0];
     const pictures = log?.attention ?? [];
     maps.node.hidden = !pictures.length;
-    if (!pictures.length) return samples.show(log?.samples.at(-1));
+    const languages = runs.languages(log?.run);
+    if (!pictures.length) return samples.show(log?.samples.at(-1), languages);
     slider.max = pictures.length - 1;
     if (!pinned) slider.value = slider.max;
     const picture = pictures[Math.min(slider.valueAsNumber, pictures.length - 1)];
     const bleu = log.validation.find(({ update }) => update === picture.update)?.bleu;
-    samples.show(log.samples.find(({ update }) => update === picture.update));
+    samples.show(
+      log.samples.find(({ update }) => update === picture.update),
+      languages,
+    );
     which.textContent = `update ${thousands(picture.update)}${bleu === undefined ? "" : `, BLEU ${number(bleu, 1)}`}`;
     slider.setAttribute("aria-valuetext", which.textContent);
     const [rows, columns] = [picture.target, picture.source].map((pieces) => pieces.map(label));
@@ -199,31 +196,10 @@ export function createTraining({ api, runs, announce, tooltip }) {
       10,
       Math.min(24, Math.floor(((maps.stage.clientWidth || 360) - 120) / columns.length)),
     );
-    const { node: graphic, highlight } = matrix({
-      rows,
-      columns,
-      values: picture.weights,
-      cell,
-      onHover(row, column) {
-        highlight(row, column);
-        if (row !== null && column !== null)
-          tooltip.show(
-            graphic,
-            `${rows[row]} looks at ${columns[column]}: ${percent(picture.weights[row][column])}`,
-          );
-        else tooltip.hide();
-      },
-    });
     maps.show({
-      graphic,
+      ...attentionMatrix({ rows, columns, values: picture.weights, cell, caption: which.textContent, tooltip }),
       json: picture,
       name: `Attention of ${log.run} at update ${picture.update}`,
-      table: () =>
-        tableOf(
-          picture.weights.map((weights, t) => [rows[t], ...weights.map((value) => percent(value))]),
-          ["is written", ...columns],
-          which.textContent,
-        ),
     });
   }
 

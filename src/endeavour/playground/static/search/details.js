@@ -4,8 +4,9 @@
  */
 
 import { alternativeRows } from "../alternatives.js";
-import { overtaken, post } from "../api.js";
-import { h, keep } from "../dom.js";
+import { Answers } from "../answers.js";
+import { overtaken } from "../api.js";
+import { h } from "../dom.js";
 import { decimal, ordinal, percent, readable } from "../format.js";
 import { roving, setRoving } from "../keys.js";
 import { printIds } from "../state.js";
@@ -26,8 +27,8 @@ const STATUS = {
 export function createDetails(root, { state, search, forcing, report }) {
   let asking = new AbortController();
   let timer = 0;
-  const known = new Map(); // alternatives by question, of one search: the next may be by another checkpoint
-  search.subscribe(({ stale }) => stale && (asking.abort(), known.clear()));
+  const known = new Answers(KEPT, search);
+  search.subscribe(({ stale }) => stale && asking.abort());
   const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
   roving(list, "button");
 
@@ -92,18 +93,16 @@ export function createDetails(root, { state, search, forcing, report }) {
   async function alternatives(before, node) {
     const ids = idsOf(before);
     const { run, q } = state.get();
-    const key = JSON.stringify([run, q, ids]);
+    const body = { system: run || null, text: q, target: { ids }, alternatives: ALTERNATIVES };
     const { signal } = (asking = new AbortController());
+    let last;
     try {
-      const body = { system: run || null, text: q, target: { ids }, alternatives: ALTERNATIVES };
-      if (!known.has(key))
-        keep(known, key, (await post("/api/analyse", body, { signal })).target.at(-1), KEPT);
+      last = (await known.post("/api/analyse", body, signal)).target.at(-1);
     } catch (error) {
       return overtaken(error) ? undefined : report(error.message);
     }
-    const next = { ...known.get(key), id: node.token };
-    const buttons = alternativeRows(next).map(({ id, cells }) => {
-      const end = known.get(key).id === id; // what the analysis ends with is the end of the sentence
+    const buttons = alternativeRows({ ...last, id: node.token }).map(({ id, cells }) => {
+      const end = last.id === id; // what the analysis ends with is the end of the sentence
       const choose = () =>
         end ? state.set({ t: printIds(ids) }, { push: true }) : forcing.force([...ids, id]);
       return h(

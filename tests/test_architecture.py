@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "decoding": {"model", "data", *LEAVES},
     "training": {"model", "data", "redaction", *LEAVES},
     "evaluation": {"decoding", "model", "data", *LEAVES},
-    "reports": {"evaluation", "training", *LEAVES},
+    "reports": {"evaluation", *LEAVES},
     "export": {"evaluation", "decoding", "model", "data", *LEAVES},
     "benchmark": {"export", "reports", "textbook", *ENGINE},
     "runs": {"evaluation", *ENGINE},

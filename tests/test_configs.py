@@ -81,6 +81,22 @@ def test_an_option_that_does_not_exist_is_refused_with_all_there_are(root: str, 
     assert set(told.split("; ")) >= set(options_of(group))
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "quoted"),
+    [
+        ("corpus.path", "my data (1)", "'my data (1)'"),
+        ("corpus.splits.test", "[my (1).en,my (1).de]", "['my (1).en','my (1).de']"),
+    ],
+)
+def test_what_hydra_cannot_read_is_named_with_the_remedy(key: str, value: str, quoted: str) -> None:
+    with pytest.raises(UserError) as error:
+        load_config("train", RunConfig, ["corpus=files", *FILES, f"{key}={value}"])
+    assert str(error.value).startswith(f"{key}={value}: ")
+    assert "quotes" in str(error.value)
+    config = load_config("train", RunConfig, ["corpus=files", *FILES, f"{key}={quoted}"])
+    assert "my" in f"{config.corpus.path}{config.corpus.splits}"
+
+
 @pytest.mark.parametrize("root", ["train", "bench"])
 def test_nothing_is_as_trained_where_nothing_was(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     for group in groups_of(root):

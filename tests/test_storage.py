@@ -1,5 +1,6 @@
 """Folders that are whole or not there, and whose every byte is known."""
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -116,16 +117,23 @@ def test_an_error_of_the_disk_names_folder_and_key(tmp_path: Path) -> None:
             (tmp_path / "file" / "folder").mkdir(parents=True)
 
 
+@pytest.mark.parametrize(("number", "other_place"), [(errno.ENOSPC, False), (errno.EACCES, True)])
+def test_no_other_place_is_advised_where_room_helps(number: int, other_place: bool) -> None:
+    with pytest.raises(UserError) as error, write_errors(Path("run"), "output_folder"):
+        raise OSError(number, os.strerror(number))
+    assert ("output_folder=" in str(error.value)) == other_place
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that lets nobody make files")
 def test_a_lock_that_cannot_be_made_is_not_waited_for() -> None:
     with pytest.raises(FileNotFoundError):
-        file_lock(Path("/proc/.f.lock"), timeout=1).acquire()
+        file_lock(Path("/proc/.f.lock")).acquire(timeout=1)
 
 
 def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
-    held, waiting = file_lock(tmp_path / "lock"), file_lock(tmp_path / "lock", timeout=0.2)
+    held, waiting = file_lock(tmp_path / "lock"), file_lock(tmp_path / "lock")
     with held, pytest.raises(Timeout):
-        waiting.acquire()
+        waiting.acquire(timeout=0.2)
     with waiting:
         assert waiting.is_locked
 
@@ -151,7 +159,7 @@ def test_who_waits_for_a_lock_is_told(
         assert "preparing it" in told
         assert waiting.is_alive()
     waiting.join()
-    with file_lock(tmp_path / "lock", timeout=0):
+    with file_lock(tmp_path / "lock").acquire(timeout=0):
         pass
 
 

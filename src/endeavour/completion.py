@@ -5,6 +5,7 @@ completion must not keep the user waiting.
 """
 
 from collections.abc import Mapping, Sequence
+from glob import glob
 from pathlib import Path
 
 from hydra import initialize_config_dir
@@ -68,5 +69,5 @@ def complete(line: str, commands: Mapping[str, str]) -> list[str]:
 def _run_names(overrides: Sequence[str]) -> list[str]:
     given = [override.partition("=")[2] for override in overrides if override.startswith("output_folder=")]
     root = Path(given[-1] if given else "outputs").expanduser()
-    names = (path.parent.parent.relative_to(root).as_posix() for path in root.glob("**/model/model.json"))
-    return sorted(name for name in names if not name.startswith(".") and "/." not in name)
+    models = glob("**/model/model.json", root_dir=root, recursive=True)  # noqa: PTH207 -- Path.glob follows no links
+    return sorted(Path(model).parent.parent.as_posix() for model in models)

@@ -186,6 +186,7 @@ def run_hydra(
 def one_line(error: Exception) -> str:
     """Those of Hydra's and OmegaConf's lines that say what is wrong and where."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    override: str = getattr(error, "override", None) or ""  # one that is not in Hydra's grammar
     cause = error.__cause__ or error.__context__
     if cause is not None:
         lines += [line.strip() for line in str(cause).splitlines()[:1]]
@@ -206,7 +207,15 @@ def one_line(error: Exception) -> str:
     if typed and "not in struct" in str(error) + str(cause):
         key = typed[1]
         if key.startswith(NAMED_BY_USERS):
-            return f"a new name needs a + before it: +{key}=[…]"
+            needs = f"a new name needs a + before it: +{key}=[…]"
+            return (
+                f"{needs}; train, validation and test need corpus=files"
+                if key.startswith("corpus.")
+                else needs
+            )
         return f"{key} is not a key of this command: --cfg job shows them all"
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
+    name, equals, _ = override.partition("=")
+    if equals:
+        return f"{override}: {text}; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"
     return text if not key or key in text else f"{key}: {text}"

@@ -108,22 +108,21 @@ def write_errors(folder: Path, key: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or error
-        raise UserError(f"{folder}: cannot be written ({reason}); choose another {key}=…") from error
+        # Elsewhere a run would not be found, and what is done of its data would be done again.
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free some space" if full else f"make it writable, or choose another {key}=…"
+        raise UserError(f"{folder}: cannot be written ({error.strerror or error}); {remedy}") from error
 
 
-def file_lock(path: Path, timeout: float = -1) -> FileLock:
-    """A lock by the file at `path`, to be acquired; another process that holds it is waited for, by default for ever.
-
-    Args:
-        timeout: seconds.
+def file_lock(path: Path) -> FileLock:
+    """A lock by the file at `path`, to be acquired; another process that holds it is waited for.
 
     Raises:
         OSError: there is no such file, and none can be made.
     """
     if not path.exists():
         path.touch()  # where a file cannot be made, FileLock may take that for the doing of others, and wait for them
-    return FileLock(path, timeout=timeout)
+    return FileLock(path)
 
 
 @contextmanager

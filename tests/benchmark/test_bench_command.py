@@ -10,13 +10,14 @@ import pytest
 import torch
 from bench_config import load_bench
 
+from endeavour.__main__ import COMMANDS, LONG_NAMES
 from endeavour.benchmark import scale
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.results import result_folder
 from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.tables import TABLES, screen_table
-from endeavour.commands.bench import bench, settings_of_figures
+from endeavour.commands.bench import bench, command_names, settings_of_figures
 from endeavour.errors import UserError
 
 KEYS = {
@@ -224,6 +225,7 @@ def test_the_pairs_of_the_scale_part_are_as_many_as_asked_for_and_the_same_each_
 
 
 def test_start_up_is_timed_in_processes_of_their_own() -> None:
+    assert command_names() == sorted(COMMANDS.keys() - LONG_NAMES)
     rows = measure_startup(["prepare"], repeats=1, done=lambda: None)
     assert [(row["command"], row["what"]) for row in rows] == [
         ("", "python"),

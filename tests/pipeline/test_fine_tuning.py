@@ -143,7 +143,7 @@ def test_a_run_that_was_killed_within_its_first_checkpoint_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("endeavour.training.state.save_file", killed)
+        patch.setattr("endeavour.training.state.save_tensors", killed)
         assert endeavour("train", *command) != 0
     assert (tmp_path / "copy" / "outputs" / "killed" / "checkpoints").is_dir()
     assert endeavour("train", *command) == 0

@@ -18,6 +18,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from commands import endeavour, places, write_lines
 from endeavour.decoding.scoring import log_probabilities
+from endeavour.pipeline.imported import run_named
 from endeavour.runs.run import Run
 from endeavour.special import EOS
 from local_server import LocalServer
@@ -118,6 +119,11 @@ def command(parallel_files: list[str], tmp_path: Path) -> Callable[..., int]:
 
 def imported(root: Path, folder: Path) -> Run:
     return Run(root, f"hf/{folder.relative_to('/').as_posix()}")
+
+
+def test_its_run_lies_among_those_from_elsewhere_however_it_is_named(tmp_path: Path) -> None:
+    for name in ("opus", "../opus", "/../opus", "./opus"):
+        assert run_named(tmp_path, f"hf:{name}") == Run(tmp_path, "hf/opus")
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -12,7 +12,16 @@ from commands import endeavour
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, save_config
-from endeavour.runs.run import Run, begun_runs, joined, named_runs, newest_run, select_runs, trained_runs
+from endeavour.runs.run import (
+    IMPORTED,
+    Run,
+    begun_runs,
+    joined,
+    named_runs,
+    newest_run,
+    select_runs,
+    trained_runs,
+)
 
 
 def finished(root: Path, name: str, age: int = 0) -> Run:
@@ -171,6 +180,22 @@ def test_discarding_empties_a_run_folder_that_is_a_link(tmp_path: Path) -> None:
         assert list(run.folder.iterdir()) == []
         run.folder.unlink()
         elsewhere.rmdir()
+
+
+def test_runs_are_found_where_they_are_links_and_the_newest_was_trained_here(tmp_path: Path) -> None:
+    run = Run(tmp_path / "outputs", "run")
+    elsewhere = tmp_path / "large disk"
+    (elsewhere / "model").mkdir(parents=True)
+    (elsewhere / "model" / "model.json").touch()
+    run.root.mkdir()
+    run.folder.symlink_to(elsewhere)
+    run.finish({"status": "max_updates"})
+    shutil.copytree(elsewhere, run.root / ".old")
+    imported = Run(run.root, "hf/run")
+    shutil.copytree(elsewhere, imported.folder)
+    imported.finish({"status": IMPORTED})
+    assert trained_runs(run.root) == [imported, run]
+    assert newest_run(run.root) == run
 
 
 def test_a_restart_that_was_killed_leaves_nothing_to_resume(

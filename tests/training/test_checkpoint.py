@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
@@ -15,6 +16,7 @@ from endeavour.training.checkpoint import (
     load_model,
     random_state,
     restore_random_state,
+    save_tensors,
     write_model,
 )
 from endeavour.training.optimizer import make_optimizer
@@ -71,6 +73,19 @@ def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(
     model = make_model(1)
     with pytest.raises(RunError, match=r"No space left.*MB are free\nthe last checkpoint is none"):
         checkpoints.save(model, make_optimizer(model, run_config([]).training), TrainState(), [])
+
+
+def test_a_disk_that_is_full_is_an_error_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        save_tensors({}, tmp_path / "nowhere" / "weights.safetensors")
+
+    def full(*_: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("endeavour.training.checkpoint.save_file", full)
+    with pytest.raises(OSError, match="weights") as error:
+        save_tensors({}, tmp_path / "weights.safetensors")
+    assert error.value.errno == errno.ENOSPC
 
 
 def test_only_what_was_written_as_a_checkpoint_is_deleted(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -41,6 +41,8 @@ from endeavour.runs.provenance import describe_start
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
 
+SHARED = {"opened", "output"}  # modules of this folder that are no commands
+
 
 @dataclass(kw_only=True, config=STRICT)
 class BenchRoot:
@@ -119,6 +121,12 @@ def settings_of_figures(config: BenchRoot, device: torch.device) -> dict[str, An
     return settings
 
 
+def command_names() -> list[str]:
+    """All commands, by the files of this folder."""
+    modules = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return [name for name in modules if name not in SHARED]
+
+
 def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Results]]:
     """How each part is measured."""
     settings = config.bench
@@ -145,7 +153,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         return [row]
 
     def startup(steps: Steps) -> Results:
-        timed = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+        timed = command_names()
         done = steps(settings.repeats * len(startup_lines(timed)))
         return measure_startup(timed, repeats=settings.repeats, done=done)
 

@@ -16,13 +16,13 @@ from pydantic.dataclasses import dataclass
 from rich.console import Console
 
 from endeavour.data.files import require_file, text_lines
-from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
 from endeavour.evaluation.subsets import lowercased
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
+from endeavour.pipeline.data import training_texts
 from endeavour.progress import progress_bar, say
 from endeavour.reports.comparison_report import show_comparison, write_comparison
 from endeavour.runs.command_lines import evaluate_command, play_command
@@ -168,12 +168,6 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
     return systems
 
 
-def _prepared(run: Run, folder: Path) -> PreparedData | None:
-    """The data that a run was trained on, if it is there; nothing is built."""
-    digest = run.data_digest
-    return None if digest is None else find_prepared(folder, digest)
-
-
 def _lowercase_notes(names: Sequence[str]) -> list[str]:
     if not names:
         return []
@@ -183,14 +177,14 @@ def _lowercase_notes(names: Sequence[str]) -> list[str]:
 
 
 def _training_text(run: Run, folder: Path, *, lowercase: bool) -> TrainingText | None:
-    data = _prepared(run, folder)
-    if data is None or data.training_text is None:
+    texts = training_texts([run], folder)
+    if texts is None:
         return None
     # Imported here: `datasets` takes seconds to import.
     from endeavour.data.tables import read_tables
 
     training = TrainingText()
-    for pairs in read_tables(data.training_text):
+    for pairs in read_tables(texts[0]):
         if lowercase:
             pairs = [(source.lower(), target.lower()) for source, target in pairs]
         training.add(pairs)

@@ -32,7 +32,10 @@ from endeavour.special import BOS, EOS, PAD
 DONE_SHARE = 0.25
 # So many steps are computed before the host waits to see which sentences are done, by type of device.
 STEPS_UNSEEN = {"cpu": 1, "cuda": 4}
-NO_PROBABILITIES = "the model gives no probabilities (NaN): set decoding.precision=fp32"
+NO_PROBABILITIES = (
+    "the model gives no probabilities (NaN): set decoding.precision=fp32 "
+    "(validation_decoding.precision while training)"
+)
 BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from endeavour.data.batching import length_batches
+from endeavour.data.batching import length_batches, pad
 from endeavour.special import BOS, EOS, PAD
 
 # Source ids (batch, source) and target ids (batch, target), padded, to logits (batch, target, vocabulary).
@@ -119,13 +118,9 @@ def _scored(
     longer = [max(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
     for batch in length_batches(np.array(longer, np.int32), TOKENS_PER_BATCH):
         rows: list[int] = batch.tolist()
-        source = _padded([sources[row] for row in rows], device)
-        target_in = _padded([[BOS, *targets[row]] for row in rows], device)
-        target_out = _padded([[*targets[row], EOS] for row in rows], device)
+        source = pad([sources[row] for row in rows]).to(device)
+        target_in = pad([[BOS, *targets[row]] for row in rows]).to(device)
+        target_out = pad([[*targets[row], EOS] for row in rows]).to(device)
         scores = logits(source, target_in).float()
         scores[..., list(excluded)] = -torch.inf
         yield rows, scores.log_softmax(dim=-1), target_out
-
-
-def _padded(rows: list[Sequence[int]] | list[list[int]], device: torch.device | None) -> Tensor:
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD).to(device)

@@ -55,7 +55,7 @@ def pretrained_tokenizers(config: RunConfig) -> Tokenizers | None:
     if config.pretrained is None:
         return None
     run = Run.of(config)
-    if run.goes_on(config):
+    if run.goes_on(config) and run.config.pretrained == config.pretrained:
         return run.load_tokenizers()
     pretrained = pretrained_run(config)
     verify(pretrained.model_folder)

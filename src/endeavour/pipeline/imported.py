@@ -21,12 +21,11 @@ from endeavour.errors import UserError
 from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
-from endeavour.runs.run import Run
+from endeavour.runs.run import IMPORTED, Run
 from endeavour.storage import atomic_folder, file_digest, user_path, waiting_lock, write_errors, write_json
 from endeavour.training.checkpoint import write_model
 
 PREFIX = "hf:"
-IMPORTED = "imported"  # the status of such a run
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -43,7 +42,8 @@ def run_named(root: Path, name: str) -> Run:
     if not is_imported(name):
         return Run(root, name)
     path = Path(name.removeprefix(PREFIX))
-    return Run(root, (Path(PREFIX[:-1]) / path.relative_to(path.anchor)).as_posix())
+    parts = [part for part in path.relative_to(path.anchor).parts if part != ".."]
+    return Run(root, Path(PREFIX[:-1], *parts).as_posix())
 
 
 def imported_run(config: RunConfig, name: str, *, any_direction: bool = False) -> Run:
@@ -131,6 +131,7 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
         teachers=None,
         corpus=replace(config.corpus, tags=False, tag=None),
         model=model.config,
+        training=replace(config.training, r_drop=0.0),  # which a model without dropout could not have
         decoding=replace(config.decoding, tag=None),
         tokenizer=tokenizer,
     )

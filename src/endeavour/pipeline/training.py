@@ -46,7 +46,15 @@ from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import checkpoints_in, write_model
 from endeavour.training.device import choose_device, keep_memory
 from endeavour.training.display import TrainingDisplay
-from endeavour.training.distributed import Ranks, check_local_rank, check_several, join_ranks, launched
+from endeavour.training.distributed import (
+    Ranks,
+    check_local_rank,
+    check_several,
+    is_alone,
+    join_ranks,
+    launched,
+)
+from endeavour.training.graphs import check_graphs
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import train
 from endeavour.training.monitor import Monitor, Validation
@@ -80,6 +88,7 @@ def train_run(
         check_local_rank(device)
     if config.training.sharded:
         check_several()
+    check_graphs(config.training.cuda_graphs, device, alone=is_alone())
     config = with_pretrained_tokenizer(config)
     run = Run.of(config)
     if run.goes_on(config):

@@ -148,7 +148,8 @@ def read_config(path: Path) -> RunConfig:
     except (OSError, ValueError, yaml.YAMLError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(
-            f"{path}: not the config of a run ({reason}); restore it, or move {path.parent} away"
+            f"{path}: not the config of a run of this version of endeavour ({reason}); use the version that wrote "
+            f"it, restore it, or move {path.parent} away"
         ) from error
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export i
     from endeavour.model.transformer import Transformer
 
 Summary = dict[str, Any]
+IMPORTED = "imported"  # the status of a run whose weights come from elsewhere
 
 
 @dataclass(frozen=True)
@@ -245,11 +247,26 @@ class Run:
 
 def trained_runs(root: Path) -> list[Run]:
     """All runs below `root` that have final weights, by name."""
-    return runs_in(root, sorted(path.parent.parent for path in root.glob("**/model/model.json")))
+    return runs_in(root, sorted(path.parent.parent for path in paths_below(root, "model/model.json")))
+
+
+def paths_below(root: Path, name: str) -> list[Path]:
+    """What is called so in the folders below `root`, hidden ones excepted; `Path.glob` would follow no links."""
+    return [root / path for path in glob(f"**/{name}", root_dir=root, recursive=True)]  # noqa: PTH207
 
 
 def _finished(root: Path) -> list[Run]:
-    return [run for run in trained_runs(root) if (run.folder / "summary.json").is_file()]
+    """The trained runs that were trained here and are done."""
+    return [
+        run for run in trained_runs(root) if (run.folder / "summary.json").is_file() and not _is_imported(run)
+    ]
+
+
+def _is_imported(run: Run) -> bool:
+    try:
+        return run.summary.get("status") == IMPORTED
+    except UserError:  # damaged, which is reported by those who need it
+        return False
 
 
 def newest_run(root: Path) -> Run:
@@ -264,17 +281,14 @@ def newest_run(root: Path) -> Run:
 
 def begun_runs(root: Path) -> list[Run]:
     """All runs below `root` of which training has begun, the newest first."""
-    paths = [path for path in root.glob("**/config.yaml") if (path.parent / "run.json").is_file()]
+    paths = [path for path in paths_below(root, "config.yaml") if (path.parent / "run.json").is_file()]
     paths.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
     return runs_in(root, [path.parent for path in paths])
 
 
 def runs_in(root: Path, folders: Iterable[Path]) -> list[Run]:
-    """Those in these folders below `root`, without what a restart threw away."""
-    names = (folder.relative_to(root) for folder in folders)
-    return [
-        Run(root, name.as_posix()) for name in names if not any(part.startswith(".") for part in name.parts)
-    ]
+    """Those in these folders below `root`."""
+    return [Run(root, folder.relative_to(root).as_posix()) for folder in folders]
 
 
 def named_runs(key: str, text: str | None, root: Path) -> list[Run]:

@@ -55,8 +55,7 @@ def make_plan(overrides: list[str]) -> Plan:
     try:
         parsed = OverridesParser.create().parse_overrides(overrides)
     except OverrideParseException as error:
-        text, override = one_line(error), error.override or ""
-        raise UserError(text if override in text else f"{override}: {text}") from error
+        raise UserError(one_line(error)) from error
     # By name: typed in another order, or by make, they are the same sweep.
     swept = sorted(
         (override for override in parsed if override.is_sweep_override()),

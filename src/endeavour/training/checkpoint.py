@@ -6,6 +6,8 @@ digests.json, written last, with the SHA-256 of every other file. Knows tensors 
 """
 
 import json
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +31,7 @@ Tensors = dict[str, Tensor]
 def write_model(folder: Path, model: Transformer, tokenizers: Tokenizers) -> None:
     """Writes the files of a model folder into an existing folder."""
     source, target = tokenizers
-    save_file(weights_of(model), folder / "weights.safetensors")
+    save_tensors(weights_of(model), folder / "weights.safetensors")
     description = {
         "model": asdict(model.config),
         "source_vocabulary": source.vocabulary_size,
@@ -77,6 +79,17 @@ def load_weights(model: Transformer, folder: Path) -> None:
             f"{folder / 'weights.safetensors'}: not the weights of this model ({reason}); "
             "was the folder copied from another run?"
         ) from error
+
+
+def save_tensors(tensors: Tensors, path: Path) -> None:
+    """Writes a safetensors file. Raises `OSError` where the disk takes no more, which safetensors calls otherwise."""
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def weights_of(model: Transformer) -> Tensors:

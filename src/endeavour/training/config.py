@@ -62,6 +62,10 @@ class TrainingConfig:
             raise ValueError(
                 "training.sharded=true: no layer is compiled; set training.compile=auto or never"
             )
+        if self.sharded and self.cuda_graphs == "always":
+            raise ValueError(
+                "training.sharded=true: no batch becomes a CUDA graph; set training.cuda_graphs=auto or never"
+            )
         self._check_stages()
         return self
 

@@ -15,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from endeavour.progress import say
+
 
 class TrainingDisplay:
     """Shows the progress of one run; a context manager around the loop."""
@@ -62,7 +64,7 @@ class TrainingDisplay:
         if not self._console.is_terminal:
             share = f"/{self._total}" if self._total else ""
             left = self._time_left(update, metrics)
-            self._say(f"update {update}{share}  epoch {metrics['epoch'] + 1}  {self._line()}{left}")
+            self.note(f"update {update}{share}  epoch {metrics['epoch'] + 1}  {self._line()}{left}")
 
     def validated(
         self, update: int, metrics: Mapping[str, float], samples: list[tuple[str, str, str]]
@@ -70,15 +72,15 @@ class TrainingDisplay:
         """Shows a validation and one of its translations."""
         self._figures["BLEU"] = f"{metrics['bleu']:.1f}"
         self._progress.update(self._task, figures=self._line())
-        self._say(
+        self.note(
             f"update {update}  validation: loss {metrics['loss']:.3f}  perplexity {metrics['perplexity']:.2f}  "
             f"BLEU {metrics['bleu']:.2f}"
         )
         for source, hypothesis, _ in samples[:1]:
-            self._say(f"    {source}\n  → {hypothesis}")
+            self.note(f"    {source}\n  → {hypothesis}")
 
     def note(self, text: str) -> None:
-        self._say(text)
+        say(self._console, text)
 
     def _line(self) -> str:
         return "  ".join(f"{name} {value}" for name, value in self._figures.items())
@@ -92,6 +94,3 @@ class TrainingDisplay:
         seconds_each = (metrics["seconds"] - first_seconds) / (update - first_update)
         minutes, seconds = divmod(int(seconds_each * (self._total - update)), 60)
         return f"  left {minutes}:{seconds:02d}"
-
-    def _say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -98,9 +98,14 @@ def launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def is_alone() -> bool:
+    """Whether this process is the only one of its run."""
+    return not launched() or os.environ["WORLD_SIZE"] == "1"
+
+
 def check_several() -> None:
-    """Raises `UserError` where this process is the only one, so that there are none to divide a model among."""
-    if not launched() or os.environ["WORLD_SIZE"] == "1":
+    """Raises `UserError` where there are no other processes to divide a model among."""
+    if is_alone():
         raise UserError(
             "training.sharded=true divides the model among processes, and this is the only one\n"
             "start several with torchrun (docs/several-processes.md), or set training.sharded=false"

@@ -31,22 +31,29 @@ FREE = 0.25
 NEVER = "set training.cuda_graphs=never"
 
 
+def check_graphs(name: str, device: torch.device, *, alone: bool) -> bool:
+    """Whether there can be graphs: on CUDA, where one process has the whole model.
+
+    Raises:
+        UserError: `name` is `always` where there are none.
+    """
+    possible = device.type == "cuda" and alone
+    if name == "always" and not possible:
+        raise UserError("cuda_graphs=always needs a CUDA device and one process: set it to auto or never")
+    return possible
+
+
 def choose_graphs(name: str, device: torch.device, model: nn.Module, *, tokens: int, alone: bool) -> bool:
-    """`auto`: on CUDA, where one process trains, for small models or batches.
+    """`auto`: for small models or batches, where there can be graphs.
 
     Args:
         name: auto, always or never.
         tokens: of a batch that goes through the model.
         alone: one process has the whole model.
     Raises:
-        UserError: `always` where there are no CUDA graphs, or several processes.
+        UserError: `always` where there are none.
     """
-    possible = device.type == "cuda" and alone
-    if name == "always" and not possible:
-        raise UserError(
-            "cuda_graphs=always needs a CUDA device and one process that trains, without training.sharded: "
-            "set it to auto or never"
-        )
+    possible = check_graphs(name, device, alone=alone)
     small = tokens * sum(parameter.numel() for parameter in model.parameters()) <= SMALL
     return possible and (name == "always" or (name == "auto" and small))
 
@@ -56,9 +63,20 @@ class Graphs:
 
     The gradients stay where they are: between updates they are set to zero, not to None. All graphs share one pool of
     memory, so that what one returns holds until the next one runs.
+
+    Args:
+        note: is told once, where no further graphs are made.
     """
 
-    def __init__(self, model: nn.Module, device: torch.device, capture: Capture | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        device: torch.device,
+        capture: Capture | None = None,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._note = note
         self._model = model
         self._device = device
         self._capture = capture or _CudaCapture(device)
@@ -77,6 +95,10 @@ class Graphs:
         if graph is None:
             if self._seen[shape] > 1 and not self._full:
                 self._full = len(self) == MOST_GRAPHS or not _has_room(self._device)
+                if self._full:
+                    self._note(
+                        f"there are {len(self)} CUDA graphs, and no room for more: other batches take longer"
+                    )
             if self._seen[shape] == 1 or self._full:
                 return add(batch.to(self._device), target_tokens, loss_scale)
             graph = self._graphs[shape] = self._captured(add, batch)

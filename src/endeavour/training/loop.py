@@ -79,7 +79,7 @@ def train(
     )
     if not sharded:
         loss_model = ranks.wrap_ddp(loss_model)
-    graphs = Graphs(model, device) if graphed else None
+    graphs = Graphs(model, device, note=monitor.note) if graphed else None
     loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None
     guard = NonFiniteGuard(state.skipped_in_a_row, device, loss_scale=loss_scale)
     window = MetricWindow(state.window)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import RunError, UserError
@@ -25,6 +24,7 @@ from endeavour.training.checkpoint import (
     load_weights,
     restore_optimizer,
     restore_random_state,
+    save_tensors,
     size_of,
     write_model,
 )
@@ -120,10 +120,10 @@ class Checkpoints:
         try:
             with atomic_folder(target) as partial:
                 write_model(partial, model, self._tokenizers)
-                save_file(moments, partial / "optimizer.safetensors")
+                save_tensors(moments, partial / "optimizer.safetensors")
                 content = {"state": asdict(state), "random": random_states}
                 (partial / "state.json").write_text(json.dumps(content), "utf-8")
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
             raise RunError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
         for path in self.folder.iterdir():  # also what a kill left half written or half deleted

@@ -8,10 +8,11 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
+from endeavour.data.batching import pad
 from endeavour.decoding.config import DecodingConfig
 from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
-from endeavour.special import EOS
+from endeavour.special import BOS, EOS, PAD
 
 CONF = Path(__file__).parents[2] / "conf"
 VOCABULARIES = (31, 24)  # source and target; with tie=all both have the latter
@@ -20,7 +21,7 @@ Model = Callable[..., Transformer]
 
 
 @pytest.fixture
-def random_model() -> Model:
+def random_model(sources: list[list[int]]) -> Model:
     """A function of config changes to a model whose every weight, norms and biases too, is random."""
 
     def make(vocabularies: tuple[int, int] = VOCABULARIES, **changes: object) -> Transformer:
@@ -37,12 +38,19 @@ def random_model() -> Model:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.3)
-            # Otherwise most sentences would end nowhere but at their limit: the last norm's bias is in all states.
-            last = (
+            # Sentences should end, but not at once: the last norm's bias is in all states.
+            norm = (
                 model.decoder_norm if config.norm == "pre" else model.decoder[-1].feed_forward_residual.norm
             )
-            model.output_weight[EOS] += last.bias * (2.5 / last.bias.square().sum())
-        return model.eval()
+            plain, direction = model.output_weight[EOS].clone(), norm.bias / norm.bias.square().sum()
+            for push in (8.0, 4.0, 2.0, 1.0, 0.5, 0.0, -0.5, -1.0):
+                model.output_weight[EOS] = plain + push * direction
+                logits = model.eval()(pad(sources), torch.full((len(sources), 1), BOS))
+                logits[..., [PAD, BOS]] = -torch.inf
+                ends = logits.softmax(dim=-1)[..., EOS]
+                if (ends < 0.2).sum() > len(sources) // 2:
+                    break
+        return model
 
     return make
 

@@ -97,8 +97,9 @@ def test_the_engines_hypotheses_have_our_scores(
         assert [hypothesis.log_probability for hypothesis in hypotheses] == pytest.approx(judged, abs=1e-3)
         assert all(len(hypothesis.ids) <= int(1.5 * (len(source) - 1) + 6) for hypothesis in hypotheses)
     # Two searches, but not so different that they would seldom agree.
-    same = sum(mine[0].ids == their[0].ids for mine, their in zip(ours, theirs, strict=True))
-    assert same >= len(sources) // 2
+    same = [mine[0].ids == their[0].ids for mine, their in zip(ours, theirs, strict=True) if mine[0].ids]
+    assert len(same) > 2
+    assert sum(same) >= len(same) / 2
 
 
 @pytest.mark.parametrize(

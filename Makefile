@@ -56,16 +56,16 @@ sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2;
 bench: $(VENV)/installed  ## measure what training, decoding and preparation cost on this machine
 	@$(RUN) bench $(OVERRIDES)
 
-test: $(VENV)/installed  ## run the tests, on all cores (at most eight)
+test: $(VENV)/developed  ## run the tests, on all cores (at most eight)
 	$(VENV)/bin/python -m pytest -n auto --maxprocesses=8 --dist loadfile --no-loadscope-reorder
 
-slow: $(VENV)/installed  ## run the tests that take minutes
+slow: $(VENV)/developed  ## run the tests that take minutes
 	TORCHINDUCTOR_COMPILE_THREADS=1 $(VENV)/bin/python -m pytest -m slow  # in forks its pool would hang
 
-faults: $(VENV)/installed  ## kill, stop, starve and damage a small run some 200 times; minutes
+faults: $(VENV)/developed  ## kill, stop, starve and damage a small run some 200 times; minutes
 	cd tests && ../$(VENV)/bin/python -m faults
 
-mutants: $(VENV)/installed  ## change the arithmetic in thousands of places; which changes no test notices; half an hour
+mutants: $(VENV)/developed  ## change the arithmetic in thousands of places; which changes no test notices; half an hour
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[mutants]'
 	$(VENV)/bin/python tests/mutants.py
 
@@ -77,13 +77,13 @@ docs: $(VENV)/installed  ## the documents and the Python reference as a site, bu
 	$(VENV)/bin/zensical build --strict --clean
 	@echo build/site/index.html
 
-check: $(VENV)/installed  ## format, lint and types, then the tests: what CI runs
+check: $(VENV)/developed  ## format, lint and types, then the tests: what CI runs
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/pyright
 	$(MAKE) test
 
-format: $(VENV)/installed  ## bring the code into shape
+format: $(VENV)/developed  ## bring the code into shape
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
@@ -97,7 +97,12 @@ help:  ## this list
 $(VENV)/installed: pyproject.toml
 	@test -x $(VENV)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "$(PYTHON) is not Python 3.11 or later: make PYTHON=python3.12 …" >&2; exit 2; }
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 	@echo "installing into $(VENV) (once; a minute or two)" >&2
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[play,export,filter,sweep]'
+	@touch $@
+
+$(VENV)/developed: $(VENV)/installed
+	@echo "installing what tests need into $(VENV) (once)" >&2
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@

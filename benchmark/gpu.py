@@ -5,8 +5,12 @@
     python3 benchmark/gpu.py --out results --rehearse                            all on the CPU, at toy size
 
 Writes gpu.json and gpu.md to the folder after each step, so that a cut leaves what was measured; a step that fails or
-takes too long is recorded, and the next one begins. Needs Python 3.11; what the steps need besides, the machine has or
-`wheels.py` collects.
+takes too long is recorded with the end of its log, and the next one begins; given again, a training continues from its
+last checkpoint. Needs Python 3.11; what the steps need besides, the machine has or `wheels.py` collects. CTranslate2's
+wheels need the libraries of the CUDA that they were built for.
+
+Each row of training has also the time of the first update with all compiling, the graphs of `torch.compile`, the breaks
+between them and why any was compiled again, and how often the host waits for the GPU in one update, by line of code.
 """
 
 import argparse

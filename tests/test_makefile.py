@@ -36,7 +36,8 @@ def checkout(tmp_path: Path) -> Path:
     binaries.mkdir(parents=True)
     (binaries / "endeavour").write_text(STUB)
     (binaries / "endeavour").chmod(0o755)
-    (tmp_path / ".venv" / "installed").touch()
+    for stamp in ("installed", "developed"):
+        (tmp_path / ".venv" / stamp).touch()
     return tmp_path
 
 
@@ -71,10 +72,11 @@ def test_make_keeps_its_own_variables(checkout: Path) -> None:
 def test_every_target_installs_when_pyproject_is_newer(checkout: Path) -> None:
     text = (checkout / "Makefile").read_text()
     for target in set(TARGETS) - {"clean", "help"}:
-        assert f"\n{target}: $(VENV)/installed" in text
-    plan = make(checkout, "train", "--dry-run", "--what-if=pyproject.toml")
-    assert "pip install" in plan
-    assert "pip install" not in make(checkout, "train", "--dry-run")
+        assert re.search(rf"^{target}: \$\(VENV\)/(installed|developed)\b", text, re.MULTILINE)
+    for target, extras in {"train": ["play,"], "test": ["play,", "dev"]}.items():
+        plan = make(checkout, target, "--dry-run", "--what-if=pyproject.toml")
+        assert re.findall(r"-e '\.\[(play,|dev)", plan) == extras
+        assert "pip install" not in make(checkout, target, "--dry-run")
 
 
 def test_help_lists_every_target(checkout: Path) -> None:
@@ -92,4 +94,17 @@ def test_a_python_that_is_too_old_makes_no_environment(checkout: Path) -> None:
     ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "make PYTHON=" in ended.stderr
+    assert not (checkout / ".venv").exists()
+
+
+def test_an_environment_that_could_not_be_made_is_not_half_there(checkout: Path) -> None:
+    shutil.rmtree(checkout / ".venv")
+    without_pip = checkout / "python3"  # as on Debian without python3-venv
+    without_pip.write_text(
+        "#!/bin/sh\n[ $1 = -c ] || { mkdir -p .venv/bin; cp $0 .venv/bin/python; exit 1; }\n"
+    )
+    without_pip.chmod(0o755)
+    command = ["make", "train", f"PYTHON={without_pip}"]
+    ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
     assert not (checkout / ".venv").exists()

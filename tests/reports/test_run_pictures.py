@@ -15,6 +15,7 @@ def lines(count: int, pieces: list[str]) -> list[dict[str, Any]]:
     shared = {"source": pieces, "target": pieces, "weights": weights}
     found: list[dict[str, Any]] = []
     for update in range(0, 10 * count, 10):
+        found.append({"kind": "train", "update": update, "loss": 1.0, "learning_rate": 1e-3})
         found.append({"kind": "validation", "update": update, "loss": 1.0, "perplexity": 2.0, "bleu": 3.0})
         found.append({"kind": "attention", "update": update, **shared})
     return found
@@ -38,8 +39,9 @@ def test_the_first_and_the_last_are_drawn_and_more_of_the_early_ones(count: int)
 )
 def test_any_piece_can_be_drawn(pieces: list[str], tmp_path: Path) -> None:
     for draw in (draw_attention, draw_curves):
-        draw(lines(9, pieces), tmp_path / "picture.png", title="a$^$run")
-        height, width, _ = imread(tmp_path / "picture.png").shape
+        picture = tmp_path / f"{draw.__name__}.png"
+        draw(lines(9, pieces), picture, title="a$^$run")
+        height, width, _ = imread(picture).shape
         assert min(height, width) > 100
 
 

@@ -71,7 +71,7 @@ class _Steps:
                     file.write(f"{self._met}\n")
 
         os.fsync = flushed
-        checkpoint.save_file = state.save_file = written  # type: ignore[assignment]
+        checkpoint.save_file = written  # type: ignore[assignment]
         state.Checkpoints.save = saved  # type: ignore[method-assign]
         sys.addaudithook(lambda event, _: self._step() if event in EVENTS else None)
 

@@ -443,14 +443,16 @@ def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):
 
 
 def test_of_two_processes_one_builds_and_the_other_waits(settings):
-    code = "import os, time\n" + script(
-        settings, progress="lambda what, *_: (print(what), time.sleep(0.3 * (what == 'train the tokenizer')))"
-    )
-    command = [sys.executable, "-c", code]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    outputs = [process.communicate(timeout=60)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert sorted("train the tokenizer" in output for output in outputs) == [False, True]
+    builds = "lambda what, *_: what == 'train the tokenizer' and (print(what, flush=True), sys.stdin.readline())"
+    command = [sys.executable, "-c", "import os, sys\n" + script(settings, progress=builds)]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert first.stdout.readline() == "train the tokenizer\n"
+    second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert any("waiting for another process" in line for line in second.stderr)
+    first.communicate("go on\n", timeout=60)
+    output, _ = second.communicate(timeout=60)
+    assert [first.returncode, second.returncode] == [0, 0]
+    assert "train the tokenizer" not in output
 
 
 def test_progress_counts_up_to_the_total(settings):

@@ -1,4 +1,4 @@
-"""A prepared corpus and tasks of training on it, for all tests of the benchmark."""
+"""A prepared corpus and tasks on it, for all tests of the benchmark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,12 +7,12 @@ import pytest
 import torch
 from bench_config import load_bench
 
-from endeavour.benchmark.contenders import TrainingTask
-from endeavour.benchmark.training import draw_rows
+from endeavour.benchmark.task import Task
 from endeavour.data.preparing import prepare_data
 
 VOCABULARY = 300
 TINY = (
+    "bench=smoke",
     "model.width=16",
     "model.feed_forward=32",
     "model.encoder_layers=2",
@@ -34,20 +34,19 @@ def prepared(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def make_task(prepared: Path) -> Callable[..., TrainingTask]:
+def make_task(prepared: Path) -> Callable[..., Task]:
     """Makes a task of a few updates, by overrides of the config, for a model of a few thousand parameters."""
 
-    def make(*overrides: str, updates: int = 3) -> TrainingTask:
+    def make(*overrides: str, updates: int = 3) -> Task:
         config = load_bench([*TINY, *overrides])
-        return TrainingTask(
-            model=config.model,
+        return Task(
             settings=config.bench,
+            model=config.model,
+            decoding=config.decoding,
             vocabularies=(VOCABULARY, VOCABULARY),
             data=prepared,
-            rows=draw_rows(prepared, tokens_per_batch=256, seed=1, updates=updates),
-            warmup=1,
             device=torch.device("cpu"),
             seed=1,
-        )
+        ).with_rows(updates)
 
     return make

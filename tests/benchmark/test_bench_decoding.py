@@ -1,14 +1,15 @@
 """Every engine that is measured decodes the same weights to the same length."""
 
+from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
 from bench_config import load_bench
 
-from endeavour.benchmark.decoders import NEVER, DecodingTask, decoding_contenders, never_ending
+from endeavour.benchmark.decoders import NEVER, decoding_contenders, never_ending
 from endeavour.benchmark.decoding import measure_decoding
+from endeavour.benchmark.task import Task
 from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
 from endeavour.model.transformer import Transformer
@@ -39,7 +40,7 @@ def test_a_never_ending_model_decodes_to_the_limit(norm: str, tie: str) -> None:
         assert [len(row[0].ids) for row in found] == [12, 12]
 
 
-def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_in_turn(make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch) -> None:
     """Asserts by itself that every translation has the length that is counted."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     references = [
@@ -47,27 +48,12 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
         for name, package in (("huggingface", "transformers"), ("ctranslate2", "ctranslate2"))
         if find_spec(package)
     ]
-    config = load_bench([f"model.{setting}" for setting in SMALL])
-    task = DecodingTask(
-        model=config.model,
-        decoding=config.decoding,
-        vocabularies=(300, 300),
-        data=prepared,
-        sentences=5,
-        latency_sentences=2,
-        batches=[3, 5],
-        tokens=6,
-        beam_sizes=[1, 2],
-        device=torch.device("cpu"),
-        seed=1,
-    )
+    task = make_task("bench.decoding_batches=[3,5]")
     names = decoding_contenders(["torch", *references], ["fp32", "bf16"], torch.device("cpu"))
     assert len(names) == 2 + 2 * len(references)
     steps: list[None] = []
     notes: list[str] = []
-    rows = measure_decoding(
-        task, [*names, "ctranslate2 int3"], repeats=2, notes=notes, done=lambda: steps.append(None)
-    )
+    rows = measure_decoding(task, [*names, "ctranslate2 int3"], notes=notes, done=lambda: steps.append(None))
     (note,) = notes
     assert note.startswith("ctranslate2 int3: "), "a reference that fails leaves the others their rows"
     own = sum(name.startswith("ctranslate2") for name in names)  # which make batches of their own
@@ -76,6 +62,6 @@ def test_measured_in_turn(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(steps) == 2 * len(rows)
     for row in rows:
         assert (row["latency_milliseconds"] is not None) == (row["batch"] == 1)
-        assert row["sentences"] == (2 if row["batch"] == 1 else 5)
+        assert row["sentences"] == (2 if row["batch"] == 1 else 6)
         rate = row["tokens_per_second"]
-        assert rate["median"] == pytest.approx(6 * row["sentences_per_second"]["median"])
+        assert rate["median"] == pytest.approx(5 * row["sentences_per_second"]["median"])

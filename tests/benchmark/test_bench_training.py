@@ -2,35 +2,33 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
 from bench_config import load_bench
 from torch import nn
 
-from endeavour.benchmark.config import BenchSize
-from endeavour.benchmark.contenders import TrainingTask, make_contender, sized, training_contenders
+from endeavour.benchmark.contenders import make_contender, training_contenders
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.measure import product_rate, rates
 from endeavour.benchmark.references import TorchTransformer, why_not
-from endeavour.benchmark.training import check_budget, count, draw_rows, run_updates
+from endeavour.benchmark.task import Task
+from endeavour.benchmark.training import check_budget, count, run_updates
 from endeavour.data.batching import collate
-from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.special import PAD
 
-MakeTask = Callable[..., TrainingTask]
+MakeTask = Callable[..., Task]
 CPU = torch.device("cpu")
 INSTALLED = ["torch", "ctranslate2", *(["huggingface"] if find_spec("transformers") else [])]
 CONTENDERS = training_contenders(INSTALLED, ["fp32", "bf16"])
 
 
-def test_tokens_of_an_epoch_are_those_of_the_dataset(prepared: Path) -> None:
-    dataset = ParallelDataset.open(prepared, "train")
-    batches = draw_rows(prepared, tokens_per_batch=256, seed=3, updates=1000)
+def test_tokens_of_an_epoch_are_those_of_the_dataset(make_task: MakeTask) -> None:
+    task = make_task(updates=1000)
+    dataset, batches = task.dataset(), task.rows
     first = next(n for n in range(1, 1000) if sum(map(len, batches[:n])) == len(dataset))
     epoch = batches[:first]
     assert sorted(row for rows in epoch for row in rows.tolist()) == list(range(len(dataset)))
@@ -45,18 +43,18 @@ def test_tokens_of_an_epoch_are_those_of_the_dataset(prepared: Path) -> None:
     assert counted["source_tokens"] + counted["target_tokens"] == cells - padding
 
 
-def test_a_batch_too_small_for_a_pair_is_refused_by_the_benchmarks_key(prepared: Path) -> None:
-    dataset = ParallelDataset.open(prepared, "train")
+def test_a_batch_too_small_for_a_pair_is_refused_by_the_benchmarks_key(make_task: MakeTask) -> None:
+    dataset = make_task().dataset()
     longest = max(dataset.source.lengths.max(), dataset.target.lengths.max())
-    check_budget(prepared, longest)
+    check_budget(dataset, longest)
     with pytest.raises(UserError, match=r"bench\.tokens_per_batch"):
-        check_budget(prepared, longest - 1)
+        check_budget(dataset, longest - 1)
 
 
 @pytest.mark.parametrize("name", CONTENDERS)
 def test_every_contender_trains_on_the_same_tokens_and_learns(name: str, make_task: MakeTask) -> None:
     task = make_task("model.dropout=0", "model.embedding_dropout=0")
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     contender = make_contender(name, task)
     losses: list[float] = []
     for _ in range(6):
@@ -77,7 +75,7 @@ def test_torchs_transformer_with_our_weights_has_our_logits(
     ours = Transformer(task.model, source_vocabulary=300, target_vocabulary=300)
     theirs = TorchTransformer(task.model, 300, 300)
     copy_weights(ours, theirs)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     batch = collate(dataset, task.rows[0])
     assert batch.padding[0] > 0
     kept = batch.target_out != PAD
@@ -108,17 +106,9 @@ def test_torchs_transformer_drops_where_the_config_says(make_task: MakeTask) -> 
 
 
 def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
-    task = make_task()
-    rows = measure_growth(
-        task,
-        "endeavour fp32",
-        tokens=256,
-        tokens_per_batch=128,
-        batches=[64, 128],
-        widths=[8],
-        repeats=1,
-        done=lambda: None,
-    )
+    growth = ["growth_tokens=256", "growth_batches=[64,128]", "growth_widths=[8]", "tokens_per_batch=128"]
+    task = make_task(*(f"bench.{setting}" for setting in growth))
+    rows = measure_growth(task, "endeavour fp32", done=lambda: None)
     assert [(row["varied"], row["tokens_per_batch"], row["width"]) for row in rows] == [
         ("batch", 64, 16),
         ("batch", 128, 16),
@@ -126,15 +116,6 @@ def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
     ]
     assert [row["updates"] for row in rows] == [4, 2, 2]
     assert widened(task.model, 512).num_heads == 8
-
-
-def test_a_size_changes_its_numbers_and_nothing_else() -> None:
-    model = load_bench(["model=base"]).model
-    size = BenchSize(name="x", encoder_layers=1, decoder_layers=2, width=32, num_heads=4, feed_forward=8)
-    other = sized(model, size)
-    assert vars(other) | vars(model) == vars(model) | {key: vars(model)[key] for key in vars(size)}
-    assert {key: vars(other)[key] for key in vars(size)} == vars(size)
-    assert other.norm == "post"
 
 
 def test_what_a_reference_cannot_be_is_said() -> None:

@@ -6,19 +6,19 @@ import pytest
 import torch
 
 from endeavour.benchmark import epochs
-from endeavour.benchmark.contenders import TrainingTask, make_contender
+from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.epochs import batches_by_shape, measure_epochs, product_shapes
-from endeavour.benchmark.training import draw_epoch, run_updates
+from endeavour.benchmark.task import Task
+from endeavour.benchmark.training import run_updates
 from endeavour.data.batching import collate
-from endeavour.data.dataset import ParallelDataset
 
-MakeTask = Callable[..., TrainingTask]
+MakeTask = Callable[..., Task]
 NAME = "endeavour fp32"
 
 
 def test_one_batch_of_each_shape_is_kept(make_task: MakeTask) -> None:
     task = make_task(updates=40)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     kept = batches_by_shape(dataset, [*task.rows, *task.rows])
     shapes = [collate(dataset, rows) for rows in task.rows]
     assert set(kept) == {(*batch.source.shape, batch.target_out.shape[1]) for batch in shapes}
@@ -27,7 +27,7 @@ def test_one_batch_of_each_shape_is_kept(make_task: MakeTask) -> None:
 def test_one_layer_has_the_products_of_all_layers(make_task: MakeTask) -> None:
     """So the count of the smaller model is that of the whole."""
     task = make_task("model.decoder_layers=3", updates=4)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     rows = list(batches_by_shape(dataset, task.rows).values())
     assert len(rows) > 1
     counted = product_shapes(task, NAME, rows)
@@ -51,11 +51,9 @@ def test_a_product_counts_once_for_each_shape_and_layout() -> None:
 def test_both_epochs_are_trained_on_and_repeated_batches_after_each(
     make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = make_task(updates=2)
-    dataset = ParallelDataset.open(task.data, "train")
-    first, second = (
-        draw_epoch(task.data, tokens_per_batch=256, seed=1, epoch=epoch, updates=5) for epoch in range(2)
-    )
+    task = make_task("bench.epoch_updates=5")
+    dataset = task.dataset()
+    first, second = (task.epoch(number, 5) for number in range(2))
     assert any((one[:3] != other[:3]).any() for one, other in zip(first, second, strict=True))
     trained: list[list[int]] = []
 
@@ -72,7 +70,7 @@ def test_both_epochs_are_trained_on_and_repeated_batches_after_each(
     monkeypatch.setattr(epochs, "run_updates", noting)
     monkeypatch.setattr(epochs, "prepare_process", nothing)
     monkeypatch.setattr(epochs, "in_fresh_process", at_once)
-    row = measure_epochs(task, NAME, (first, second), repeats=2)
+    row = measure_epochs(task, NAME)
     sizes = [[len(batch) for batch in rows] for rows in (first, first[:2], first[:2], second, second[:2])]
     assert trained[:5] == sizes
     assert row["updates"] == [5, 5]

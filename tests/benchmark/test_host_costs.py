@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from endeavour.benchmark import training
-from endeavour.benchmark.contenders import TrainingTask
 from endeavour.benchmark.host_costs import WAITED, compiled_so_far, noted_waits
+from endeavour.benchmark.task import Task
 
 
 def test_each_wait_is_counted_by_the_line_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_graphs_and_why_they_were_compiled_again_are_counted() -> None:
 
 
 def test_a_row_has_the_costs_of_a_process_of_its_own(
-    make_task: Callable[..., TrainingTask], monkeypatch: pytest.MonkeyPatch
+    make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of the task's batches are trained on there, the first of them before waits are counted."""
     trained: list[int] = []
@@ -75,18 +75,18 @@ def test_a_row_has_the_costs_of_a_process_of_its_own(
     monkeypatch.setattr(training, "run_updates", noting)
     monkeypatch.setattr(training, "in_fresh_process", lambda function, *arguments: (function(*arguments), 7))
     monkeypatch.setattr(training, "keep_memory", lambda: None)
-    task = make_task(updates=4)
-    (row,) = training.measure_training(task, ["endeavour fp32"], repeats=1, notes=[], done=lambda: None)
-    assert trained == [1, 3, task.warmup, 4]
+    task = make_task("bench.repeats=1", updates=4)
+    (row,) = training.measure_training(task, ["endeavour fp32"], notes=[], done=lambda: None)
+    assert trained == [1, 3, task.settings.warmup_updates, 4]
     assert row["first_update_seconds"] > 0
     assert row["peak_memory"] == 7
     assert (row["waits_per_update"], row["waits"]) == (None, {})
 
 
 def test_a_reference_that_fails_in_a_process_of_its_own_leaves_the_others_their_rows(
-    make_task: Callable[..., TrainingTask], monkeypatch: pytest.MonkeyPatch
+    make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def alone(name: str, _task: TrainingTask) -> dict[str, Any]:
+    def alone(name: str, _task: Task) -> dict[str, Any]:
         if name.startswith(failing):
             raise RuntimeError("CUDA error: no kernel\nmore lines")
         return {}
@@ -94,9 +94,9 @@ def test_a_reference_that_fails_in_a_process_of_its_own_leaves_the_others_their_
     monkeypatch.setattr(training, "_alone", alone)
     names, failing = ["endeavour fp32", "torch fp32"], "torch"
     notes: list[str] = []
-    rows = training.measure_training(make_task(updates=2), names, repeats=1, notes=notes, done=lambda: None)
+    rows = training.measure_training(make_task(updates=2), names, notes=notes, done=lambda: None)
     assert [row["toolkit"] for row in rows] == ["endeavour"]
     assert notes == ["torch fp32: RuntimeError: CUDA error: no kernel"]
     failing = "endeavour"
     with pytest.raises(RuntimeError, match="no kernel"):
-        training.measure_training(make_task(updates=2), names, repeats=1, notes=[], done=lambda: None)
+        training.measure_training(make_task(updates=2), names, notes=[], done=lambda: None)

@@ -13,15 +13,14 @@ from bench_config import load_bench
 
 from endeavour.benchmark import peers
 from endeavour.benchmark.config import Peer
-from endeavour.benchmark.contenders import TrainingTask
 from endeavour.benchmark.peers import filled, measure_peers, why_no_peer, write_text
 from endeavour.benchmark.tables import as_markdown
+from endeavour.benchmark.task import Task
 from endeavour.commands.bench import bench
-from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import load_tokenizers
 from endeavour.errors import UserError
 
-MakeTask = Callable[..., TrainingTask]
+MakeTask = Callable[..., Task]
 
 # Writes down what it was called with, and speaks as toolkits do: a speed after each half.
 TOOL = """#!{python}
@@ -49,7 +48,7 @@ def environment(tmp_path: Path) -> Path:
     return tmp_path / "prefix"
 
 
-def always(_function: object, _name: str, _task: TrainingTask) -> tuple[float, int]:
+def always(_function: object, _name: str, _task: Task) -> tuple[float, int]:
     """In place of `in_fresh_process`."""
     return 1.0, 7
 
@@ -73,7 +72,7 @@ def test_the_text_is_that_of_the_batches_and_the_vocabulary_that_of_the_ids(
 ) -> None:
     task = make_task()
     tokens = write_text(task, tmp_path)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     rows = np.unique(np.concatenate(task.rows))
     ids: dict[str, int] = json.loads((tmp_path / "vocabulary.json").read_text("utf-8"))
     assert list(ids.values()) == list(range(load_tokenizers(task.data)[0].vocabulary_size))
@@ -97,7 +96,7 @@ def test_turns_alternate_and_the_last_speed_counts(
     order: list[str] = []
     turn = peers._turn  # pyright: ignore[reportPrivateUsage]
 
-    def ours(_function: object, name: str, _task: TrainingTask) -> tuple[float, int]:
+    def ours(_function: object, name: str, _task: Task) -> tuple[float, int]:
         order.append(name)
         return (2469.0, 7)
 
@@ -123,7 +122,6 @@ def test_turns_alternate_and_the_last_speed_counts(
         task,
         ["endeavour fp32"],
         others,
-        repeats=2,
         folder=tmp_path,
         notes=notes,
         done=lambda: ended.append(1),
@@ -133,7 +131,7 @@ def test_turns_alternate_and_the_last_speed_counts(
     assert notes == []
     assert [(row["toolkit"], row["ours_by_this"]) for row in rows[:2]] == [("endeavour", 1.0), ("one", 2.0)]
     assert rows[1]["target_tokens_per_second"] == {"median": 1234.5, "lowest": 1234.5, "highest": 1234.5}
-    lengths = ParallelDataset.open(task.data, "train").target.lengths[np.unique(np.concatenate(task.rows))]
+    lengths = task.dataset().target.lengths[np.unique(np.concatenate(task.rows))]
     assert rows[2]["target_tokens_per_second"]["median"] == pytest.approx(1234.5 * lengths.mean())
     log = (tmp_path / f"{task.model.name}-one.log").read_text("utf-8")
     assert log.count("$ tool") == 3
@@ -162,7 +160,7 @@ def test_one_that_fails_is_told_of_with_the_end_of_its_log(
     notes: list[str] = []
     others = {"bad": peer(environment, **change), "good": peer(environment)}
     rows = measure_peers(
-        make_task(), ["endeavour fp32"], others, repeats=2, folder=tmp_path, notes=notes, done=lambda: None
+        make_task(), ["endeavour fp32"], others, folder=tmp_path, notes=notes, done=lambda: None
     )
     assert [row["toolkit"] for row in rows] == ["endeavour", "good"]
     (note,) = notes

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.benchmark.contenders import Ours, TrainingTask
+from endeavour.benchmark.contenders import Ours
+from endeavour.benchmark.task import Task
 from endeavour.data.batching import Batch, collate
-from endeavour.data.dataset import ParallelDataset
 from endeavour.model import attention
 from endeavour.model.layers import Dropout
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 
-MakeTask = Callable[..., TrainingTask]
+MakeTask = Callable[..., Task]
 
 
 def torch_dropout(dropout: Dropout, states: Tensor) -> Tensor:
@@ -44,9 +44,9 @@ def plain_update(
     return loss.item()
 
 
-def curves(task: TrainingTask, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor]:
+def curves(task: Task, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor]:
     """Losses a token, update by update, of the fast and of the plain path from the same weights."""
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     settings = task.settings
     torch.manual_seed(task.seed)
     ours = Ours(task, torch.float32)

@@ -6,20 +6,16 @@ batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not their orde
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from endeavour.benchmark.config import OURS, BenchConfig, BenchSize
+from endeavour.benchmark.config import OURS
 from endeavour.benchmark.references import reference
+from endeavour.benchmark.task import Task
 from endeavour.data.batching import Batch
-from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training import loss_scale
@@ -28,30 +24,6 @@ from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import autocast, dtype_of
 from endeavour.training.step import LossModel, choose_compile, make_update
-
-Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class TrainingTask:
-    """What all contenders share.
-
-    Attributes:
-        settings: of which the optimizer's, the loss's, cuda_graphs and compile are read.
-        vocabularies: ids of source and target.
-        data: a prepared folder, whose training split is read.
-        rows: the pairs of each update; those of the first `warmup`, or all where something is made for their shapes,
-            are trained on before, unmeasured.
-    """
-
-    model: ModelConfig
-    settings: BenchConfig
-    vocabularies: tuple[int, int]
-    data: Path
-    rows: list[Rows]
-    warmup: int
-    device: torch.device
-    seed: int
 
 
 class Contender(Protocol):
@@ -68,7 +40,7 @@ class Contender(Protocol):
 class Ours:
     """The update of `training.loop`, without its log, schedule and checkpoints."""
 
-    def __init__(self, task: TrainingTask, precision: torch.dtype) -> None:
+    def __init__(self, task: Task, precision: torch.dtype) -> None:
         source, target = task.vocabularies
         self.model = Transformer(task.model, source_vocabulary=source, target_vocabulary=target)
         self.model.to(task.device).train()
@@ -108,7 +80,7 @@ class Ours:
 class Plain:
     """A reference, trained as its users do: logits of the whole batch, `cross_entropy`, Adam."""
 
-    def __init__(self, name: str, task: TrainingTask, precision: torch.dtype) -> None:
+    def __init__(self, name: str, task: Task, precision: torch.dtype) -> None:
         self.model = reference(name, task.model, task.vocabularies).to(task.device).train()
         settings = task.settings
         self._optimizer = torch.optim.Adam(
@@ -147,14 +119,9 @@ def training_contenders(references: Sequence[str], precisions: Sequence[str]) ->
     return [f"{toolkit} {precision}" for toolkit in toolkits for precision in precisions]
 
 
-def make_contender(name: str, task: TrainingTask) -> Contender:
+def make_contender(name: str, task: Task) -> Contender:
     """One of `training_contenders`, with fresh weights drawn from the task's seed."""
     toolkit, precision = name.split()
     torch.manual_seed(task.seed)
     dtype = dtype_of(precision)
     return Ours(task, dtype) if toolkit == OURS else Plain(toolkit, task, dtype)
-
-
-def sized(model: ModelConfig, size: BenchSize) -> ModelConfig:
-    """`model` with the numbers, and under the name, of `size`."""
-    return replace(model, **vars(size))

@@ -6,7 +6,7 @@ Knows ids and the limits under which all of them decode to one length; not clock
 import copy
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,13 +14,12 @@ import torch
 from torch import nn
 
 from endeavour.benchmark.config import OURS
+from endeavour.benchmark.task import Task
 from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
-from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import write_huggingface
-from endeavour.model.config import ModelConfig
 from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import DecoderLayer, Transformer
 from endeavour.optional import require
@@ -31,31 +30,6 @@ Sentences = Sequence[list[int]]
 
 # Logit of EOS in a model that never ends. Those of a fresh model have deviation 1 or so.
 NEVER = -100.0
-
-
-@dataclass(frozen=True)
-class DecodingTask:
-    """What all contenders share.
-
-    Attributes:
-        decoding: settings of engines that batch by themselves; beam, lengths and ranking are replaced.
-        vocabularies: ids of source and target.
-        data: a prepared folder, whose training split gives the sources.
-        sentences, latency_sentences: decoded in each of `batches`, and one at a time.
-        tokens: of each translation, EOS included.
-    """
-
-    model: ModelConfig
-    decoding: DecodingConfig
-    vocabularies: tuple[int, int]
-    data: Path
-    sentences: int
-    latency_sentences: int
-    batches: list[int]
-    tokens: int
-    beam_sizes: list[int]
-    device: torch.device
-    seed: int
 
 
 class Decoder(Protocol):
@@ -73,7 +47,7 @@ class Ours:
 
     batches = False
 
-    def __init__(self, model: Transformer, task: DecodingTask, precision: torch.dtype) -> None:
+    def __init__(self, model: Transformer, task: Task, precision: torch.dtype) -> None:
         self._model = copy.deepcopy(model).to(precision)
         self._greedy = self._model
         if task.device.type == "cpu":  # as a translator stores them
@@ -83,7 +57,7 @@ class Ours:
 
     def decode(self, sources: Sentences, beam_size: int) -> list[int]:
         ids = pad(sources).to(self._task.device)
-        tokens = self._task.tokens
+        tokens = self._task.settings.decoding_tokens
         found = beam_search(
             self._greedy if beam_size == 1 else self._model,
             ids,
@@ -101,7 +75,7 @@ class HuggingFace:
 
     batches = False
 
-    def __init__(self, model: Transformer, task: DecodingTask, precision: torch.dtype, folder: Path) -> None:
+    def __init__(self, model: Transformer, task: Task, precision: torch.dtype, folder: Path) -> None:
         transformers = require("transformers")
         transformers.utils.logging.disable_progress_bar()
         folder.mkdir()
@@ -118,7 +92,7 @@ class HuggingFace:
             attention_mask=(ids != PAD).long(),
             num_beams=beam_size,
             do_sample=False,
-            max_length=self._task.tokens + 1,  # with BOS
+            max_length=self._task.settings.decoding_tokens + 1,  # with BOS
         )
         return [found.shape[1] - 1] * len(found)
 
@@ -131,7 +105,7 @@ class CTranslate2:
 
     batches = True
 
-    def __init__(self, model: Transformer, task: DecodingTask, quantization: str, folder: Path) -> None:
+    def __init__(self, model: Transformer, task: Task, quantization: str, folder: Path) -> None:
         folder.mkdir()
         source, target = ([f"piece{number}" for number in range(size)] for size in task.vocabularies)
         write_ctranslate2(folder, model, (source, target), quantization=quantization)
@@ -146,15 +120,15 @@ class CTranslate2:
                     beam_size=beam_size,
                     length_penalty=0.0,
                     max_length_ratio=0.0,
-                    max_length_offset=task.tokens - 1,
+                    max_length_offset=task.settings.decoding_tokens - 1,
                     num_hypotheses=1,
                 ),
                 device=task.device.type,
                 device_index=task.device.index or 0,
                 workers=torch.get_num_threads() if task.device.type == "cpu" else 1,
-                shortest=task.tokens,
+                shortest=task.settings.decoding_tokens,
             )
-            for beam_size in task.beam_sizes
+            for beam_size in task.settings.beam_sizes
         }
 
     def decode(self, sources: Sentences, beam_size: int) -> list[int]:
@@ -192,7 +166,7 @@ def decoding_contenders(
     return names
 
 
-def never_ending_model(task: DecodingTask) -> Transformer:
+def never_ending_model(task: Task) -> Transformer:
     """Fresh weights, drawn from the task's seed, that never choose EOS."""
     torch.manual_seed(task.seed)
     source, target = task.vocabularies
@@ -200,7 +174,7 @@ def never_ending_model(task: DecodingTask) -> Transformer:
     return never_ending(model).to(task.device).eval()
 
 
-def make_decoder(model: Transformer, task: DecodingTask, name: str, folder: Path) -> Decoder:
+def make_decoder(model: Transformer, task: Task, name: str, folder: Path) -> Decoder:
     """The one of that name, from `decoding_contenders`.
 
     Args:

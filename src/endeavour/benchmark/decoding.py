@@ -13,32 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from endeavour.benchmark.decoders import Decoder, DecodingTask, make_decoder, never_ending_model
+from endeavour.benchmark.config import BenchConfig
+from endeavour.benchmark.decoders import Decoder, make_decoder, never_ending_model
 from endeavour.benchmark.measure import first_tries, rates, timed
-from endeavour.data.dataset import ParallelDataset
+from endeavour.benchmark.task import Task
 
 
 def measure_decoding(
-    task: DecodingTask, names: Sequence[str], *, repeats: int, notes: list[str], done: Callable[[], None]
+    task: Task, names: Sequence[str], *, notes: list[str], done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """One row for each of `decoding_cases`: `repeats` turns of all. `done` is called after each turn of each row.
+    """One row for each of `decoding_cases`: `bench.repeats` turns of all. `done` is called after each turn of each row.
 
     Before all turns each contender decodes once; a reference that fails there has no rows, and a line in `notes`.
     """
+    settings = task.settings
     sources = _sources(task)
     model = never_ending_model(task)
     with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as folder:
 
         def attempt(name: str) -> Decoder:
             decoder = make_decoder(model, task, name, Path(folder))
-            for _, beam, batch in decoding_cases([name], task.beam_sizes, task.batches):
+            for _, beam, batch in decoding_cases([name], settings):
                 decoder.decode(sources[:batch], beam)  # unmeasured: first calls take longer
             return decoder
 
         decoders = first_tries(names, attempt, notes)
-        cases = decoding_cases(list(decoders), task.beam_sizes, task.batches)
+        cases = decoding_cases(list(decoders), settings)
         seconds: dict[tuple[str, int, int], list[list[float]]] = {case: [] for case in cases}
-        for _ in range(repeats):
+        for _ in range(settings.repeats):
             for name, beam, batch in cases:
                 parts = _parts(task, sources, batch, own=decoders[name].batches)
                 seconds[name, beam, batch].append(
@@ -51,51 +53,53 @@ def measure_decoding(
     ]
 
 
-def decoding_cases(
-    names: Sequence[str], beam_sizes: Sequence[int], batches: Sequence[int]
-) -> list[tuple[str, int, int]]:
-    """Contender, beam and batch of each row: every one of `batches`, and one sentence.
+def decoding_cases(names: Sequence[str], settings: BenchConfig) -> list[tuple[str, int, int]]:
+    """Contender, beam and batch of each row: every one of `decoding_batches`, and one sentence.
 
-    CTranslate2, which makes its own batches, has one row for all of `batches`, under the first of them.
+    CTranslate2, which makes its own batches, has one row for all of them, under the first.
     """
+    batches = settings.decoding_batches
     return [
         (name, beam, batch)
-        for beam in beam_sizes
+        for beam in settings.beam_sizes
         for batch in (*batches, 1)
         for name in names
         if batch in (batches[0], 1) or not name.startswith("ctranslate2")
     ]
 
 
-def _sources(task: DecodingTask) -> list[list[int]]:
+def _sources(task: Task) -> list[list[int]]:
     """Sources evenly spread over the training split, the longest first, as `translate` batches them."""
-    dataset = ParallelDataset.open(task.data, "train")
-    rows = np.linspace(0, len(dataset) - 1, task.sentences).round().astype(int)
+    dataset = task.dataset()
+    rows = np.linspace(0, len(dataset) - 1, task.settings.decoding_sentences).round().astype(int)
     return sorted((dataset.source[row].tolist() for row in rows), key=len, reverse=True)
 
 
-def _parts(task: DecodingTask, sources: list[list[int]], batch: int, *, own: bool) -> list[list[list[int]]]:
+def _parts(task: Task, sources: list[list[int]], batch: int, *, own: bool) -> list[list[list[int]]]:
     """What is decoded at a time."""
     if batch == 1:
-        step = max(1, len(sources) // task.latency_sentences)
-        return [[source] for source in sources[::step][: task.latency_sentences]]
+        count = task.settings.latency_sentences
+        step = max(1, len(sources) // count)
+        return [[source] for source in sources[::step][:count]]
     if own:
         return [sources]
     return [sources[start : start + batch] for start in range(0, len(sources), batch)]
 
 
-def _decode(decoder: Decoder, sources: list[list[int]], beam_size: int, task: DecodingTask) -> float:
+def _decode(decoder: Decoder, sources: list[list[int]], beam_size: int, task: Task) -> float:
     """Seconds; asserts that what was decoded is what is counted."""
     lengths: list[int] = []
+    tokens = task.settings.decoding_tokens
     seconds = timed(lambda: lengths.extend(decoder.decode(sources, beam_size)), task.device)
-    assert lengths == [task.tokens] * len(sources), f"{lengths} tokens instead of {task.tokens}"
+    assert lengths == [tokens] * len(sources), f"{lengths} tokens instead of {tokens}"
     return seconds
 
 
 def _row(
-    task: DecodingTask, name: str, beam: int, batch: int, turns: list[list[float]], *, own: bool
+    task: Task, name: str, beam: int, batch: int, turns: list[list[float]], *, own: bool
 ) -> dict[str, Any]:
-    sentences = len(turns[0]) if batch == 1 else task.sentences
+    tokens = task.settings.decoding_tokens
+    sentences = len(turns[0]) if batch == 1 else task.settings.decoding_sentences
     seconds = [sum(turn) for turn in turns]
     toolkit, _, precision = name.partition(" ")
     return {
@@ -105,10 +109,10 @@ def _row(
         "beam_size": beam,
         "batch": None if own and batch > 1 else batch,  # null: as the engine likes
         "sentences": sentences,
-        "tokens_per_sentence": task.tokens,
+        "tokens_per_sentence": tokens,
         "seconds": seconds,
         "sentences_per_second": rates(sentences, seconds),
-        "tokens_per_second": rates(sentences * task.tokens, seconds),
+        "tokens_per_second": rates(sentences * tokens, seconds),
         # Of one sentence alone, half of all are faster; null where sentences are decoded together.
         "latency_milliseconds": 1000 * statistics.median(chain.from_iterable(turns)) if batch == 1 else None,
     }

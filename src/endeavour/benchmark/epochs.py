@@ -11,36 +11,34 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from endeavour.benchmark.contenders import Rows, TrainingTask, make_contender
+from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.host_costs import compiled_so_far
 from endeavour.benchmark.measure import spread, timed
 from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.task import Rows, Task
 from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
 from endeavour.data.dataset import ParallelDataset
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
 
 
-def measure_epochs(
-    task: TrainingTask, name: str, epochs: tuple[Sequence[Rows], Sequence[Rows]], *, repeats: int
-) -> dict[str, Any]:
-    """A row: both epochs in a process of its own, and after each `repeats` turns over its first batches.
+def measure_epochs(task: Task, name: str) -> dict[str, Any]:
+    """A row: two epochs, or their beginnings, in a process of its own, and after each turns over its first batches.
 
     Args:
-        task: of which the number of updates of a turn is that of its rows.
+        task: without rows; a turn has as many of an epoch's batches as `updates` says.
         name: of the contender that is measured, one of ours.
-        epochs: the batches of two epochs, or of their beginnings.
     """
-    return in_fresh_process(_train_epochs, name, task, epochs, repeats)[0]
+    return in_fresh_process(_train_epochs, name, task)[0]
 
 
-def _train_epochs(
-    name: str, task: TrainingTask, epochs: tuple[Sequence[Rows], Sequence[Rows]], repeats: int
-) -> dict[str, Any]:
+def _train_epochs(name: str, task: Task) -> dict[str, Any]:
     """Runs in a process of its own."""
+    settings = task.settings
     prepare_process(name, task.device)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     contender = make_contender(name, task)
+    epochs = [task.epoch(number, settings.epoch_updates) for number in range(2)]
 
     def rate(rows: Sequence[Rows]) -> float:
         seconds = timed(lambda: run_updates(contender, dataset, rows), task.device)
@@ -50,7 +48,7 @@ def _train_epochs(
     repeated: list[float] = []
     for rows in epochs:
         rates.append(rate(rows))
-        repeated += [rate(rows[: len(task.rows)]) for _ in range(repeats)]
+        repeated += [rate(rows[: settings.updates]) for _ in range(settings.repeats)]
     repeated_rate = spread(repeated)
     compiled = compiled_so_far()
     shapes = batches_by_shape(dataset, [*epochs[0], *epochs[1]])
@@ -76,7 +74,7 @@ def batches_by_shape(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[tup
     return {(len(batch), *(int(lengths[batch].max()) for lengths in sides)): batch for batch in rows}
 
 
-def product_shapes(task: TrainingTask, name: str, rows: Sequence[Rows]) -> set[tuple[object, ...]]:
+def product_shapes(task: Task, name: str, rows: Sequence[Rows]) -> set[tuple[object, ...]]:
     """The shapes and layouts of all matrix products in updates on these batches, forward and backward.
 
     A model with one layer on either side has all of them, in a fraction of the time.
@@ -85,7 +83,7 @@ def product_shapes(task: TrainingTask, name: str, rows: Sequence[Rows]) -> set[t
     settings = replace(task.settings, compile="never", cuda_graphs="never")
     contender = make_contender(name, replace(task, model=model, settings=settings))
     with _Products() as products:
-        run_updates(contender, ParallelDataset.open(task.data, "train"), rows)
+        run_updates(contender, task.dataset(), rows)
     return products.shapes
 
 

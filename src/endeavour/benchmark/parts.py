@@ -4,22 +4,23 @@ Knows the sections of the config that a benchmark reads, no screen and no result
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from pydantic import ValidationError
 
 from endeavour.benchmark.config import OURS, BenchConfig
-from endeavour.benchmark.contenders import TrainingTask, sized, training_contenders
-from endeavour.benchmark.decoders import DecodingTask, decoding_contenders
+from endeavour.benchmark.contenders import training_contenders
+from endeavour.benchmark.decoders import decoding_contenders
 from endeavour.benchmark.decoding import decoding_cases, measure_decoding
 from endeavour.benchmark.epochs import measure_epochs
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.peers import measure_peers, why_no_peer
 from endeavour.benchmark.steps import Results, Steps
+from endeavour.benchmark.task import Task
 from endeavour.benchmark.trace import write_profile
-from endeavour.benchmark.training import check_budget, draw_epoch, draw_rows, measure_training
+from endeavour.benchmark.training import check_budget, measure_training
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
@@ -60,14 +61,14 @@ class Subject:
         budgets = [settings.tokens_per_batch] if trained & set(settings.parts) else []
         budgets += settings.growth_batches if "growth" in settings.parts else []
         budgets += [settings.tokens_per_batch] if settings.profile else []
-        if budgets:
-            check_budget(self.data, min(budgets))
         for size in settings.sizes:
-            _named(f"bench.sizes={size}", lambda size=size: self._sized(size))
+            _named(f"bench.sizes={size}", lambda size=size: self._task(size))
+        first = self._task(settings.sizes[0])
+        if budgets:
+            check_budget(first.dataset(), min(budgets))
         if "growth" in settings.parts:
-            first = self._sized(settings.sizes[0])
             for width in settings.growth_widths:
-                _named(f"bench.growth_widths={width}", lambda width=width: widened(first, width))
+                _named(f"bench.growth_widths={width}", lambda width=width: widened(first.model, width))
         positions = exported_positions(self.model)
         if "decoding" in settings.parts and settings.decoding_tokens > positions:
             raise UserError(
@@ -81,29 +82,16 @@ class Subject:
         done = steps(len(settings.sizes) * len(contenders) * (settings.repeats + 1))
         rows: Results = []
         for size in settings.sizes:
-            rows += measure_training(
-                self._training_task(size), contenders, repeats=settings.repeats, notes=self.notes, done=done
-            )
+            task = self._task(size).with_rows(settings.updates)
+            rows += measure_training(task, contenders, notes=self.notes, done=done)
         return rows
 
     def epochs(self, steps: Steps) -> Results:
         """Rows of `measure_epochs`, for all sizes, each in the precision of `auto`."""
-        settings = self.settings
-        first, second = (
-            draw_epoch(
-                self.data,
-                tokens_per_batch=settings.tokens_per_batch,
-                seed=self.seed,
-                epoch=epoch,
-                updates=settings.epoch_updates,
-            )
-            for epoch in range(2)
-        )
-        done = steps(len(settings.sizes))
+        done = steps(len(self.settings.sizes))
         rows: Results = []
-        for size in settings.sizes:
-            task = self._training_task(size)
-            rows.append(measure_epochs(task, self._ours(size), (first, second), repeats=settings.repeats))
+        for size in self.settings.sizes:
+            rows.append(measure_epochs(self._task(size), self._ours(size)))
             done()
         return rows
 
@@ -111,42 +99,19 @@ class Subject:
         """Rows of `measure_decoding`, for all sizes."""
         settings = self.settings
         contenders = decoding_contenders(self.references, settings.precisions, self.device)
-        cases = decoding_cases(contenders, settings.beam_sizes, settings.decoding_batches)
-        done = steps(len(settings.sizes) * len(cases) * settings.repeats)
+        done = steps(len(settings.sizes) * len(decoding_cases(contenders, settings)) * settings.repeats)
         rows: Results = []
         for size in settings.sizes:
-            task = DecodingTask(
-                model=self._sized(size),
-                decoding=self.decoding,
-                vocabularies=self.vocabularies,
-                data=self.data,
-                sentences=settings.decoding_sentences,
-                latency_sentences=settings.latency_sentences,
-                batches=settings.decoding_batches,
-                tokens=settings.decoding_tokens,
-                beam_sizes=settings.beam_sizes,
-                device=self.device,
-                seed=self.seed,
-            )
-            rows += measure_decoding(task, contenders, repeats=settings.repeats, notes=self.notes, done=done)
+            rows += measure_decoding(self._task(size), contenders, notes=self.notes, done=done)
         return rows
 
     def growth(self, folder: Path, steps: Steps) -> Results:
         """Rows of `measure_growth` with the first size, in the precision of `auto`; drawn to growth.png in `folder`."""
         settings = self.settings
         size = settings.sizes[0]
-        task = self._training_task(size)
-        rows = measure_growth(
-            task,
-            self._ours(size),
-            tokens=settings.growth_tokens,
-            tokens_per_batch=settings.tokens_per_batch,
-            batches=settings.growth_batches,
-            widths=settings.growth_widths,
-            repeats=settings.repeats,
-            done=steps(len(settings.growth_batches) + len(settings.growth_widths)),
-        )
-        draw_growth(rows, folder / "growth.png", title=f"training {task.model.name}, {self.device.type}")
+        done = steps(len(settings.growth_batches) + len(settings.growth_widths))
+        rows = measure_growth(self._task(size), self._ours(size), done=done)
+        draw_growth(rows, folder / "growth.png", title=f"training {size}, {self.device.type}")
         return rows
 
     def peers(self, folder: Path, steps: Steps) -> Results:
@@ -160,16 +125,15 @@ class Subject:
         done = steps(len(settings.sizes) * (len(ours) + len(peers)) * settings.repeats)
         rows: Results = []
         for size in settings.sizes:
-            task = self._training_task(size, updates=2 * settings.updates)
-            rows += measure_peers(
-                task, ours, peers, repeats=settings.repeats, folder=folder, notes=self.notes, done=done
-            )
+            task = self._task(size).with_rows(2 * settings.updates)
+            rows += measure_peers(task, ours, peers, folder=folder, notes=self.notes, done=done)
         return rows
 
     def profiles(self, folder: Path) -> None:
         """Writes a profile of each size, in the precision of `auto`, to `folder`."""
         for size in self.settings.sizes:
-            write_profile(self._training_task(size), self._ours(size), folder)
+            task = self._task(size).with_rows(self.settings.updates)
+            write_profile(task, self._ours(size), folder)
 
     def automatic(self) -> Results:
         """What precision=auto is here for training and each kind of decoding of each size, and why; a row each."""
@@ -197,30 +161,21 @@ class Subject:
         return choose_training_precision("auto", self.device, **self._shape(size), tokens=tokens)
 
     def _shape(self, size: str) -> dict[str, int]:
-        model = self._sized(size)
+        model = self._task(size).model
         return {
             "width": model.width,
             "feed_forward": model.feed_forward,
             "vocabulary": self.vocabularies[1],
         }
 
-    def _sized(self, size: str) -> ModelConfig:
-        return sized(self.model, self.settings.size(size))
-
-    def _training_task(self, size: str, updates: int | None = None) -> TrainingTask:
-        settings = self.settings
-        return TrainingTask(
-            model=self._sized(size),
-            settings=settings,
+    def _task(self, size: str) -> Task:
+        """Of a model with the numbers, and under the name, of that size; without rows."""
+        return Task(
+            settings=self.settings,
+            model=replace(self.model, **vars(self.settings.size(size))),
+            decoding=self.decoding,
             vocabularies=self.vocabularies,
             data=self.data,
-            rows=draw_rows(
-                self.data,
-                tokens_per_batch=settings.tokens_per_batch,
-                seed=self.seed,
-                updates=settings.updates if updates is None else updates,
-            ),
-            warmup=settings.warmup_updates,
             device=self.device,
             seed=self.seed,
         )

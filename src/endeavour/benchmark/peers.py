@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from endeavour.benchmark.config import Peer
-from endeavour.benchmark.contenders import TrainingTask, make_contender
+from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.measure import timed
 from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.task import Task
 from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.dataset import ParallelDataset
@@ -47,16 +48,15 @@ def why_no_peer(settings: Peer, model: ModelConfig, device_type: str) -> str | N
 
 
 def measure_peers(
-    task: TrainingTask,
+    task: Task,
     ours: Sequence[str],
     peers: Mapping[str, Peer],
     *,
-    repeats: int,
     folder: Path,
     notes: list[str],
     done: Callable[[], None],
 ) -> list[dict[str, Any]]:
-    """One row for each of ours, by the names of contenders, and each of the peers; `repeats` turns of all of them.
+    """One row for each of ours, by the names of contenders, and each of the peers; `bench.repeats` turns of all.
 
     Args:
         task: of which the rows are twice the updates that count.
@@ -68,7 +68,7 @@ def measure_peers(
     tokens = write_text(task, text)
     rates: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     running = dict(peers)
-    for turn in range(repeats):
+    for turn in range(task.settings.repeats):
         for name in ours:
             rates[name].append(in_fresh_process(_second_half, name, task)[0])
             done()
@@ -101,7 +101,7 @@ def measure_peers(
     ]
 
 
-def write_text(task: TrainingTask, folder: Path) -> dict[str, float]:
+def write_text(task: Task, folder: Path) -> dict[str, float]:
     """Writes the pairs of the task's batches as pieces, and the vocabulary in the forms that toolkits read.
 
     {train,valid}.{source,target}  one sentence a line, pieces separated by spaces
@@ -143,7 +143,7 @@ class _Failed(Exception):
 
 
 def _turn(
-    settings: Peer, task: TrainingTask, tokens: Mapping[str, float], work: Path, log: Path, *, first: bool
+    settings: Peer, task: Task, tokens: Mapping[str, float], work: Path, log: Path, *, first: bool
 ) -> float:
     """Target tokens/s by the last line of the peer's log that has a speed. Raises `_Failed`."""
     run = work / "run"
@@ -216,10 +216,10 @@ def _found(program: str, settings: Peer) -> str | None:
     return shutil.which(program, path=str(_bin(settings)))
 
 
-def _second_half(name: str, task: TrainingTask) -> float:
+def _second_half(name: str, task: Task) -> float:
     """Runs in a process of its own: target tokens/s of ours over the second half of the task's batches."""
     prepare_process(name, task.device)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     contender = make_contender(name, task)
     half = len(task.rows) // 2
     run_updates(contender, dataset, task.rows[:half])

@@ -5,17 +5,17 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from endeavour.benchmark.contenders import TrainingTask, make_contender
+from endeavour.benchmark.contenders import make_contender
+from endeavour.benchmark.task import Task
 from endeavour.benchmark.training import run_updates, warm_up
-from endeavour.data.dataset import ParallelDataset
 
 UPDATES = 3
 TABLE_ROWS = 40
 
 
-def write_profile(task: TrainingTask, name: str, folder: Path) -> None:
+def write_profile(task: Task, name: str, folder: Path) -> None:
     """Writes `profile-<size>.txt`, the costliest operations first, and `trace-<size>.json` to `folder`."""
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     contender = make_contender(name, task)
     warm_up(contender, dataset, task)
     cuda = task.device.type == "cuda"

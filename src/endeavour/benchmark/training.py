@@ -8,15 +8,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from endeavour.benchmark.config import OURS
-from endeavour.benchmark.contenders import Contender, Ours, Rows, TrainingTask, make_contender
+from endeavour.benchmark.contenders import Contender, Ours, make_contender
 from endeavour.benchmark.flops import update_flop
 from endeavour.benchmark.host_costs import compiled_so_far, noted_waits
 from endeavour.benchmark.measure import (
@@ -28,7 +26,8 @@ from endeavour.benchmark.measure import (
     timed,
 )
 from endeavour.benchmark.process import in_fresh_process
-from endeavour.data.batching import Batch, collate, epoch_batches
+from endeavour.benchmark.task import Rows, Task
+from endeavour.data.batching import Batch, collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.training.device import choose_device, keep_memory
@@ -36,9 +35,8 @@ from endeavour.training.precision import dtype_of
 from endeavour.training.updates import prefetch
 
 
-def check_budget(data: Path, tokens_per_batch: int) -> None:
-    """Raises `UserError` where a pair of the training split does not fit into a batch."""
-    dataset = ParallelDataset.open(data, "train")
+def check_budget(dataset: ParallelDataset, tokens_per_batch: int) -> None:
+    """Raises `UserError` where a pair does not fit into a batch."""
     longest = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
     if longest > tokens_per_batch:
         raise UserError(
@@ -47,29 +45,10 @@ def check_budget(data: Path, tokens_per_batch: int) -> None:
         )
 
 
-def draw_rows(data: Path, *, tokens_per_batch: int, seed: int, updates: int) -> list[Rows]:
-    """The pairs of the first `updates` batches of training on this data; a short epoch is repeated."""
-    epoch = draw_epoch(data, tokens_per_batch=tokens_per_batch, seed=seed, epoch=0, updates=updates)
-    return list(islice(cycle(epoch), updates))
-
-
-def draw_epoch(data: Path, *, tokens_per_batch: int, seed: int, epoch: int, updates: int) -> list[Rows]:
-    """The pairs of each batch, of the first `updates`, in one epoch of training on this data."""
-    dataset = ParallelDataset.open(data, "train")
-    batches = epoch_batches(
-        dataset.source.lengths,
-        dataset.target.lengths,
-        tokens_per_batch=tokens_per_batch,
-        seed=seed,
-        epoch=epoch,
-    )
-    return list(islice(batches, updates))
-
-
 def measure_training(
-    task: TrainingTask, names: Sequence[str], *, repeats: int, notes: list[str], done: Callable[[], None]
+    task: Task, names: Sequence[str], *, notes: list[str], done: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """One row for each of `training_contenders`: `repeats` turns of all of them, each over all of the task's batches.
+    """One row for each of `training_contenders`: `bench.repeats` turns of all, each over all of the task's batches.
 
     Every turn also times the machine's own matrix product in the model's shapes. Before all turns each contender trains
     on the same batches once in a process of its own, of which the first update, peak memory and host costs are; a
@@ -83,14 +62,14 @@ def measure_training(
         return costs
 
     alone = first_tries(names, attempt, notes)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     contenders = {name: make_contender(name, task) for name in alone}
     for contender in contenders.values():
         warm_up(contender, dataset, task)
     seconds: dict[str, list[float]] = {name: [] for name in alone}
     products: dict[str, list[float]] = {precision_in(name): [] for name in alone}
     counts = count(dataset, task.rows)
-    for _ in range(repeats):
+    for _ in range(task.settings.repeats):
         for precision, found in products.items():
             found.append(_best_product(task, counts["target_tokens"] // len(task.rows), dtype_of(precision)))
         for name, contender in contenders.items():
@@ -108,10 +87,10 @@ def measure_training(
     ]
 
 
-def warm_up(contender: Contender, dataset: ParallelDataset, task: TrainingTask) -> None:
+def warm_up(contender: Contender, dataset: ParallelDataset, task: Task) -> None:
     """Trains on the first batches, or on all of them until whatever is made for their shapes is there."""
     passes = contender.passes if isinstance(contender, Ours) else 0
-    run_updates(contender, dataset, task.rows * passes or task.rows[: task.warmup])
+    run_updates(contender, dataset, task.rows * passes or task.rows[: task.settings.warmup_updates])
 
 
 def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
@@ -140,7 +119,7 @@ def count(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[str, int]:
     }
 
 
-def flop_of(task: TrainingTask, dataset: ParallelDataset) -> int:
+def flop_of(task: Task, dataset: ParallelDataset) -> int:
     """Floating-point operations of all the task's updates, see `flops`."""
     rows = np.concatenate(task.rows)
     return update_flop(
@@ -156,7 +135,7 @@ def precision_in(name: str) -> str:
     return name.split()[1]
 
 
-def _best_product(task: TrainingTask, tokens: int, precision: torch.dtype) -> float:
+def _best_product(task: Task, tokens: int, precision: torch.dtype) -> float:
     """FLOP/s of the machine's fastest matrix product among the model's own shapes."""
     width = task.model.width
     inner = task.model.feed_forward
@@ -173,17 +152,17 @@ def _best_product(task: TrainingTask, tokens: int, precision: torch.dtype) -> fl
     )
 
 
-def _alone(name: str, task: TrainingTask) -> dict[str, Any]:
+def _alone(name: str, task: Task) -> dict[str, Any]:
     """What is measured in a process of the contender's own, as part of its row."""
     costs, process_peak = in_fresh_process(_train_once, name, task)
     device_peak = costs.pop("device_memory")
     return costs | {"peak_memory": process_peak if device_peak is None else device_peak}
 
 
-def _train_once(name: str, task: TrainingTask) -> dict[str, Any]:
+def _train_once(name: str, task: Task) -> dict[str, Any]:
     """Runs in a process of its own: trains on every batch, and notes what that cost beside the arithmetic."""
     prepare_process(name, task.device)
-    dataset = ParallelDataset.open(task.data, "train")
+    dataset = task.dataset()
     started = time.perf_counter()
     contender = make_contender(name, task)
     run_updates(contender, dataset, task.rows[:1])
@@ -215,13 +194,13 @@ def prepare_process(name: str, device: torch.device) -> None:
 def _row(
     name: str,
     contender: Contender,
-    task: TrainingTask,
+    task: Task,
     counts: dict[str, int],
     seconds: list[float],
     product: float,
 ) -> dict[str, Any]:
     tokens = counts["source_tokens"] + counts["target_tokens"]
-    flop = flop_of(task, ParallelDataset.open(task.data, "train"))
+    flop = flop_of(task, task.dataset())
     rate = rates(flop, seconds)["median"]
     return {
         "size": task.model.name,

@@ -19,7 +19,7 @@ import numpy as np
 
 from endeavour.benchmark.config import Peer
 from endeavour.benchmark.contenders import make_contender
-from endeavour.benchmark.measure import timed
+from endeavour.benchmark.measure import spread, timed
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.task import Task
 from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
@@ -87,11 +87,7 @@ def measure_peers(
             "size": task.model.name,
             "toolkit": name.split()[0],
             "precision": peers[name].precision if name in peers else precision_in(name),
-            "target_tokens_per_second": {
-                "median": statistics.median(measured),
-                "lowest": min(measured),
-                "highest": max(measured),
-            },
+            "target_tokens_per_second": spread(measured),
             # Of each turn, as its members had the machine under the same load.
             "ours_by_this": statistics.median(
                 mine / theirs for mine, theirs in zip(rates[best], measured, strict=True)

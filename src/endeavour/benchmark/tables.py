@@ -22,11 +22,11 @@ class Column(NamedTuple):
     right: bool
 
 
-def _text(heading: str, key: str, *, screen: bool = True) -> Column:
+def _text(heading: str, key: str) -> Column:
     def cell(row: Row) -> str:
         return str(row[key])
 
-    return Column(heading, cell, cell if screen else None, right=False)
+    return Column(heading, cell, cell, right=False)
 
 
 def _number(
@@ -36,15 +36,6 @@ def _number(
         return none if row[key] is None else format(row[key] * scale, form)
 
     return Column(heading, cell, cell if screen else None, right=True)
-
-
-def _count(heading: str, key: str) -> Column:
-    """How many entries there are; not on the screen."""
-
-    def cell(row: Row) -> str:
-        return str(len(row[key]))
-
-    return Column(heading, cell, None, right=True)
 
 
 def _rate(heading: str, key: str) -> Column:
@@ -62,7 +53,18 @@ def _rate(heading: str, key: str) -> Column:
     return Column(heading, cell, median, right=True)
 
 
+def _compiled_again(row: Row) -> str:
+    return str(len(row["recompilations"]))
+
+
 MEGA, GIGA = 1e-6, 1e-9
+
+# What torch.compile did, as `host_costs.compiled_so_far` has it.
+COMPILED = [
+    _number("graphs", "graphs", "d", screen=False),
+    _number("graph breaks", "graph_breaks", "d", screen=False),
+    Column("compiled again", _compiled_again, None, right=True),
+]
 
 # Part → title and columns, in the order of the report.
 TABLES: dict[str, tuple[str, list[Column]]] = {
@@ -90,9 +92,7 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("of matrix product", "share_of_product", ".0%"),
             _number("peak GB", "peak_memory", ".2f", scale=GIGA),
             _number("first update, s", "first_update_seconds", ".1f", screen=False),
-            _number("graphs", "graphs", "d", screen=False),
-            _number("graph breaks", "graph_breaks", "d", screen=False),
-            _count("compiled again", "recompilations"),
+            *COMPILED,
             _number("waits an update", "waits_per_update", ".1f", screen=False),
         ],
     ),
@@ -107,9 +107,7 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
             _number("second by repeated", "second_by_repeated", ".2f"),
             _number("batch shapes", "batch_shapes", ",d"),
             _number("product shapes", "product_shapes", ",d"),
-            _number("graphs", "graphs", "d", screen=False),
-            _number("graph breaks", "graph_breaks", "d", screen=False),
-            _count("compiled again", "recompilations"),
+            *COMPILED,
         ],
     ),
     "peers": (

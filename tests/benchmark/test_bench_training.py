@@ -128,7 +128,7 @@ def test_what_a_reference_cannot_be_is_said() -> None:
 
 def test_the_spread_of_rates_and_the_rate_of_a_product() -> None:
     assert rates(10, [1.0, 5.0, 2.0]) == {"median": 5.0, "lowest": 2.0, "highest": 10.0}
-    assert product_rate(8, 4, 4, device=CPU, precision=torch.float32, repeats=1) > 0
+    assert product_rate(8, 4, 4, device=CPU, precision=torch.float32) > 0
 
 
 def copy_weights(ours: Transformer, theirs: TorchTransformer) -> None:

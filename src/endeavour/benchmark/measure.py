@@ -46,9 +46,9 @@ def peak_device_memory(device: torch.device, *, graphed: bool) -> int | None:
 
 
 def product_rate(
-    rows: int, inner: int, columns: int, *, device: torch.device, precision: torch.dtype, repeats: int = 5
+    rows: int, inner: int, columns: int, *, device: torch.device, precision: torch.dtype
 ) -> float:
-    """Floating-point operations a second of (rows, inner) @ (inner, columns): the best of `repeats` timings.
+    """Floating-point operations a second of (rows, inner) @ (inner, columns): the best of five timings.
 
     A product takes 2 · rows · inner · columns operations.
     """
@@ -64,7 +64,7 @@ def product_rate(
             for _ in range(count):
                 torch.mm(left, right, out=out)
 
-        seconds = min(timed(work, device) for _ in range(repeats))
+        seconds = min(timed(work, device) for _ in range(5))
     return 2 * rows * inner * columns * count / seconds
 
 

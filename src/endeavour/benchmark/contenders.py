@@ -6,7 +6,6 @@ batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not their orde
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -24,17 +23,6 @@ from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import autocast, dtype_of
 from endeavour.training.step import LossModel, choose_compile, make_update
-
-
-class Contender(Protocol):
-    """A model with its optimizer, one update at a time."""
-
-    @property
-    def model(self) -> nn.Module: ...
-
-    def update(self, batch: Batch) -> tuple[Tensor, int]:
-        """One update; returns the loss summed over target tokens (not waited for), and those tokens."""
-        ...
 
 
 class Ours:
@@ -56,12 +44,13 @@ class Ours:
         scale = LossScale(loss_scale.FIRST, 0, task.device) if precision == torch.float16 else None
         self._guard = NonFiniteGuard(0, task.device, loss_scale=scale)
         self._precision = precision
-        self._task = task
+        self.task = task
         # As the loop's batches are.
         self.pinned = task.device.type == "cuda"
         self.reads_ahead = task.device.type != "cpu"
 
     def update(self, batch: Batch) -> tuple[Tensor, int]:
+        """One update; returns the loss summed over target tokens (not waited for), and those tokens."""
         tokens = batch.target_tokens
         result = make_update(
             self._loss_model,
@@ -69,8 +58,8 @@ class Ours:
             self._guard,
             [batch],
             target_tokens=tokens,
-            clip_norm=self._task.settings.clip_norm,
-            device=self._task.device,
+            clip_norm=self.task.settings.clip_norm,
+            device=self.task.device,
             precision=self._precision,
             graphs=self._graphs,
         )
@@ -79,6 +68,9 @@ class Ours:
 
 class Plain:
     """A reference, trained as its users do: logits of the whole batch, `cross_entropy`, Adam."""
+
+    graphed = pinned = reads_ahead = False
+    passes = 0
 
     def __init__(self, name: str, task: Task, precision: torch.dtype) -> None:
         self.model = reference(name, task.model, task.vocabularies).to(task.device).train()
@@ -91,13 +83,14 @@ class Plain:
         )
         self._scaler = torch.amp.GradScaler(task.device.type, enabled=precision == torch.float16)
         self._precision = precision
-        self._task = task
+        self.task = task
 
     def update(self, batch: Batch) -> tuple[Tensor, int]:
-        settings, tokens = self._task.settings, batch.target_tokens
-        batch = batch.to(self._task.device)
+        """See `Ours.update`."""
+        settings, tokens = self.task.settings, batch.target_tokens
+        batch = batch.to(self.task.device)
         self._optimizer.zero_grad()
-        with autocast(self._task.device, self._precision):
+        with autocast(self.task.device, self._precision):
             logits = self.model(batch.source, batch.target_in)
             loss = functional.cross_entropy(
                 logits.flatten(0, 1),
@@ -111,6 +104,9 @@ class Plain:
         self._scaler.step(self._optimizer)
         self._scaler.update()
         return loss.detach() * tokens, tokens
+
+
+Contender = Ours | Plain
 
 
 def training_contenders(references: Sequence[str], precisions: Sequence[str]) -> list[str]:

@@ -13,10 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.host_costs import compiled_so_far
-from endeavour.benchmark.measure import spread, timed
+from endeavour.benchmark.measure import spread
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.task import Rows, Task
-from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
+from endeavour.benchmark.training import precision_in, prepare_process, rate, run_updates
 from endeavour.data.dataset import ParallelDataset
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
@@ -39,16 +39,12 @@ def _train_epochs(name: str, task: Task) -> dict[str, Any]:
     dataset = task.dataset()
     contender = make_contender(name, task)
     epochs = [task.epoch(number, settings.epoch_updates) for number in range(2)]
-
-    def rate(rows: Sequence[Rows]) -> float:
-        seconds = timed(lambda: run_updates(contender, dataset, rows), task.device)
-        return count(dataset, rows)["target_tokens"] / seconds
-
     rates: list[float] = []
     repeated: list[float] = []
     for rows in epochs:
-        rates.append(rate(rows))
-        repeated += [rate(rows[: settings.updates]) for _ in range(settings.repeats)]
+        rates.append(rate(contender, dataset, rows))
+        first = rows[: settings.updates]
+        repeated += [rate(contender, dataset, first) for _ in range(settings.repeats)]
     repeated_rate = spread(repeated)
     compiled = compiled_so_far()
     shapes = batches_by_shape(dataset, [*epochs[0], *epochs[1]])

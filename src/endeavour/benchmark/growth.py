@@ -45,7 +45,7 @@ def widened(model: ModelConfig, width: int) -> ModelConfig:
 def _point(task: Task, name: str) -> dict[str, Any]:
     dataset = task.dataset()
     contender = make_contender(name, task)
-    warm_up(contender, dataset, task)
+    warm_up(contender, dataset)
     seconds = [
         timed(lambda: run_updates(contender, dataset, task.rows), task.device)
         for _ in range(task.settings.repeats)

@@ -19,10 +19,10 @@ import numpy as np
 
 from endeavour.benchmark.config import Peer
 from endeavour.benchmark.contenders import make_contender
-from endeavour.benchmark.measure import spread, timed
+from endeavour.benchmark.measure import spread
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.task import Task
-from endeavour.benchmark.training import count, precision_in, prepare_process, run_updates
+from endeavour.benchmark.training import precision_in, prepare_process, rate, run_updates
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
@@ -219,5 +219,4 @@ def _second_half(name: str, task: Task) -> float:
     contender = make_contender(name, task)
     half = len(task.rows) // 2
     run_updates(contender, dataset, task.rows[:half])
-    seconds = timed(lambda: run_updates(contender, dataset, task.rows[half:]), task.device)
-    return count(dataset, task.rows[half:])["target_tokens"] / seconds
+    return rate(contender, dataset, task.rows[half:])

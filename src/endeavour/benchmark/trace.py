@@ -17,7 +17,7 @@ def write_profile(task: Task, name: str, folder: Path) -> None:
     """Writes `profile-<size>.txt`, the costliest operations first, and `trace-<size>.json` to `folder`."""
     dataset = task.dataset()
     contender = make_contender(name, task)
-    warm_up(contender, dataset, task)
+    warm_up(contender, dataset)
     cuda = task.device.type == "cuda"
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     # Torch 2.11 warns where acc_events is not set.

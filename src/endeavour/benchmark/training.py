@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from endeavour.benchmark.config import OURS
-from endeavour.benchmark.contenders import Contender, Ours, make_contender
+from endeavour.benchmark.contenders import Contender, make_contender
 from endeavour.benchmark.flops import update_flop
 from endeavour.benchmark.host_costs import compiled_so_far, noted_waits
 from endeavour.benchmark.measure import (
@@ -65,7 +65,7 @@ def measure_training(
     dataset = task.dataset()
     contenders = {name: make_contender(name, task) for name in alone}
     for contender in contenders.values():
-        warm_up(contender, dataset, task)
+        warm_up(contender, dataset)
     seconds: dict[str, list[float]] = {name: [] for name in alone}
     products: dict[str, list[float]] = {precision_in(name): [] for name in alone}
     counts = count(dataset, task.rows)
@@ -87,10 +87,11 @@ def measure_training(
     ]
 
 
-def warm_up(contender: Contender, dataset: ParallelDataset, task: Task) -> None:
+def warm_up(contender: Contender, dataset: ParallelDataset) -> None:
     """Trains on the first batches, or on all of them until whatever is made for their shapes is there."""
-    passes = contender.passes if isinstance(contender, Ours) else 0
-    run_updates(contender, dataset, task.rows * passes or task.rows[: task.settings.warmup_updates])
+    task = contender.task
+    first = task.rows[: task.settings.warmup_updates]
+    run_updates(contender, dataset, task.rows * contender.passes or first)
 
 
 def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
@@ -102,11 +103,16 @@ def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[R
     def batches() -> Iterator[Batch]:
         for batch in rows:
             collated = collate(dataset, batch)
-            yield collated.pin_memory() if isinstance(contender, Ours) and contender.pinned else collated
+            yield collated.pin_memory() if contender.pinned else collated
 
-    reads_ahead = isinstance(contender, Ours) and contender.reads_ahead
-    with prefetch(batches) if reads_ahead else nullcontext(batches()) as ready:
+    with prefetch(batches) if contender.reads_ahead else nullcontext(batches()) as ready:
         return sum(contender.update(batch)[1] for batch in ready)
+
+
+def rate(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> float:
+    """Target tokens a second over these batches."""
+    seconds = timed(lambda: run_updates(contender, dataset, rows), contender.task.device)
+    return count(dataset, rows)["target_tokens"] / seconds
 
 
 def count(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[str, int]:
@@ -168,9 +174,8 @@ def _train_once(name: str, task: Task) -> dict[str, Any]:
     run_updates(contender, dataset, task.rows[:1])
     synchronize(task.device)
     first = time.perf_counter() - started
-    graphed = isinstance(contender, Ours) and contender.graphed
-    if graphed:
-        warm_up(contender, dataset, task)
+    if contender.graphed:
+        warm_up(contender, dataset)
     with noted_waits(task.device) as waits:
         run_updates(contender, dataset, task.rows[1:])
     return {
@@ -180,7 +185,7 @@ def _train_once(name: str, task: Task) -> dict[str, Any]:
         if task.device.type == "cuda"
         else None,
         "waits": dict(waits),
-        "device_memory": peak_device_memory(task.device, graphed=graphed),
+        "device_memory": peak_device_memory(task.device, graphed=contender.graphed),
     }
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from bench_config import load_bench
 
-from endeavour.benchmark import peers
+from endeavour.benchmark import peers, training
 from endeavour.benchmark.config import Peer
+from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.peers import filled, measure_peers, why_no_peer, write_text
 from endeavour.benchmark.tables import as_markdown
 from endeavour.benchmark.task import Task
@@ -137,6 +138,26 @@ def test_turns_alternate_and_the_last_speed_counts(
     assert log.count("$ tool") == 3
     assert f"16 {task.settings.updates} {2 * task.settings.updates} 1 300 {{other}}" in log
     assert not (tmp_path / task.model.name).exists()
+
+
+@pytest.mark.parametrize(("passes", "untimed"), [(0, 2), (2, 8)])
+def test_ours_is_timed_when_all_is_made_for_the_shapes_of_the_second_half(
+    passes: int, untimed: int, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = make_contender("endeavour fp32", make_task(updates=4))
+    ours.passes = passes
+    trained: list[int] = []
+
+    def noting(_contender: object, _dataset: object, rows: tuple[object, ...]) -> int:
+        trained.append(len(rows))
+        return 0
+
+    for module in (peers, training):
+        monkeypatch.setattr(module, "run_updates", noting)
+    monkeypatch.setattr(peers, "prepare_process", lambda *_: None)
+    monkeypatch.setattr(peers, "make_contender", lambda *_: ours)
+    peers._second_half("endeavour fp32", ours.task)  # pyright: ignore[reportPrivateUsage]
+    assert trained == [untimed, 2]
 
 
 @pytest.mark.parametrize(

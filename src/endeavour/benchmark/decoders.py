@@ -19,10 +19,9 @@ from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
-from endeavour.export.huggingface import write_huggingface
+from endeavour.export.huggingface import HuggingFaceEngine, write_huggingface
 from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import DecoderLayer, Transformer
-from endeavour.optional import require
 from endeavour.special import EOS, PAD
 from endeavour.training.precision import dtype_of
 
@@ -76,12 +75,9 @@ class HuggingFace:
     batches = False
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype, folder: Path) -> None:
-        transformers = require("transformers")
-        transformers.utils.logging.disable_progress_bar()
         folder.mkdir()
         write_huggingface(folder, model, task.decoding)
-        load = transformers.AutoModelForSeq2SeqLM.from_pretrained
-        self._model = load(str(folder), local_files_only=True, dtype=precision).to(task.device).eval()
+        self._model = HuggingFaceEngine(folder, task.decoding).model.to(task.device, precision)
         self._task = task
 
     @torch.inference_mode()

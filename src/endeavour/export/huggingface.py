@@ -79,7 +79,7 @@ def write_huggingface(folder: Path, model: Transformer, decoding: DecodingConfig
 
 
 class HuggingFaceEngine:
-    """An `engine.Engine` over such a folder, for the proof that it is the same model.
+    """An `engine.Engine` over such a folder, for the proof that `model`, theirs, is the same model.
 
     Log-probabilities are those of the Hugging Face model, from a pass over what its `generate` found.
     """
@@ -89,12 +89,12 @@ class HuggingFaceEngine:
         transformers = require("transformers")
         load = transformers.AutoModelForSeq2SeqLM.from_pretrained
         with _quiet(transformers):
-            self._model = load(str(folder), local_files_only=True, dtype=torch.float32).eval()
+            self.model = load(str(folder), local_files_only=True, dtype=torch.float32).eval()
 
     @property
     def longest(self) -> int:
         """See `engine.Engine`."""
-        return int(self._model.config.max_position_embeddings)
+        return int(self.model.config.max_position_embeddings)
 
     @property
     def compute_type(self) -> str:
@@ -107,7 +107,7 @@ class HuggingFaceEngine:
         settings = self.decoding
         for rows in batches_of_one_length(sources, settings.tokens_per_batch // settings.beam_size):
             batch = [list(sources[row]) for row in rows]
-            positions = self._model.config.max_position_embeddings
+            positions = self.model.config.max_position_embeddings
             limit = limit_of(settings, len(batch[0]) - 1, positions=positions)
             found = self._generate(batch, limit)
             repeated = [source for source, several in zip(batch, found, strict=True) for _ in several]
@@ -127,7 +127,7 @@ class HuggingFaceEngine:
         """All that the beam of each sentence ended with, ids without BOS and EOS."""
         beam = self.decoding.beam_size
         source = torch.tensor(batch)
-        output = self._model.generate(
+        output = self.model.generate(
             source,
             attention_mask=torch.ones_like(source),
             num_return_sequences=beam,
@@ -141,7 +141,7 @@ class HuggingFaceEngine:
 
     def _logits(self, source: Tensor, target_in: Tensor) -> Tensor:
         inputs = {"input_ids": source, "attention_mask": (source != PAD).long()}
-        return self._model(**inputs, decoder_input_ids=target_in, use_cache=False).logits
+        return self.model(**inputs, decoder_input_ids=target_in, use_cache=False).logits
 
 
 @contextmanager

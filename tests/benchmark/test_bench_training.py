@@ -19,6 +19,8 @@ from endeavour.errors import UserError
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.special import PAD
+from endeavour.training import step
+from endeavour.training.graphs import NEVER
 
 MakeTask = Callable[..., Task]
 CPU = torch.device("cpu")
@@ -64,6 +66,35 @@ def test_every_contender_trains_on_the_same_tokens_and_learns(name: str, make_ta
             losses.append(float(loss) / tokens)
     assert losses[-1] < losses[0]
     assert run_updates(contender, dataset, task.rows) == count(dataset, task.rows)["target_tokens"]
+
+
+class CannotCompile(RuntimeError):
+    """As one of torch's is told."""
+
+    __module__ = "torch._inductor.exc"
+
+
+@pytest.mark.parametrize(
+    ("error", "key"),
+    [
+        (MemoryError(), "bench.tokens_per_batch"),
+        (CannotCompile(), "bench.compile"),
+        (UserError(NEVER), "bench.cuda_graphs"),
+    ],
+)
+def test_an_update_that_fails_names_the_benchmarks_keys(
+    error: Exception, key: str, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task()
+    contender = make_contender("endeavour fp32", task)
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(step, "projected_loss", fail)
+    with pytest.raises(UserError, match=key) as refused:
+        run_updates(contender, task.dataset(), task.rows)
+    assert "training." not in str(refused.value)
 
 
 @pytest.mark.parametrize(("norm", "activation"), [("pre", "relu"), ("post", "silu")])

@@ -15,6 +15,7 @@ from endeavour.benchmark.config import OURS
 from endeavour.benchmark.references import reference
 from endeavour.benchmark.task import Task
 from endeavour.data.batching import Batch
+from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training import loss_scale
@@ -22,7 +23,9 @@ from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import autocast, dtype_of
-from endeavour.training.step import LossModel, choose_compile, make_update
+from endeavour.training.step import SMALLER_BATCHES, LossModel, choose_compile, make_update
+
+SMALLER = "choose smaller bench.sizes, bench.tokens_per_batch or bench.growth_batches"
 
 
 class Ours:
@@ -52,17 +55,21 @@ class Ours:
     def update(self, batch: Batch) -> tuple[Tensor, int]:
         """One update; returns the loss summed over target tokens (not waited for), and those tokens."""
         tokens = batch.target_tokens
-        result = make_update(
-            self._loss_model,
-            self._optimizer,
-            self._guard,
-            [batch],
-            target_tokens=tokens,
-            clip_norm=self.task.settings.clip_norm,
-            device=self.task.device,
-            precision=self._precision,
-            graphs=self._graphs,
-        )
+        try:
+            result = make_update(
+                self._loss_model,
+                self._optimizer,
+                self._guard,
+                [batch],
+                target_tokens=tokens,
+                clip_norm=self.task.settings.clip_norm,
+                device=self.task.device,
+                precision=self._precision,
+                graphs=self._graphs,
+            )
+        except UserError as error:  # whose remedies are keys of training
+            said = str(error).replace(SMALLER_BATCHES, SMALLER).replace("set training.", "set bench.")
+            raise UserError(said) from error
         return result.loss, tokens
 
 

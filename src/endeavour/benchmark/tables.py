@@ -205,16 +205,18 @@ includes collating the batches, clipping and the optimizer; all contenders get t
 process.
 FLOP of the model: 2 per multiply-add of its matrix products, the backward pass as twice the forward pass, padding not
 counted; the matrix product they are compared with is this machine's fastest among the model's shapes, in the same run.
-Peak memory is that of a process of its own (on a GPU: of its tensors), in which the first update, with all that it
-compiles, is timed too; graphs are those of torch.compile, and waits the times that the host waited for the GPU in one
-update (–: no CUDA device). Decoding: untrained weights that never choose
-EOS, so that every translation has the same length, in the precision of the row.
+Peak memory is that of a process of its own (on a GPU: of its tensors; where endeavour trains by CUDA graphs, whose
+tensors are not counted, all that was reserved), in which the first update, with all that it compiles, is timed too;
+graphs are those of torch.compile, and waits the times that the host waited for the GPU in one update (–: no CUDA
+device). Decoding: untrained weights that never choose EOS, so that every translation has the same length, in the
+precision of the row.
 Epochs: endeavour in a process of its own trains on the batches of two epochs, or on as many as bench.epoch_updates
 says, and after each again and again on its first ones. Whatever is compiled for new shapes is in the rates of the
 epochs: kernels of oneDNN for bf16 products on CPUs, one for each shape of a product, and the graphs of torch.compile.
 Other toolkits: each turn of each, and of endeavour, is a process of its own that trains on the same pairs, in batches
-of its own making; the first half, with all starting, does not count. Theirs is the speed that their logs state.
-"endeavour by this" is the median of the ratios of each turn, with endeavour in its faster precision.
+of its own making; the first half, with all starting, does not count, nor how endeavour makes its CUDA graphs. Theirs is
+the speed that their logs state. "endeavour by this" is the median of the ratios of each turn, with endeavour in its
+faster precision.
 The playground is a process of its own with a trained run, asked over HTTP by clients on the same cores; each asks again
 as soon as it is answered. Sentences are those of the run's first evaluation that have about 16 pieces.
 """

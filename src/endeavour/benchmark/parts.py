@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from pydantic import ValidationError
 
-from endeavour.benchmark.config import OURS, BenchConfig
+from endeavour.benchmark.config import OURS
 from endeavour.benchmark.contenders import training_contenders
 from endeavour.benchmark.decoders import decoding_contenders
 from endeavour.benchmark.decoding import decoding_cases, measure_decoding
@@ -21,10 +20,8 @@ from endeavour.benchmark.steps import Results, Steps
 from endeavour.benchmark.task import Task
 from endeavour.benchmark.trace import write_profile
 from endeavour.benchmark.training import check_budget, measure_training
-from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
-from endeavour.model.config import ModelConfig
 from endeavour.reports.growth_picture import draw_growth
 from endeavour.training.precision import (
     Precision,
@@ -38,38 +35,31 @@ class Subject:
     """What is measured: models of all sizes on one prepared corpus.
 
     Attributes:
-        vocabularies: ids of source and target.
-        data: the prepared folder.
+        task: of the model whose numbers the sizes replace; without rows.
         references: those of the config that can be measured here.
         notes: a line for each of what was left out.
     """
 
-    settings: BenchConfig
-    model: ModelConfig
-    decoding: DecodingConfig
-    vocabularies: tuple[int, int]
-    data: Path
+    task: Task
     references: list[str]
-    device: torch.device
-    seed: int
     notes: list[str]
 
     def check(self) -> None:
         """Raises `UserError` for what would otherwise fail after the first parts were measured."""
-        settings = self.settings
+        settings = self.task.settings
         trained = {"training", "epochs", "scale", "growth", "peers"}
         budgets = [settings.tokens_per_batch] if trained & set(settings.parts) else []
         budgets += settings.growth_batches if "growth" in settings.parts else []
         budgets += [settings.tokens_per_batch] if settings.profile else []
+        if budgets:
+            check_budget(self.task.dataset(), min(budgets))
         for size in settings.sizes:
             _named(f"bench.sizes={size}", lambda size=size: self._task(size))
-        first = self._task(settings.sizes[0])
-        if budgets:
-            check_budget(first.dataset(), min(budgets))
         if "growth" in settings.parts:
+            first = self._task(settings.sizes[0])
             for width in settings.growth_widths:
                 _named(f"bench.growth_widths={width}", lambda width=width: widened(first.model, width))
-        positions = exported_positions(self.model)
+        positions = exported_positions(self.task.model)
         if "decoding" in settings.parts and settings.decoding_tokens > positions:
             raise UserError(
                 f"bench.decoding_tokens={settings.decoding_tokens}: at most the model's {positions} positions"
@@ -77,7 +67,7 @@ class Subject:
 
     def training(self, steps: Steps) -> Results:
         """Rows of `measure_training`, for all sizes."""
-        settings = self.settings
+        settings = self.task.settings
         contenders = training_contenders(self.references, settings.precisions)
         done = steps(len(settings.sizes) * len(contenders) * (settings.repeats + 1))
         rows: Results = []
@@ -88,17 +78,17 @@ class Subject:
 
     def epochs(self, steps: Steps) -> Results:
         """Rows of `measure_epochs`, for all sizes, each in the precision of `auto`."""
-        done = steps(len(self.settings.sizes))
+        done = steps(len(self.task.settings.sizes))
         rows: Results = []
-        for size in self.settings.sizes:
+        for size in self.task.settings.sizes:
             rows.append(measure_epochs(self._task(size), self._ours(size)))
             done()
         return rows
 
     def decoding_rows(self, steps: Steps) -> Results:
         """Rows of `measure_decoding`, for all sizes."""
-        settings = self.settings
-        contenders = decoding_contenders(self.references, settings.precisions, self.device)
+        settings = self.task.settings
+        contenders = decoding_contenders(self.references, settings.precisions, self.task.device)
         done = steps(len(settings.sizes) * len(decoding_cases(contenders, settings)) * settings.repeats)
         rows: Results = []
         for size in settings.sizes:
@@ -107,18 +97,20 @@ class Subject:
 
     def growth(self, folder: Path, steps: Steps) -> Results:
         """Rows of `measure_growth` with the first size, in the precision of `auto`; drawn to growth.png in `folder`."""
-        settings = self.settings
+        settings = self.task.settings
         size = settings.sizes[0]
         done = steps(len(settings.growth_batches) + len(settings.growth_widths))
         rows = measure_growth(self._task(size), self._ours(size), done=done)
-        draw_growth(rows, folder / "growth.png", title=f"training {size}, {self.device.type}")
+        draw_growth(rows, folder / "growth.png", title=f"training {size}, {self.task.device.type}")
         return rows
 
     def peers(self, folder: Path, steps: Steps) -> Results:
         """Rows of `measure_peers`, for all sizes; whatever has none is named in the notes, its log is in `folder`."""
-        settings = self.settings
+        settings = self.task.settings
         named = {name: peer for name, peer in settings.peers.items() if peer.environment is not None}
-        reasons = {name: why_no_peer(peer, self.model, self.device.type) for name, peer in named.items()}
+        reasons = {
+            name: why_no_peer(peer, self.task.model, self.task.device.type) for name, peer in named.items()
+        }
         self.notes.extend(f"{name}: {reason}" for name, reason in reasons.items() if reason is not None)
         peers = {name: peer for name, peer in named.items() if reasons[name] is None}
         ours = training_contenders([], settings.precisions)
@@ -131,13 +123,13 @@ class Subject:
 
     def profiles(self, folder: Path) -> None:
         """Writes a profile of each size, in the precision of `auto`, to `folder`."""
-        for size in self.settings.sizes:
-            task = self._task(size).with_rows(self.settings.updates)
+        for size in self.task.settings.sizes:
+            task = self._task(size).with_rows(self.task.settings.updates)
             write_profile(task, self._ours(size), folder)
 
     def automatic(self) -> Results:
         """What precision=auto is here for training and each kind of decoding of each size, and why; a row each."""
-        settings = self.settings
+        settings = self.task.settings
         rows: Results = []
         for size in settings.sizes:
             chosen = {"training": self._training_precision(size)}
@@ -145,7 +137,7 @@ class Subject:
             for beam in settings.beam_sizes:
                 for batch in (*settings.decoding_batches, 1):
                     chosen[f"decoding, beam {beam}, batch {batch}"] = choose_decoding_precision(
-                        self.device, **shape, rows=batch * beam
+                        self.task.device, **shape, rows=batch * beam
                     )
             rows += [
                 {"size": size, "what": what, "precision": precision.name, "reason": precision.reason}
@@ -157,28 +149,20 @@ class Subject:
         return f"{OURS} {self._training_precision(size).name}"
 
     def _training_precision(self, size: str) -> Precision:
-        tokens = self.settings.tokens_per_batch
-        return choose_training_precision("auto", self.device, **self._shape(size), tokens=tokens)
+        tokens = self.task.settings.tokens_per_batch
+        return choose_training_precision("auto", self.task.device, **self._shape(size), tokens=tokens)
 
     def _shape(self, size: str) -> dict[str, int]:
         model = self._task(size).model
         return {
             "width": model.width,
             "feed_forward": model.feed_forward,
-            "vocabulary": self.vocabularies[1],
+            "vocabulary": self.task.vocabularies[1],
         }
 
     def _task(self, size: str) -> Task:
         """Of a model with the numbers, and under the name, of that size; without rows."""
-        return Task(
-            settings=self.settings,
-            model=replace(self.model, **vars(self.settings.size(size))),
-            decoding=self.decoding,
-            vocabularies=self.vocabularies,
-            data=self.data,
-            device=self.device,
-            seed=self.seed,
-        )
+        return replace(self.task, model=replace(self.task.model, **vars(self.task.settings.size(size))))
 
 
 def _named(key: str, make: Callable[[], object]) -> None:

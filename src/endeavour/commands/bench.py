@@ -29,6 +29,7 @@ from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup, startup_lines
 from endeavour.benchmark.steps import Results, Steps, with_bar
 from endeavour.benchmark.tables import screen_table
+from endeavour.benchmark.task import Task
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
@@ -79,15 +80,18 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     data = prepare(config, augmentation=None)
     reasons = {name: why_not(name, config.model, device) for name in config.bench.references}
     sizes = data.manifest["vocabularies"]
-    subject = Subject(
+    task = Task(
         settings=config.bench,
         model=config.model,
         decoding=config.decoding,
         vocabularies=(sizes["source"]["size"], sizes["target"]["size"]),
         data=data.folder,
-        references=[name for name, reason in reasons.items() if reason is None],
         device=device,
         seed=config.seed,
+    )
+    subject = Subject(
+        task,
+        references=[name for name, reason in reasons.items() if reason is None],
         notes=[f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
     )
     subject.check()

@@ -79,7 +79,7 @@ class CannotCompile(RuntimeError):
     [
         (MemoryError(), "bench.tokens_per_batch"),
         (CannotCompile(), "bench.compile"),
-        (UserError(NEVER), "bench.cuda_graphs"),
+        (UserError(f"no CUDA graph could be made\n{NEVER}"), "bench.cuda_graphs"),
     ],
 )
 def test_an_update_that_fails_names_the_benchmarks_keys(

@@ -443,7 +443,9 @@ def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):
 
 
 def test_of_two_processes_one_builds_and_the_other_waits(settings):
-    builds = "lambda what, *_: what == 'train the tokenizer' and (print(what, flush=True), sys.stdin.readline())"
+    builds = (
+        "lambda what, *_: what == 'train the tokenizer' and (print(what, flush=True), sys.stdin.readline())"
+    )
     command = [sys.executable, "-c", "import os, sys\n" + script(settings, progress=builds)]
     first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert first.stdout.readline() == "train the tokenizer\n"

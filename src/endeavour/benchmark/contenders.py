@@ -23,9 +23,12 @@ from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import autocast, dtype_of
-from endeavour.training.step import SMALLER_BATCHES, LossModel, choose_compile, make_update
+from endeavour.training.step import LossModel, choose_compile, make_update
 
-SMALLER = "choose smaller bench.sizes, bench.tokens_per_batch or bench.growth_batches"
+REMEDY = (
+    "choose smaller bench.sizes, bench.tokens_per_batch or bench.growth_batches, or set bench.compile or "
+    "bench.cuda_graphs to never"
+)
 
 
 class Ours:
@@ -68,8 +71,7 @@ class Ours:
                 graphs=self._graphs,
             )
         except UserError as error:  # whose remedies are keys of training
-            said = str(error).replace(SMALLER_BATCHES, SMALLER).replace("set training.", "set bench.")
-            raise UserError(said) from error
+            raise UserError(f"{str(error).splitlines()[0]}\n{REMEDY}") from error
         return result.loss, tokens
 
 

@@ -188,7 +188,7 @@ def make_update(
 
 
 @contextmanager
-def named_errors(what: str, remedy: str = SMALLER_BATCHES) -> Generator[None]:
+def named_errors(what: str, remedy: str) -> Generator[None]:
     """Turns errors for lack of memory, or of what `torch.compile` needs, into a `UserError`."""
     with named_memory_error(what, remedy):
         try:

@@ -7,7 +7,7 @@ from endeavour.errors import UserError, named_memory_error
 
 
 def test_what_torch_cannot_allocate_is_named_with_its_remedy() -> None:
-    message = "out of memory on a huge tensor: take a smaller one"
+    message = "out of memory on a huge tensor\ntake a smaller one"
     with pytest.raises(UserError, match=message), named_memory_error("a huge tensor", "take a smaller one"):
         torch.empty(2**55, dtype=torch.uint8)
 

@@ -31,5 +31,5 @@ def named_memory_error(what: str, remedy: str) -> Generator[None]:
         # By its name: those who need no torch import this too.
         refused = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
         if refused or any(words in str(error) for words in _NO_MEMORY):
-            raise UserError(f"out of memory on {what}: {remedy}") from error
+            raise UserError(f"out of memory on {what}\n{remedy}") from error
         raise

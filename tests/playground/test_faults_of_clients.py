@@ -95,7 +95,7 @@ def test_an_error_in_the_middle_of_a_search_is_an_event(
 
     errors = {
         "too bad": UserError("too bad"),
-        "out of memory on this sentence: try a shorter one": MemoryError(),
+        "out of memory on this sentence\ntry a shorter one": MemoryError(),
         "ZeroDivisionError": ZeroDivisionError("0"),
     }
     for said, error in errors.items():

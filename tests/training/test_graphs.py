@@ -181,7 +181,7 @@ def test_where_memory_runs_out_the_graphs_are_named_too() -> None:
 
     model = tiny()
     with pytest.raises(
-        UserError, match=r"out of memory on a batch of 2 pairs .*: set training\.cuda_graphs=never, or"
+        UserError, match=r"out of memory on a batch of 2 pairs .*\nset training\.cuda_graphs=never, or"
     ):
         list(gradients(model, CPU, Graphs(model, CPU, run_out)))
 

@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from endeavour.errors import UserError
 from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
-from endeavour.runs.run import joined, select_runs
+from endeavour.runs.choice import joined, select_runs
 from endeavour.settings import config_folder, validated
 from endeavour.storage import user_path
 

@@ -23,9 +23,10 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
+from endeavour.runs.choice import joined, select_runs
 from endeavour.runs.config import RunConfig
 from endeavour.runs.names import quoted
-from endeavour.runs.run import Run, Summary, joined, select_runs
+from endeavour.runs.run import Run, Summary
 from endeavour.settings import validated
 from endeavour.special import EOS
 from endeavour.storage import user_path

@@ -11,17 +11,9 @@ import torch
 from commands import endeavour
 from endeavour.config import load_config
 from endeavour.errors import UserError
+from endeavour.runs.choice import joined, named_runs, newest_run, select_runs
 from endeavour.runs.config import RunConfig, save_config
-from endeavour.runs.run import (
-    IMPORTED,
-    Run,
-    begun_runs,
-    joined,
-    named_runs,
-    newest_run,
-    select_runs,
-    trained_runs,
-)
+from endeavour.runs.run import IMPORTED, Run, begun_runs, trained_runs
 
 
 def finished(root: Path, name: str, age: int = 0) -> Run:

@@ -16,8 +16,9 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.runs import translators
+from endeavour.runs.choice import select_runs
 from endeavour.runs.config import RunConfig
-from endeavour.runs.run import Run, select_runs
+from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator, resolve_decoding
 from endeavour.training.precision import Precision
 from untrained import untrained_run

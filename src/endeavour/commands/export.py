@@ -24,8 +24,9 @@ from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
 from endeavour.pipeline.imported import IMPORTED
+from endeavour.runs.choice import select_runs
 from endeavour.runs.evaluations import decoding_label, evaluations_of
-from endeavour.runs.run import Run, select_runs
+from endeavour.runs.run import Run
 from endeavour.settings import STRICT
 from endeavour.storage import atomic_folder, write_errors
 

@@ -20,7 +20,8 @@ from endeavour.data.scored_pairs import select_pairs
 from endeavour.errors import UserError
 from endeavour.pipeline.filtering import SCORES, DualScorer, score_corpus
 from endeavour.progress import reported_progress, say
-from endeavour.runs.run import Run, named_runs, require_trained
+from endeavour.runs.choice import named_runs, require_trained
+from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs
 from endeavour.settings import STRICT
 from endeavour.storage import (

@@ -7,7 +7,7 @@ from typing import Protocol
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.interface import TrainedRun
-from endeavour.runs.run import select_runs
+from endeavour.runs.choice import select_runs
 
 UNASKED: Quantization = "int8"  # as in conf/
 

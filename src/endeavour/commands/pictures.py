@@ -9,9 +9,10 @@ from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
 from endeavour.playground.story_pictures import draw_story
 from endeavour.progress import progress_bar, say
+from endeavour.runs.choice import select_runs
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import evaluations_of
-from endeavour.runs.run import Run, select_runs
+from endeavour.runs.run import Run
 from endeavour.settings import STRICT
 from endeavour.storage import user_path, write_errors
 

@@ -13,7 +13,7 @@ from endeavour.decoding.ctranslate2 import Quantization
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.playground.limits import Limits
-from endeavour.runs.run import select_runs
+from endeavour.runs.choice import select_runs
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
 

@@ -16,7 +16,7 @@ from endeavour.data.files import Pair, read_pairs
 from endeavour.data.tokenizer import encode_pairs
 from endeavour.errors import UserError, named_memory_error
 from endeavour.progress import progress_bar
-from endeavour.runs.run import select_runs
+from endeavour.runs.choice import select_runs
 from endeavour.runs.translators import Loaded, load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS

@@ -28,10 +28,11 @@ from endeavour.data.prepared import PreparedData
 from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
 from endeavour.pipeline.imported import imported_run, is_imported, run_named
+from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig, differing_keys
 from endeavour.runs.evaluations import joined_names
 from endeavour.runs.names import members_of, names_in
-from endeavour.runs.run import Run, require_trained
+from endeavour.runs.run import Run
 from endeavour.runs.translators import (
     load_runs,
     open_translator,

@@ -12,8 +12,9 @@ from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.pipeline.imported import imported_run, is_imported, run_named
+from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig
-from endeavour.runs.run import Run, require_trained
+from endeavour.runs.run import Run
 from endeavour.settings import validated
 from endeavour.storage import verify
 from endeavour.training.checkpoint import load_weights

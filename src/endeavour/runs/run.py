@@ -28,7 +28,6 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
-from endeavour.runs.names import names_in, quoted, run_name
 from endeavour.storage import DIGESTS, file_digest, write_errors, write_json
 
 if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
@@ -255,30 +254,6 @@ def paths_below(root: Path, name: str) -> list[Path]:
     return [root / path for path in glob(f"**/{name}", root_dir=root, recursive=True)]  # noqa: PTH207
 
 
-def _finished(root: Path) -> list[Run]:
-    """The trained runs that were trained here and are done."""
-    return [
-        run for run in trained_runs(root) if (run.folder / "summary.json").is_file() and not _is_imported(run)
-    ]
-
-
-def _is_imported(run: Run) -> bool:
-    try:
-        return run.summary.get("status") == IMPORTED
-    except UserError:  # damaged, which is reported by those who need it
-        return False
-
-
-def newest_run(root: Path) -> Run:
-    """The run that was finished last. Raises `UserError` where there is none."""
-    finished = _finished(root)
-    if not finished:
-        raise UserError(
-            f"there is no finished run in {root}: train one, or name its folder with output_folder=…"
-        )
-    return max(finished, key=lambda run: (run.folder / "summary.json").stat().st_mtime_ns)
-
-
 def begun_runs(root: Path) -> list[Run]:
     """All runs below `root` of which training has begun, the newest first."""
     paths = [path for path in paths_below(root, "config.yaml") if (path.parent / "run.json").is_file()]
@@ -289,56 +264,6 @@ def begun_runs(root: Path) -> list[Run]:
 def runs_in(root: Path, folders: Iterable[Path]) -> list[Run]:
     """Those in these folders below `root`."""
     return [Run(root, folder.relative_to(root).as_posix()) for folder in folders]
-
-
-def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
-    """The runs in `a b`, `a,b` or `[a, b]`, trained or not; none in an empty text.
-
-    Raises:
-        UserError: a name leads out of `root`, or is there twice; `key` is what the text is the value of.
-    """
-    runs: list[Run] = []
-    for name in names_in(key, text):
-        run = Run(root, run_name(key, name, str(root)))
-        if run in runs:
-            raise UserError(f"{key}={text}: {run.name} is named twice")
-        runs.append(run)
-    return runs
-
-
-def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Run]:
-    """The trained runs that `run=…` names, or the newest finished one; with `begun` also those still being trained.
-
-    Raises:
-        UserError: there is no such run.
-    """
-    if text is None:
-        if begun and not _finished(root) and (unfinished := begun_runs(root)):
-            return unfinished[:1]
-        return [newest_run(root)]
-    runs = named_runs("run", text, root)
-    if not runs:
-        raise UserError(
-            'run names no run: run=NAME, run="NAME NAME" for an ensemble, or null for the newest one'
-        )
-    for run in runs:
-        if not (begun and run.has_config):
-            require_trained(run, "name another with run=…, or train it first")
-    return runs
-
-
-def joined(runs: Sequence[Run]) -> str:
-    """The names of runs as `run=…` takes them."""
-    return " ".join(quoted(run.name) for run in runs)
-
-
-def require_trained(run: Run, remedy: str) -> None:
-    """Raises `UserError`, with the trained runs there are and the remedy, where a run has no final weights."""
-    if run.is_trained:
-        return
-    names = [one.name for one in trained_runs(run.root)]
-    known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
-    raise UserError(f"{run} holds no trained model ({known})\n{remedy}")
 
 
 def _has_whole_vocabularies(folder: Path) -> bool:

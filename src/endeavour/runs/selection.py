@@ -5,9 +5,10 @@ from pathlib import Path
 
 from endeavour.data.corpus import RARE, VALIDATION
 from endeavour.errors import UserError
+from endeavour.runs.choice import named_runs
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import Evaluation, decoding_label, evaluated_runs, evaluations_of
-from endeavour.runs.run import Run, named_runs
+from endeavour.runs.run import Run
 
 
 def find_evaluations(

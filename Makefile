@@ -97,7 +97,7 @@ help:  ## this list
 $(VENV)/installed: pyproject.toml
 	@test -x $(VENV)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "$(PYTHON) is not Python 3.11 or later: make PYTHON=python3.12 …" >&2; exit 2; }
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) || { rm -f $(VENV)/bin/python; exit 1; }
 	@echo "installing into $(VENV) (once; a minute or two)" >&2
 	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[play,export,filter,sweep]'
 	@touch $@

@@ -141,7 +141,9 @@ def _absolute(path: str) -> Path:
 
 def main() -> int:
     """Exit code 1 where a step failed or was too slow."""
-    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", 1)[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; none: all")
     parser.add_argument("--out", type=_absolute, required=True, help="folder of results")
     parser.add_argument("--wheels", type=_absolute, help="folder of wheels to install first; see wheels.py")

@@ -3,7 +3,8 @@
     .venv/bin/python benchmark/wheels.py wheels --python 3.12 --without wandb numpy pyarrow --with pytest
 
 Torch is left out, with all that only torch needs: it depends on the machine, and is large. `--without` leaves out what
-the machine has already, and what only that needs; `--with` adds packages that are optional. Run it where endeavour is
+the machine has already, and what only that needs, which also serves where a package there needs its own version of
+another, as transformers does of huggingface-hub; `--with` adds packages that are optional. Run it where endeavour is
 installed and pip reaches a package index; on the other machine `gpu.py --wheels` installs the folder, or
 
     pip install --no-index --no-deps wheels/*.whl
@@ -65,7 +66,9 @@ def fetch(name: str, version: str, *, python: str, machine: str, folder: Path) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=str(__doc__).split("\n", 1)[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument(
         "--python", default=f"{sys.version_info[0]}.{sys.version_info[1]}", help="of the machine"

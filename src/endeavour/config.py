@@ -199,6 +199,7 @@ def one_line(error: Exception) -> str:
         "Config search path",
         "provider=",
         "See https:",
+        "Error parsing override",
     )
     kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
     # What another line says too; but an option stays whose name begins another's.
@@ -216,6 +217,10 @@ def one_line(error: Exception) -> str:
         return f"{key} is not a key of this command: --cfg job shows them all"
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
     name, equals, _ = override.partition("=")
-    if equals:
-        return f"{override}: {text}; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"
+    if (
+        equals and "while evaluating" not in text
+    ):  # a function, such as range(…), that is given what it cannot take
+        text += f"; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"
+    if override:
+        return f"{override}: {text}"
     return text if not key or key in text else f"{key}: {text}"

@@ -23,7 +23,7 @@ PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"}
 
 
 def measure_epochs(task: Task, name: str) -> dict[str, Any]:
-    """A row: two epochs, or their beginnings, in a process of its own, and after each turns over its first batches.
+    """A row: two epochs, or their beginnings, in a process of its own, each followed by turns over its first batches.
 
     Args:
         task: without rows; a turn has as many of an epoch's batches as `updates` says.

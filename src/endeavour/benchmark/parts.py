@@ -35,7 +35,7 @@ class Subject:
     """What is measured: models of all sizes on one prepared corpus.
 
     Attributes:
-        task: of the model whose numbers the sizes replace; without rows.
+        task: without rows; its model gets the numbers of each size.
         references: those of the config that can be measured here.
         notes: a line for each of what was left out.
     """

@@ -214,9 +214,9 @@ Epochs: endeavour in a process of its own trains on the batches of two epochs, o
 says, and after each again and again on its first ones. Whatever is compiled for new shapes is in the rates of the
 epochs: kernels of oneDNN for bf16 products on CPUs, one for each shape of a product, and the graphs of torch.compile.
 Other toolkits: each turn of each, and of endeavour, is a process of its own that trains on the same pairs, in batches
-of its own making; the first half, with all starting, does not count, nor how endeavour makes its CUDA graphs. Theirs is
-the speed that their logs state. "endeavour by this" is the median of the ratios of each turn, with endeavour in its
-faster precision.
+of its own making; the first half, with all starting, does not count, nor how endeavour compiles or makes CUDA graphs.
+Theirs is the speed that their logs state. "endeavour by this" is the median of the ratios of each turn, with endeavour
+in its faster precision.
 The playground is a process of its own with a trained run, asked over HTTP by clients on the same cores; each asks again
 as soon as it is answered. Sentences are those of the run's first evaluation that have about 16 pieces.
 """

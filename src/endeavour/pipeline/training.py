@@ -88,7 +88,6 @@ def train_run(
         check_local_rank(device)
     if config.training.sharded:
         check_several()
-    check_graphs(config.training.cuda_graphs, device, alone=is_alone())
     config = with_pretrained_tokenizer(config)
     run = Run.of(config)
     if run.goes_on(config):
@@ -97,6 +96,7 @@ def train_run(
             return _nothing_to_do(run)
     elif _is_main_process():
         require_tracker(config.tracking)  # a run that goes on is not held up by it
+    check_graphs(config.training.cuda_graphs, device, alone=is_alone())
     data, test_sets, translations = _data(
         run, config, text, lambda teacher, own: train_run(teacher, command, text=own)
     )

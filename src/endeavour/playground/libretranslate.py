@@ -76,7 +76,10 @@ def answer(
     each = iter(translated)
 
     def join(line: Line) -> list[Translation]:
-        return join_parts([next(each) for _ in line], [space for _, space in line], drawn=drawn)
+        translated = [(next(each), space) for _, space in line]
+        # What is empty once it is normalised has one translation, however many samples the others have.
+        found = [(some, space) for some, space in translated if some[0].text or some[0].parts]
+        return join_parts([some for some, _ in found], [space for _, space in found], drawn=drawn)
 
     joined = [_join_lines([join(line) for line in lines], asked.alternatives + 1) for lines in texts]
     best = [rows[0] for rows in joined]

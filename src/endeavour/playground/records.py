@@ -27,7 +27,7 @@ MODEL_KEYS = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", 
 
 def all_runs(root: Path) -> Iterator[Run]:
     """Runs below `root`, by name, whether they are trained or only begun."""
-    for folder, inner, files in os.walk(root):
+    for folder, inner, files in os.walk(root, followlinks=True):
         inner[:] = sorted(name for name in inner if not name.startswith(".") and name not in OWN_FOLDERS)
         path = Path(folder)
         if "config.yaml" in files and path != root:

@@ -86,7 +86,7 @@ def save_tensors(tensors: Tensors, path: Path) -> None:
     try:
         save_file(tensors, path)
     except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
+        number = re.search(r"(?:os error |code: )(\d+)", str(error))
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error

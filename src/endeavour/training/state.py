@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from endeavour.data.tokenizer import Tokenizers
@@ -123,7 +124,7 @@ class Checkpoints:
                 save_tensors(moments, partial / "optimizer.safetensors")
                 content = {"state": asdict(state), "random": random_states}
                 (partial / "state.json").write_text(json.dumps(content), "utf-8")
-        except OSError as error:
+        except (OSError, SafetensorError) as error:
             raise RunError(self._unwritable(target, model, error)) from error
         kept = {target, *self.last(), *self.best(state)}
         for path in self.folder.iterdir():  # also what a kill left half written or half deleted

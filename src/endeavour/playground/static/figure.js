@@ -32,10 +32,10 @@ export function figure({ title, label, hint, tools = [], onKey, announce }) {
   const shown = { name: title };
 
   async function exported(kind) {
+    failure.hidden = true;
     try {
       await save({ ...shown, table: shown.table?.() }, kind);
       announce(`${title} saved as ${KINDS[kind]}`);
-      failure.hidden = true;
     } catch (error) {
       failure.hidden = false;
       failure.textContent = `${title} could not be saved: ${error.message}`;
@@ -62,6 +62,7 @@ export function figure({ title, label, hint, tools = [], onKey, announce }) {
     node,
     stage,
     show({ graphic, svg = graphic, ...rest }) {
+      failure.hidden = true;
       stage.replaceChildren(graphic);
       Object.assign(shown, { svg }, rest);
       fill();

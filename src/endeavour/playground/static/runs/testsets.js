@@ -55,7 +55,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     columns: [
       { key: "line", title: "Line", cell: ({ line }) => thousands(line), number: true },
       { key: "source", title: "Source", cell: ({ source }) => inLanguage(0, source) },
-      { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => inLanguage(1, hypothesis || "(empty)") },
+      { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => hypothesis ? inLanguage(1, hypothesis) : "(empty)" },
       { key: "chrf", title: "chrF", cell: ({ chrf }) => decimal(chrf, 1), number: true },
       {
         key: "length_ratio",
@@ -200,7 +200,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
         part("Source", inLanguage(0, row.source)),
         part(
           "Translation",
-          inLanguage(1, row.hypothesis ? marked(row.hypothesis, row.reference) : "(empty)"),
+          row.hypothesis ? inLanguage(1, marked(row.hypothesis, row.reference)) : "(empty)",
         ),
         part("Reference", inLanguage(1, marked(row.reference, row.hypothesis))),
       ),

@@ -299,7 +299,7 @@ def test_a_full_disk_is_told_and_nothing_done_is_lost(settings, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(part, "save_rows", full)
-    with pytest.raises(UserError, match=r"cannot be written \(No space left.*data_folder"):
+    with pytest.raises(UserError, match=r"cannot be written \(No space left.*free some space"):
         prepare_data(**settings)
     assert [path for path in (settings["folder"] / "prepared").iterdir() if path.name.endswith("scratch")]
     monkeypatch.undo()

@@ -207,8 +207,8 @@ def one_line(error: Exception) -> str:
     typed = re.search(r"Could not override '(.+?)'", str(error))
     if typed and "not in struct" in str(error) + str(cause):
         key = typed[1]
-        if key.startswith(NAMED_BY_USERS):
-            needs = f"a new name needs a + before it: +{key}=[…]"
+        if key.startswith((*NAMED_BY_USERS, "teacher_settings.")):
+            needs = f"a new name needs a + before it: +{key}=…"
             return (
                 f"{needs}; train, validation and test need corpus=files"
                 if key.startswith("corpus.")

@@ -233,10 +233,10 @@ def test_translations_that_were_altered_are_not_trained_on(
 def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_run_has_begun(
     settings: list[str], outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [*settings, "teachers=2 one+2"]
+    command = [*settings, "teachers=2 one+2", "model.dropout=0.25", "+teacher_settings.model.dropout=0.1"]
     by_name = data_of([*settings, "teachers=two one+two"])
     assert endeavour("train", *command) == 0
-    # The run with seed 2 is the one that `two` is.
+    # The run with seed 2 is the one that `two` is, with settings of its own where it has any.
     assert Run(outputs, "new-teacher-2").weights_digest == Run(outputs, "two").weights_digest
     assert Run(outputs, "new").data_digest == by_name.content_digest
     bleu = json.loads((outputs / "new" / "evaluation" / "test-greedy" / "scores.json").read_text())

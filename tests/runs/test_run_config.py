@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from endeavour.config import load_config, quote_literal
 from endeavour.errors import UserError
-from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
+from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config, teacher_config
 
 
 def run_config(*typed: str) -> RunConfig:
@@ -133,3 +133,33 @@ def test_a_name_is_one_however_it_is_written(tmp_path: Path) -> None:
 def test_teachers_that_are_badly_written_are_refused(text: str) -> None:
     with pytest.raises(UserError, match="teachers"):
         run_config(f"teachers={text}")
+
+
+def test_a_teacher_is_the_same_run_but_for_the_settings_of_teachers() -> None:
+    other = ["+teacher_settings.model.width=256", "+teacher_settings.training.r_drop=0.5"]
+    config = run_config("teachers=2 one", *other, "training.restart=true", "seed=5")
+    expected = run_config("name=t", "seed=2", "model.width=256", "training.r_drop=0.5")
+    assert teacher_config(config, 2, "t") == expected
+
+
+def test_the_teachers_of_the_best_experiment_are_runs_of_the_lowercased_one() -> None:
+    best = run_config("experiment=multi30k_best")
+    for seed in (1, 2):
+        teacher = teacher_config(best, seed, f"multi30k-lowercased-{seed}")
+        assert teacher == run_config("experiment=multi30k_lowercased", f"seed={seed}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["+teacher_settings.model.width=64", "teachers=one"], "teachers names none"),
+        (["+teacher_settings.model.width=64"], "teachers names none"),
+        (["+teacher_settings.model.wdth=64", "teachers=2"], "teacher_settings: model.wdth is not a key"),
+        (["+teacher_settings.model.width=-1", "teachers=2"], "teacher_settings: model.width=-1"),
+        (["+teacher_settings.corpus.name=a", "teachers=2"], "'model', 'training' or 'decoding'"),
+        (["teacher_settings.model.width=64", "teachers=2"], r"\+teacher_settings.model.width=…"),
+    ],
+)
+def test_settings_of_teachers_that_none_could_have_are_refused(typed: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run_config(*typed)

@@ -29,9 +29,9 @@ from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
 from endeavour.pipeline.imported import imported_run, is_imported, run_named
 from endeavour.runs.choice import require_trained
-from endeavour.runs.config import RunConfig, differing_keys
+from endeavour.runs.config import RunConfig, differing_keys, teacher_config
 from endeavour.runs.evaluations import joined_names
-from endeavour.runs.names import members_of, names_in
+from endeavour.runs.names import members_of, names_in, seeds_in
 from endeavour.runs.run import Run
 from endeavour.runs.translators import (
     load_runs,
@@ -51,7 +51,7 @@ _ANEW = "delete it, to have it trained anew, or choose another name=…"
 class Teachers:
     """The teachers of the run of `config`: of each the runs, several where they translate as an ensemble.
 
-    A teacher that is called by a number is the same run with that seed, and trained with it.
+    A teacher that is called by a number is the same run with that seed, except for `teacher_settings`.
     """
 
     config: RunConfig
@@ -67,7 +67,7 @@ class Teachers:
 
     @property
     def seeds(self) -> list[str]:
-        return [name for name in self._each if name.isdecimal()]
+        return seeds_in(self.config.teachers)
 
     @property
     def runs(self) -> list[list[Run]]:
@@ -86,9 +86,7 @@ class Teachers:
 
     def config_of(self, seed: str) -> RunConfig:
         """The config of the teacher that has this seed."""
-        training = replace(self.config.training, restart=False)
-        name = self.run_of(seed).name
-        return replace(self.config, seed=int(seed), teachers=None, name=name, training=training)
+        return teacher_config(self.config, int(seed), self.run_of(seed).name)
 
     def check(self, data: PreparedData) -> None:
         """Raises `UserError` for teachers that cannot be used, before anything is trained or discarded.

@@ -129,6 +129,7 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
         augmentation=replace(config.augmentation, **dict.fromkeys(config.augmentation.rates, 0.0)),
         pretrained=None,
         teachers=None,
+        teacher_settings={},
         corpus=replace(config.corpus, tags=False, tag=None),
         model=model.config,
         training=replace(config.training, r_drop=0.0),  # which a model without dropout could not have

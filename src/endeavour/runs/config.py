@@ -20,7 +20,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
-from endeavour.runs.names import normal_teachers, run_name
+from endeavour.runs.names import normal_teachers, run_name, seeds_in
 from endeavour.settings import STRICT, validated
 from endeavour.storage import write_atomically
 from endeavour.training.config import TrainingConfig
@@ -64,6 +64,7 @@ class RunConfig:
     direction: Literal["en-de", "de-en"]
     pretrained: str | None
     teachers: str | None
+    teacher_settings: dict[Literal["model", "training", "decoding"], dict[str, Any]]
     device: str
     data_folder: str
     output_folder: str
@@ -115,6 +116,10 @@ class RunConfig:
             self.pretrained = run_name("pretrained", self.pretrained, self.output_folder)
         if self.teachers is not None:
             self.teachers = normal_teachers(self.teachers, self.output_folder)
+        if self.teacher_settings:
+            if not seeds_in(self.teachers):
+                raise ValueError("teacher_settings are for teachers that are seeds, and teachers names none")
+            teacher_config(self, self.seed, self.name)
         return self
 
     def _check_parts(self) -> None:
@@ -131,6 +136,23 @@ class RunConfig:
                     f"training.mixture: {', '.join(sorted(unknown))} is not one of corpus.parts "
                     f"({', '.join(parts) or 'there are none'})"
                 )
+
+
+def teacher_config(config: RunConfig, seed: int, name: str) -> RunConfig:
+    """That of the teacher with this seed and name: the same run, but for `teacher_settings`.
+
+    Raises:
+        UserError: they are none of a run.
+    """
+    values: dict[str, Any] = asdict(config)
+    values.update(seed=seed, name=name, teachers=None, teacher_settings={})
+    values["training"]["restart"] = False
+    for section, settings in config.teacher_settings.items():
+        values[section] |= settings
+    try:
+        return validated(RunConfig, values)
+    except UserError as error:
+        raise UserError(f"teacher_settings: {error}") from error
 
 
 def save_config(config: RunConfig, path: Path) -> None:

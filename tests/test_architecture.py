@@ -8,11 +8,12 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "endeavour"
 
-LEAVES = {"special", "errors", "settings", "storage", "nested", "optional", "progress"}
+LEAVES = {"special", "directions", "errors", "settings", "storage", "nested", "optional", "progress"}
 ENGINE = {"training", "decoding", "model", "data", *LEAVES}
 MAY_IMPORT = {
     "special": set[str](),
     "errors": set[str](),
+    "directions": set[str](),
     "nested": set[str](),
     "redaction": set[str](),
     "progress": set[str](),

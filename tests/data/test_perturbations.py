@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from endeavour.data.perturbations import (
     PERTURBATIONS,
-    Language,
     Perturbation,
     copy_name,
     copy_of,
     draw_for,
     perturbed,
 )
+from endeavour.directions import Language
 
 HOW = st.sampled_from(PERTURBATIONS)
 TEXT = st.text(st.sampled_from("abßäÜ EÉñ.!?… ,'7<{}>%@/-\u00a0\t"), max_size=40)

@@ -154,12 +154,13 @@ def test_the_teachers_of_the_best_experiment_are_runs_of_the_lowercased_one() ->
     [
         (["+teacher_settings.model.width=64", "teachers=one"], "teachers names none"),
         (["+teacher_settings.model.width=64"], "teachers names none"),
+        (["teachers=2 9223372036854775808"], "teachers=2 9223372036854775808: a seed is at most"),
         (["+teacher_settings.model.wdth=64", "teachers=2"], "teacher_settings: model.wdth is not a key"),
         (["+teacher_settings.model.width=-1", "teachers=2"], "teacher_settings: model.width=-1"),
         (["+teacher_settings.corpus.name=a", "teachers=2"], "'model', 'training' or 'decoding'"),
         (["teacher_settings.model.width=64", "teachers=2"], r"\+teacher_settings.model.width=…"),
     ],
 )
-def test_settings_of_teachers_that_none_could_have_are_refused(typed: list[str], message: str) -> None:
+def test_teachers_that_there_cannot_be_are_refused(typed: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         run_config(*typed)

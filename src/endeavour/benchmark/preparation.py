@@ -11,8 +11,9 @@ from typing import Any
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.preparing import Direction, prepare_data
+from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.directions import Direction
 
 
 def measure_preparation(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from pydantic.dataclasses import dataclass
@@ -34,6 +34,7 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
+from endeavour.directions import Direction
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare
@@ -51,7 +52,7 @@ class BenchRoot:
 
     name: str
     seed: int
-    direction: Literal["en-de", "de-en"]
+    direction: Direction
     device: str
     data_folder: str
     output_folder: str

@@ -14,13 +14,13 @@ from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize
 from endeavour.data.perturbations import (
     GERMAN_ONLY,
-    Language,
     Perturbation,
     draw_for,
     perturbed,
 )
 from endeavour.data.protection import protect_training_pair
 from endeavour.data.tokenizer import Tokenizers, encode_normal_pairs
+from endeavour.directions import Language
 from endeavour.settings import STRICT
 
 Rate = Annotated[float, Field(ge=0, le=1)]

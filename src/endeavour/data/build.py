@@ -18,7 +18,6 @@ from typing import Any
 from endeavour.data.augmentation import AugmentationConfig, Augmenter
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner, summed
 from endeavour.data.corpus import RARE, TRAIN, CorpusConfig, Progress
-from endeavour.data.crawled import Languages
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
 from endeavour.data.encoding import SIDES, flat_pairs
 from endeavour.data.files import Pair
@@ -36,6 +35,7 @@ from endeavour.data.tokenizer import (
     tag_of,
     with_tag,
 )
+from endeavour.directions import Languages
 from endeavour.errors import UserError
 
 # Containers that are made before Python's garbage collector looks for cycles among them.

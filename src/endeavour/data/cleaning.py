@@ -17,10 +17,11 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
-from endeavour.data.crawled import CrawledConfig, Languages, PairFilter, crawled_filters
+from endeavour.data.crawled import CrawledConfig, PairFilter, crawled_filters
 from endeavour.data.duplicates import Hashes, NearHashes, SeenHashes, pair_hashes
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
+from endeavour.directions import Languages
 from endeavour.settings import STRICT
 
 _EXAMPLES = 3

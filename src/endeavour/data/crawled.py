@@ -4,7 +4,7 @@ docs/experiments.md says where the limits of conf/cleaning/crawled.yaml come fro
 """
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -13,11 +13,11 @@ from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.files import Pair
 from endeavour.data.languages import LanguageCheck
 from endeavour.data.surface import is_broken, markup_share, overlap, repetition
+from endeavour.directions import Languages
 from endeavour.optional import require
 from endeavour.settings import STRICT
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Languages = tuple[Literal["en", "de"], Literal["en", "de"]]  # of source and target
 PairFilter = Callable[[Pair], bool]  # a pair in normal form, not empty → whether it is dropped
 
 

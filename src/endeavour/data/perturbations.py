@@ -20,8 +20,8 @@ from typing import Literal, get_args
 
 from endeavour.data.files import Pair
 from endeavour.data.protection import SPAN
+from endeavour.directions import Language
 
-Language = Literal["en", "de"]
 Perturbation = Literal[
     "upper_case", "title_case", "typos", "no_final_punctuation", "no_umlauts", "placeholders"
 ]

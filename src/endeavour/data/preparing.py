@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
@@ -25,12 +25,12 @@ from endeavour.data.corpus import (
     load_parts,
     load_splits,
 )
-from endeavour.data.crawled import Languages
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair
 from endeavour.data.journal import begin
 from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
+from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.storage import (
     atomic_folder,
@@ -41,8 +41,6 @@ from endeavour.storage import (
     write_json,
 )
 
-Direction = Literal["en-de", "de-en"]
-_LANGUAGES: dict[Direction, Languages] = {"en-de": ("en", "de"), "de-en": ("de", "en")}
 _FORMAT = 4  # to be raised when the same settings are to give other files
 
 
@@ -96,7 +94,7 @@ def prepare_data(
                         _directed(splits, direction),
                         _directed(load_parts(corpus), direction),
                         corpus=corpus,
-                        languages=_LANGUAGES[direction],
+                        languages=languages_of(direction),
                         cleaning=cleaning,
                         augmentation=augmentation,
                         tokenizer=tokenizers or tokenizer,
@@ -186,7 +184,7 @@ def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str,
     """Writes the report and, last, the manifest: the recipe and what came of it."""
     write_json(folder / "report.json", report)
     write_atomically(folder / "report.md", as_markdown(report, name))
-    source, target = recipe["direction"].split("-")
+    source, target = languages_of(recipe["direction"])
     tokenizers = dict(zip(("source", "target"), load_tokenizers(folder), strict=True))
     result = {
         "source_language": source,

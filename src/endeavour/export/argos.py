@@ -17,9 +17,9 @@ from pathlib import Path
 import sentencepiece
 
 from endeavour.data.tokenizer import Tokenizers
+from endeavour.directions import NAMES, Languages
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import write_ctranslate2
-from endeavour.export.model_card import LANGUAGES
 from endeavour.model.transformer import Transformer
 
 PACKAGE_VERSION = "1.0"
@@ -28,7 +28,7 @@ ARGOS_VERSION = "1.11.0"  # that it is tested with; Argos itself does not read i
 CONSTANT_DATE = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 
 
-def package_name(languages: tuple[str, str]) -> str:
+def package_name(languages: Languages) -> str:
     """As Argos calls it in its index, without the ending."""
     return f"translate-{'_'.join(languages)}"
 
@@ -38,7 +38,7 @@ def write_argos(
     model: Transformer,
     tokenizers: Tokenizers,
     *,
-    languages: tuple[str, str],
+    languages: Languages,
     readme: str,
     quantization: str,
 ) -> None:
@@ -90,13 +90,13 @@ def unpacked(folder: Path) -> Generator[Path]:
         yield installed
 
 
-def _metadata(languages: tuple[str, str]) -> dict[str, object]:
+def _metadata(languages: Languages) -> dict[str, object]:
     source, target = languages
     return {
         "package_version": PACKAGE_VERSION,
         "argos_version": ARGOS_VERSION,
         "from_code": source,
-        "from_name": LANGUAGES[source],
+        "from_name": NAMES[source],
         "to_code": target,
-        "to_name": LANGUAGES[target],
+        "to_name": NAMES[target],
     }

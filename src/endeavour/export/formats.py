@@ -15,11 +15,12 @@ import torch
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine, Quantization
+from endeavour.directions import NAMES
 from endeavour.export import readme
 from endeavour.export.argos import package_name, require_same_text, unpacked, write_argos
 from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
-from endeavour.export.model_card import LANGUAGES, Card, data_lines, metadata, score_lines, setting_lines
+from endeavour.export.model_card import Card, data_lines, metadata, score_lines, setting_lines
 from endeavour.export.parity import ExportedEngine
 from endeavour.export.tokenizer_json import TARGET_FOLDER, is_separate, require_same_ids, write_tokenizers
 from endeavour.model.config import ModelConfig
@@ -193,7 +194,7 @@ def shared_readme_values(trained: Trained) -> dict[str, Any]:
 
 
 def _languages(card: Card) -> dict[str, str]:
-    source, target = (LANGUAGES[code] for code in card.languages)
+    source, target = (NAMES[code] for code in card.languages)
     return {"source_language": source, "target_language": target}
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
+from endeavour.directions import Direction, Languages, languages_of
 from endeavour.evaluation.metrics import Score
 from endeavour.optional import require
 
 HUB_METRICS = ("bleu", "chrf", "ter")  # that it knows by these names
-LANGUAGES = {"en": "English", "de": "German"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Card:
     """
 
     address: str
-    direction: str
+    direction: Direction
     corpus: str
     repository: str | None
     revision: str | None
@@ -62,10 +62,9 @@ class Card:
     evaluations: Sequence[ScoredSet]
 
     @property
-    def languages(self) -> tuple[str, str]:
-        """Codes of source and target."""
-        source, target = self.direction.split("-")
-        return source, target
+    def languages(self) -> Languages:
+        """Of source and target."""
+        return languages_of(self.direction)
 
 
 def metadata(card: Card, *, name: str) -> str:

@@ -12,8 +12,9 @@ from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig, ExtraPairs
 from endeavour.data.prepared import PreparedData, find_prepared
-from endeavour.data.preparing import Direction, prepare_data
+from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
+from endeavour.directions import Direction
 from endeavour.errors import UserError
 from endeavour.pipeline.imported import IMPORTED
 from endeavour.progress import reported_progress, say

@@ -12,6 +12,7 @@ from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.files import read_pairs, require_file, text_lines
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
+from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
@@ -42,7 +43,7 @@ class EvaluationSet:
 
 
 def choose_evaluation_sets(
-    settings: EvaluationConfig, direction: str, data: PreparedData | None, reserved: Sequence[str]
+    settings: EvaluationConfig, direction: Direction, data: PreparedData | None, reserved: Sequence[str]
 ) -> list[EvaluationSet]:
     """What is to be evaluated, checked before training rather than after it.
 
@@ -78,9 +79,9 @@ def choose_evaluation_sets(
 
 
 def _perturbed_copies(
-    settings: EvaluationConfig, direction: str, one: EvaluationSet
+    settings: EvaluationConfig, direction: Direction, one: EvaluationSet
 ) -> Iterator[EvaluationSet]:
-    language = "en" if direction == "en-de" else "de"
+    language = languages_of(direction)[0]
     for how in dict.fromkeys(settings.perturbed):
         pairs = [
             perturbed(pair, how, language, draw_for(pair, how, _SEED))
@@ -95,7 +96,7 @@ def _perturbed_copies(
         )
 
 
-def _standard(name: str, direction: str) -> EvaluationSet:
+def _standard(name: str, direction: Direction) -> EvaluationSet:
     one = read_standard_set(name, direction)
     return EvaluationSet(folder_name(name), one.sources, one.references, labels=one.labels, standard=name)
 
@@ -124,7 +125,7 @@ def _read_labels(path: Path, name: str, sentences: int) -> list[str]:
 
 
 def _with_tokenized_references(
-    settings: EvaluationConfig, direction: str, sets: list[EvaluationSet]
+    settings: EvaluationConfig, direction: Direction, sets: list[EvaluationSet]
 ) -> list[EvaluationSet]:
     path = settings.tokenized_references
     if path is None:
@@ -136,11 +137,13 @@ def _with_tokenized_references(
             "choose one with evaluation.splits=[…], evaluation.files or evaluation.sacrebleu"
         )
     [one] = sets
-    tokenized = read_tokenized(user_path(path), one.references, direction.partition("-")[2])
+    tokenized = read_tokenized(user_path(path), one.references, languages_of(direction)[1])
     return [replace(one, tokenized_references=tokenized)]
 
 
-def _read_files(settings: EvaluationConfig, direction: str, name: str, paths: Sequence[str]) -> EvaluationSet:
+def _read_files(
+    settings: EvaluationConfig, direction: Direction, name: str, paths: Sequence[str]
+) -> EvaluationSet:
     pairs = list(
         read_pairs(
             [user_path(path) for path in paths],

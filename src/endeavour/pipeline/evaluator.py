@@ -17,6 +17,7 @@ from rich.text import Text
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import Translator
+from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import comet_score, read_comet
 from endeavour.evaluation.config import EvaluationConfig
@@ -171,7 +172,7 @@ class Evaluator:
             test_set.references,
             bootstrap_samples=self.settings.bootstrap_samples,
             seed=config.seed,
-            tokenized_as=config.direction.partition("-")[2] if self.settings.tokenized_bleu else None,
+            tokenized_as=languages_of(config.direction)[1] if self.settings.tokenized_bleu else None,
             tokenized_references=test_set.tokenized_references,
             standard=None if test_set.standard is None else (test_set.standard, config.direction),
         )

@@ -8,27 +8,26 @@ from typing import Any
 
 from endeavour.decoding.sentences import split_sentences
 from endeavour.decoding.translator import Translation, join_parts
+from endeavour.directions import NAMES, Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.playground.limits import Limits
 from endeavour.playground.schemas import TranslateRequest
 
 Line = list[tuple[str, str]]  # its sentences, and the space after each
 
-LANGUAGES = {"en": "English", "de": "German"}
 
-
-def languages(direction: str) -> list[dict[str, Any]]:
+def languages(direction: Direction) -> list[dict[str, Any]]:
     """All there are, and into what each is translated."""
-    source, target = direction.split("-")
+    source, target = languages_of(direction)
     return [
         {"code": code, "name": name, "targets": [target] if code == source else []}
-        for code, name in LANGUAGES.items()
+        for code, name in NAMES.items()
     ]
 
 
-def check_translate(asked: TranslateRequest, direction: str, settings: Limits) -> None:
+def check_translate(asked: TranslateRequest, direction: Direction, settings: Limits) -> None:
     """Raises `UserError` for another direction than the model's, or too much."""
-    source, target = direction.split("-")
+    source, target = languages_of(direction)
     if asked.source not in (source, "auto") or asked.target != target:
         raise UserError(
             f"source={asked.source[:20]}, target={asked.target[:20]}: this model translates {source} to {target} only"
@@ -60,7 +59,7 @@ def lines_of(text: str, language: str | None) -> list[Line]:
 
 def answer(
     asked: TranslateRequest,
-    direction: str,
+    direction: Direction,
     texts: Sequence[Sequence[Line]],
     translated: Iterable[list[Translation]],
     *,
@@ -85,7 +84,7 @@ def answer(
     best = [rows[0] for rows in joined]
     others = [rows[1:] for rows in joined]
     # Nothing is detected: there is only one language that it could be.
-    language = {"confidence": 100.0, "language": direction.split("-")[0]}
+    language = {"confidence": 100.0, "language": languages_of(direction)[0]}
     one = isinstance(asked.q, str)
     found: dict[str, Any] = {"translatedText": best[0] if one else best}
     if asked.alternatives:

@@ -26,6 +26,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from endeavour.decoding.translator import Translation
+from endeavour.directions import Direction
 from endeavour.errors import UserError, named_memory_error
 from endeavour.playground import libretranslate, pair_views, records, schemas
 from endeavour.playground.answers import DEFECT, FAILURES, answer, failed, status_and_message
@@ -55,7 +56,7 @@ class Playground:
         self.worker = Worker(
             self._translate_lines, waiting=settings.waiting, joined_lines=settings.joined_lines
         )
-        self.direction = systems.default.config.direction
+        self.direction: Direction = systems.default.config.direction
         self._language = systems.default.source_language if systems.decoding.split_sentences else None
         self.stopping = False
         self._followers = 0

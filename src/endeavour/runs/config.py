@@ -16,11 +16,12 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
+from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
-from endeavour.runs.names import normal_teachers, run_name, seeds_in
+from endeavour.runs.names import LARGEST_SEED, normal_teachers, run_name, seeds_in
 from endeavour.settings import STRICT, validated
 from endeavour.storage import write_atomically
 from endeavour.training.config import TrainingConfig
@@ -60,8 +61,8 @@ class RunConfig:
     """conf/train.yaml holds the values and says what each key means."""
 
     name: str
-    seed: Annotated[int, Field(ge=0, lt=2**63)]
-    direction: Literal["en-de", "de-en"]
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+    direction: Direction
     pretrained: str | None
     teachers: str | None
     teacher_settings: dict[Literal["model", "training", "decoding"], dict[str, Any]]
@@ -110,7 +111,7 @@ class RunConfig:
                 "is none: set model.dropout"
             )
         self._check_parts()
-        self.augmentation.require_source("en" if self.direction == "en-de" else "de")
+        self.augmentation.require_source(languages_of(self.direction)[0])
         self.name = run_name("name", self.name, self.output_folder)
         if self.pretrained is not None:
             self.pretrained = run_name("pretrained", self.pretrained, self.output_folder)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from endeavour.errors import UserError
 
+LARGEST_SEED = 2**63 - 1  # that torch's generators take as well as numpy's
+
 
 def run_name(key: str, name: str, output_folder: str) -> str:
     """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
@@ -66,6 +68,8 @@ def _teacher(word: str, text: str, output_folder: str) -> str:
         name = run_name("teachers", member, output_folder)
         if name.isdecimal() and not member.isdecimal():
             raise UserError(f"teachers={text}: {name} would be a seed; rename the run {member}")
+        if name.isdecimal() and int(name) > LARGEST_SEED:
+            raise UserError(f"teachers={text}: a seed is at most {LARGEST_SEED}")
         members.append(str(int(name)) if name.isdecimal() else name)
     return "+".join(members)
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from endeavour.data.corpus import RARE, TRAIN, VALIDATION
 from endeavour.data.perturbations import copy_of
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
+from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
@@ -129,7 +130,7 @@ class Run:
     @property
     def source_language(self) -> str:
         """Of the sources: "en" or "de"."""
-        return self.config.direction.partition("-")[0]
+        return languages_of(self.config.direction)[0]
 
     def source_tag(self, asked: str | None) -> str | None:
         """The part whose tag the sources begin with: `asked`, which is `decoding.tag`, or `corpus.tag`.

@@ -29,6 +29,16 @@ export function setAttributes(element, attributes) {
 export const flat = (children) =>
   children.flat(Infinity).filter((child) => child !== null && child !== false);
 
+/** A group of buttons, one of them pressed: `onChoose` is told the place of the one that is clicked, `press` sets it. */
+export function segments(label, names, onChoose) {
+  const buttons = names.map((name, i) => h("button", { type: "button", onclick: () => onChoose(i) }, name));
+  const node = h("div", { class: "segments", role: "group", "aria-label": label }, buttons);
+  return {
+    node,
+    press: (chosen) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === chosen)),
+  };
+}
+
 /** A function that waits until it was not called for some milliseconds. */
 export function debounce(action, milliseconds) {
   let timer = 0;

@@ -4,7 +4,7 @@
  */
 
 import { overtaken } from "./api.js";
-import { h } from "./dom.js";
+import { h, segments } from "./dom.js";
 import { figure } from "./figure.js";
 import { bits, decimal, percent } from "./format.js";
 import { TURNS } from "./keys.js";
@@ -22,7 +22,7 @@ export function mount(root, context) {
   let map = null;
   let kept = null; // what stays lit without a pointer: [row, column]
 
-  const joined = segments(["Pieces", "Words"], (i) => state.set({ words: i === 1 }));
+  const joined = segments("Units", ["Pieces", "Words"], (i) => state.set({ words: i === 1 }));
   const summary = h("p", { class: "hint" });
   const pieces = figure({
     title: "How sure the model is",
@@ -172,15 +172,5 @@ export function mount(root, context) {
       } else return false;
       return true;
     },
-  };
-}
-
-/** One of a few, as buttons. */
-function segments(names, onChoose) {
-  const buttons = names.map((name, i) => h("button", { type: "button", onclick: () => onChoose(i) }, name));
-  const node = h("div", { class: "segments" }, buttons);
-  return {
-    node,
-    press: (chosen) => buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === chosen)),
   };
 }

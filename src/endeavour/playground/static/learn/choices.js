@@ -3,7 +3,7 @@
  * Knows the answer of /api/learn; reports choices and keeps none.
  */
 
-import { h } from "../dom.js";
+import { h, segments } from "../dom.js";
 import { label } from "../format.js";
 import { roving, setRoving } from "../keys.js";
 
@@ -14,8 +14,8 @@ const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross" };
  *   `onFollow` a position of source or target
  */
 export function createChoices({ onChoose, onFollow }) {
-  const kinds = Object.entries(KINDS).map(([kind, name]) =>
-    h("button", { type: "button", "data-kind": kind, onclick: () => onChoose({ kind }) }, name),
+  const kinds = segments("Which attention", Object.values(KINDS), (i) =>
+    onChoose({ kind: Object.keys(KINDS)[i] }),
   );
   const layer = stepper("Layer", (value) => onChoose({ layer: value }));
   const head = stepper("Head", (value) => onChoose({ head: value }));
@@ -27,7 +27,7 @@ export function createChoices({ onChoose, onFollow }) {
   const node = h(
     "div",
     { class: "choices" },
-    h("div", { class: "segments", role: "group", "aria-label": "Which attention" }, kinds),
+    kinds.node,
     h("div", { class: "steppers" }, layer.node, head.node),
     chips.source.node,
     chips.target.node,
@@ -35,7 +35,7 @@ export function createChoices({ onChoose, onFollow }) {
   );
 
   function show(data, followed) {
-    for (const button of kinds) button.setAttribute("aria-pressed", button.dataset.kind === data.kind);
+    kinds.press(Object.keys(KINDS).indexOf(data.kind));
     layer.show(data.layer, data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"]);
     head.show(data.head, data.model.num_heads);
     chips.source.show(data.tokens.source, followed.source, data.kind === "encoder");

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from endeavour.playground import log_follower
 from endeavour.playground.log_follower import follow_log
 from endeavour.playground.records import all_runs, describe_run
 from endeavour.playground.systems import NotFound
+from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.storage import write_atomically, write_json
 from served import TIMEOUT, Served, events_of, served, small_run
@@ -173,6 +174,19 @@ def test_an_evaluation_is_shown_line_by_line(run: Run, tmp_path: Path) -> None:
     assert found["rows"][2]["length_ratio"] == pytest.approx(4 / 3, abs=1e-3)
     assert length_ratio(["ja ja ja ja"], ["eins zwei drei"]) == 4 / 3
     assert [row["flags"] for row in found["rows"]] == [["copied"], ["empty"], ["repetitive"], []]
+
+
+def test_capitals_that_a_model_cannot_write_are_not_missed_in_its_lines(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.folder, tmp_path / "run")
+    one = Run(tmp_path, "run")
+    tokenizer = replace(one.config.tokenizer, lowercase=True)
+    save_config(replace(one.config, tokenizer=tokenizer), one.folder / "config.yaml")
+    evaluated(one)
+    (one.folder / "evaluation/test-beam/hypotheses.txt").write_text("satz 7.\nja!\neins\nnein!\n", "utf-8")
+    with served(tmp_path) as site:
+        first, *_, last = site.get("/api/evaluation?run=run&folder=test-beam").json["rows"]
+    assert (first["reference"], first["chrf"]) == ("Satz 7.", 100.0)
+    assert 0 < last["chrf"] < 100
 
 
 def events_in(write: str) -> list[str]:

@@ -14,6 +14,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import check_counts, length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
+from endeavour.evaluation.subsets import lowercased
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.run import Run
@@ -177,7 +178,10 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> dict[str, Any]:
         evaluation.lines(column) for column in ("sources", "references", "hypotheses")
     )
     check_counts(sources=sources, references=references, hypotheses=hypotheses)
-    chrf = sentence_scores(hypotheses, references)
+    judged = [hypotheses, references]
+    if evaluation.run.config.tokenizer.lowercase:
+        judged = map(lowercased, judged)
+    chrf = sentence_scores(*judged)
     columns = zip(sources, references, hypotheses, chrf, strict=True)
     return {
         "test_set": evaluation.test_set,

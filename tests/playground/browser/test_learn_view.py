@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from in_browser import SENTENCE, Visit, until_read_out
+from in_browser import SENTENCE, Visit, hold_answer, until_held, until_read_out
 from playwright.sync_api import Locator, Page, Route, expect
 
 from served import Served
@@ -163,6 +163,18 @@ def test_keys_change_layer_and_head_and_what_is_followed(learn: Visit) -> None:
     expect(chosen).to_have_text(after)
     expect(step(page, "softmax").locator(".told")).to_contain_text(f"“{after}”")
     expect(page.locator("#live")).to_contain_text("percent")
+
+
+def test_an_answer_that_was_overtaken_does_not_replace_a_later_one(learn: Visit) -> None:
+    page = learn(kind="encoder", layer=0, head=0)
+    until_read_out(page)
+    hold_answer(page, "/api/learn")
+    page.keyboard.press("]")
+    until_held(page)
+    page.keyboard.press(".")
+    expect(page.locator(".steppers")).to_contain_text("Head 2 of 2")
+    page.evaluate("async () => { release(); await fetch('/health'); }")
+    expect(page.locator(".learn:not(.stale) .steppers")).to_have_text("‹Layer 2 of 2›‹Head 2 of 2›")
 
 
 def test_a_piece_is_followed_by_mouse(learn: Visit) -> None:

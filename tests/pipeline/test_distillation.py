@@ -360,7 +360,8 @@ def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
 def test_a_run_needs_the_translations_it_keeps_only_where_its_data_is_gone_and_names_what_is_altered(
     settings: list[str], tmp_path: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert endeavour("train", *settings, "teachers=one") == 0
+    assert endeavour("train", *settings, "teachers=one", "+teacher_settings.model.dropout=0.3") == 0
+    assert "teacher_settings change nothing" in capsys.readouterr().err
     evaluate = ["evaluate", "run=new", *places(tmp_path / "copy"), "device=cpu"]
     [translated] = (outputs / "new" / "teacher_data").glob("*.de.txt")
     translated.write_text(translated.read_text() + "x")

@@ -152,8 +152,7 @@ def test_the_teachers_of_the_best_experiment_are_runs_of_the_lowercased_one() ->
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        (["+teacher_settings.model.width=64", "teachers=one"], "teachers names none"),
-        (["+teacher_settings.model.width=64"], "teachers names none"),
+        (["+teacher_settings.model.width=64"], "set teachers"),
         (["teachers=2 9223372036854775808"], "teachers=2 9223372036854775808: a seed is at most"),
         (["+teacher_settings.model.wdth=64", "teachers=2"], "teacher_settings: model.wdth is not a key"),
         (["+teacher_settings.model.width=-1", "teachers=2"], "teacher_settings: model.width=-1"),

@@ -31,7 +31,7 @@ from endeavour.pipeline.imported import imported_run, is_imported, run_named
 from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig, differing_keys, teacher_config
 from endeavour.runs.evaluations import joined_names
-from endeavour.runs.names import members_of, names_in, seeds_in
+from endeavour.runs.names import members_of, names_in
 from endeavour.runs.run import Run
 from endeavour.runs.translators import (
     load_runs,
@@ -67,7 +67,7 @@ class Teachers:
 
     @property
     def seeds(self) -> list[str]:
-        return seeds_in(self.config.teachers)
+        return [name for name in self._each if name.isdecimal()]
 
     @property
     def runs(self) -> list[list[Run]]:

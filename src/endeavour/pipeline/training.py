@@ -158,6 +158,8 @@ def _data(
     if begun or teachers is None:
         return data, test_sets, None
     teachers.check(data)
+    if config.teacher_settings and not teachers.seeds:
+        console.print("note: teacher_settings change nothing: they are for seeds, and teachers has none")
     if _is_main_process():
         # Before teachers are trained: after a stop of theirs it would be forgotten.
         with run.lock():

@@ -21,7 +21,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
-from endeavour.runs.names import LARGEST_SEED, normal_teachers, run_name, seeds_in
+from endeavour.runs.names import LARGEST_SEED, normal_teachers, run_name
 from endeavour.settings import STRICT, validated
 from endeavour.storage import write_atomically
 from endeavour.training.config import TrainingConfig
@@ -118,8 +118,8 @@ class RunConfig:
         if self.teachers is not None:
             self.teachers = normal_teachers(self.teachers, self.output_folder)
         if self.teacher_settings:
-            if not seeds_in(self.teachers):
-                raise ValueError("teacher_settings are for teachers that are seeds, and teachers names none")
+            if self.teachers is None:
+                raise ValueError("teacher_settings are for teachers that are seeds: set teachers")
             teacher_config(self, self.seed, self.name)
         return self
 

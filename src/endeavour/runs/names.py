@@ -52,12 +52,6 @@ def members_of(teacher: str) -> list[str]:
     return teacher.split("+")
 
 
-def seeds_in(teachers: str | None) -> list[str]:
-    """The seeds among what `teachers` names, each once."""
-    members = [member for teacher in names_in("teachers", teachers) for member in members_of(teacher)]
-    return list(dict.fromkeys(filter(str.isdecimal, members)))
-
-
 def _teacher(word: str, text: str, output_folder: str) -> str:
     """One teacher of `text` as a run notes it."""
     members = []

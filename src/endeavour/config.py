@@ -208,7 +208,8 @@ def one_line(error: Exception) -> str:
     if typed and "not in struct" in str(error) + str(cause):
         key = typed[1]
         if key.startswith((*NAMED_BY_USERS, "teacher_settings.")):
-            needs = f"a new name needs a + before it: +{key}=…"
+            value = "[…]" if key.startswith(NAMED_BY_USERS) else "…"
+            needs = f"a new name needs a + before it: +{key}={value}"
             return (
                 f"{needs}; train, validation and test need corpus=files"
                 if key.startswith("corpus.")

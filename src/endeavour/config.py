@@ -218,9 +218,8 @@ def one_line(error: Exception) -> str:
         return f"{key} is not a key of this command: --cfg job shows them all"
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
     name, equals, _ = override.partition("=")
-    if (
-        equals and "while evaluating" not in text
-    ):  # a function, such as range(…), that is given what it cannot take
+    # Quotes do not help a function, such as range(…), that is given what it cannot take.
+    if equals and "while evaluating" not in text:
         text += f"; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"
     if override:
         return f"{override}: {text}"

@@ -46,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("device") == "cpu":
+        os.environ["TRITON_INTERPRET"] = (
+            "1"  # kernels for GPUs run too, interpreted; Triton asks when it is imported
+        )
+
+
 # Of few tests and long: begun last, one process would be at them while the others have nothing left to do.
 LONG = ["test_faults.py", "test_notebooks.py", "test_story_pictures.py", "test_trial.py"]
 LONG += ["test_comet_files.py", "test_launchers.py"]

@@ -6,6 +6,7 @@ Shapes: batch = sentences; queries, keys = lengths; heads × head_width = width.
 before the softmax: 0 where a query may attend, a large negative number where it may not.
 """
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,11 @@ from torch.nn import functional
 from endeavour.model.layers import Dropout
 from endeavour.model.positions import Rotation, rotate
 from endeavour.special import PAD
+
+short_attention = None
+if torch.version.cuda is not None:  # Triton takes its time to be imported
+    with suppress(ImportError):  # there is none for Windows
+        from endeavour.model import short_attention
 
 # On the CPU plain products are faster than the fused kernel up to this many scores per head, and in decoding from
 # this many sentences on.
@@ -48,8 +54,9 @@ def attend(
 ) -> Tensor:
     """softmax(query · key / √head_width + mask) · value (Vaswani et al. 2017, equation 1).
 
-    Chooses between torch's fused kernel and plain products. On the CPU the fused kernel is slow on short sentences,
-    above all in its backward pass, and has no dropout; for a single sentence it is the faster one.
+    Chooses between torch's fused kernel, plain products and, to train on a GPU, `short_attention`. On the CPU the fused
+    kernel is slow on short sentences, above all in its backward pass, and has no dropout; for a single sentence it is
+    the faster one.
 
     Args:
         query: (batch, heads, queries, head_width).
@@ -70,6 +77,13 @@ def attend(
     )
     if not plain and record is None:
         probability = dropout.probability if dropout.training else 0.0
+        if (
+            short_attention is not None
+            and query.requires_grad
+            and not probability
+            and short_attention.fits(query, key)
+        ):
+            return short_attention.short_attention(query, key, value, mask, causal=causal)
         return functional.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=probability, is_causal=causal
         )

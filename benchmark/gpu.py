@@ -29,7 +29,7 @@ from typing import Any
 from gpu_steps import STEPS, Place, write_toy_text
 
 ROOT = Path(__file__).resolve().parents[1]
-RESUMED = ("multi30k", "distilled")  # trainings, which continue where they were stopped
+RESUMED = ("multi30k", "best")  # trainings, which continue where they were stopped
 GRACE = 20  # seconds that a step has to end by itself after SIGTERM: a training then writes a checkpoint
 SHOWN = 30  # lines of the log of a step that failed
 COUNTED = "\n## How it was counted"

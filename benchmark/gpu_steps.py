@@ -12,13 +12,13 @@ from typing import Any
 
 # A model that is computed faster than its kernels are launched one by one.
 SMALL = ["bench.sizes=[tiny512]", "bench.tokens_per_batch=4096"]
-# Three models, and one that is taught by them.
-DISTILLED = ["teachers=1 2 3 1+2+3", "training.tokens_per_batch=8192", "training.accumulate=1"]
-TEACHERS = [f"distilled-teacher-{seed}" for seed in (1, 2, 3)]
+# What `best` trains.
+SYSTEM = ["best", "best-teacher-1", "best-teacher-2"]
 # In the layout of Multi30k; what a rehearsal trains on.
 TOY = {"train": 300, "val": 20, "test_2016_flickr": 20}
 # Importing these for processes of their own would take a rehearsal most of its time.
 TRAINED = "bench.references=[torch,huggingface]"
+NOT_REHEARSED = ("bench.sizes", "bench.tokens", "bench.cuda_graphs")
 
 
 @dataclass(frozen=True)
@@ -86,39 +86,35 @@ def _bench(*overrides: str) -> Callable[[Place, str], list[str]]:
         words = ["-m", "endeavour", "bench", f"name={step}", *place.folders(step), "model=base", "bench=gpu"]
         if not place.rehearse:
             return [*words, *overrides]
-        parts = [
-            word
-            for word in overrides
-            if word != TRAINED and not word.startswith(("bench.sizes", "bench.tokens"))
-        ]
+        parts = [word for word in overrides if word != TRAINED and not word.startswith(NOT_REHEARSED)]
         small = ["bench=smoke", "bench.parts=[training]", "bench.references=[]", "bench.precisions=[bf16]"]
         return [*words, *small, "bench.repeats=1", *_toy_corpus(place), *parts]
 
     return command
 
 
-def _train(experiment: str, *overrides: str) -> Callable[[Place, str], list[str] | None]:
+def _train(experiment: str, *rehearsed: str) -> Callable[[Place, str], list[str] | None]:
     def command(place: Place, step: str) -> list[str] | None:
         if place.text is None and not place.rehearse:
             return None
         words = ["-m", "endeavour", "train", f"experiment={experiment}", f"name={step}", "tracking=none"]
-        words += [*place.folders(step), *overrides]
+        words += place.folders(step)
         if not place.rehearse:
             return [*words, f"corpus.path={place.text}"]
         tiny = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
         tiny += ["corpus.held_out_rare=20", "evaluation.bootstrap_samples=40"]
         tiny += ["training.max_updates=4", "training.validate_every=2"]
-        return [*words, *_toy_corpus(place), *tiny]
+        return [*words, *_toy_corpus(place), *tiny, *rehearsed]
 
     return command
 
 
 def _ensemble(place: Place, step: str) -> list[str] | None:
-    """Of the teachers of the step `distilled`."""
-    trained = [(place.out / "distilled" / name / "summary.json").is_file() for name in TEACHERS]
+    """Of all models of the step `best`."""
+    trained = [(place.out / "best" / name / "summary.json").is_file() for name in SYSTEM]
     if not all(trained) or (place.text is None and not place.rehearse):
         return None
-    words = ["-m", "endeavour", "evaluate", f"run={' '.join(TEACHERS)}", *place.folders("distilled")]
+    words = ["-m", "endeavour", "evaluate", f"run={' '.join(SYSTEM)}", *place.folders("best")]
     text = place.out / "toy" if place.rehearse else place.text
     return [*words, f"corpus_path={text}", "evaluation.splits=[validation,validation_rare,test]"]
 
@@ -146,7 +142,7 @@ def _run_results(folder: Path) -> dict[str, Any]:
     return last | ({"summary": json.loads(summary.read_text("utf-8"))} if summary.is_file() else {})
 
 
-def _distilled_results(folder: Path) -> dict[str, Any]:
+def _taught_results(folder: Path) -> dict[str, Any]:
     """Of the teachers too, which may be all that there is yet."""
     teachers = sorted(folder.glob("*-teacher-*/summary.json"))
     found = {"teachers": [json.loads(summary.read_text("utf-8")) for summary in teachers]}
@@ -154,7 +150,7 @@ def _distilled_results(folder: Path) -> dict[str, Any]:
 
 
 def _ensemble_results(folder: Path) -> dict[str, Any]:
-    scores = (folder.parent / "distilled" / TEACHERS[0] / "evaluation").glob("*-with-*/scores.json")
+    scores = (folder.parent / "best" / SYSTEM[0] / "evaluation").glob("*-with-*/scores.json")
     return {path.parent.name: json.loads(path.read_text("utf-8")) for path in sorted(scores)}
 
 
@@ -173,6 +169,9 @@ STEPS = {
     ),
     "multi30k": Step(480, _train("multi30k"), _run_results, "--text"),
     "base-compiled": Step(480, _bench("bench.compile=always"), _bench_results),
+    "base-graphs": Step(
+        480, _bench("bench.compile=always", "bench.cuda_graphs=always", "bench.profile=true"), _bench_results
+    ),
     "small": Step(200, _bench(*SMALL, TRAINED), _bench_results),
     "small-launched": Step(
         200, _bench(*SMALL, "bench.cuda_graphs=never", "bench.compile=never"), _bench_results
@@ -184,8 +183,16 @@ STEPS = {
     "ctranslate2": Step(
         200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results
     ),
-    "distilled": Step(600, _train("multi30k_lowercased", *DISTILLED), _distilled_results, "--text"),
-    "ensemble": Step(100, _ensemble, _ensemble_results, "--text, and the teachers of distilled"),
+    "best": Step(
+        600,
+        _train(
+            "multi30k_best",
+            *(f"teacher_settings.training.{key}" for key in ("max_updates=4", "validate_every=2")),
+        ),
+        _taught_results,
+        "--text",
+    ),
+    "ensemble": Step(100, _ensemble, _ensemble_results, "--text, and the models of best"),
 }
 
 

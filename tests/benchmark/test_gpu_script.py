@@ -66,7 +66,7 @@ def test_every_step_is_a_command_that_its_config_accepts(
         config = load_bench(words[3:]) if words[2] == "bench" else run_config(words[3:])
         assert config.name == name
         composed += 1
-    assert composed == 11
+    assert composed == 12
 
 
 def test_a_step_that_fails_or_hangs_is_recorded_and_the_next_one_begins(
@@ -150,8 +150,8 @@ def test_a_rehearsal_goes_through_all_steps(tmp_path: Path) -> None:
     assert {row["batch"] for row in entries["decoding"]["results"]["decoding"]} == {1, 4}
     assert entries["growth"]["results"]["growth"]
     assert entries["multi30k"]["results"]["summary"]["status"] == "finished"
-    distilled = entries["distilled"]["results"]
-    assert [run["status"] for run in (*distilled["teachers"], distilled["summary"])] == ["finished"] * 4
+    best = entries["best"]["results"]
+    assert [run["status"] for run in (*best["teachers"], best["summary"])] == ["finished"] * 3
     assert len(entries["ensemble"]["results"]) == 3
     assert entries["tests"]["results"]["failures"] == 0
     assert entries["tests"]["results"]["tests"] > 0

@@ -162,16 +162,9 @@ def _nothing(_: Path) -> dict[str, Any]:
 STEPS = {
     "install": Step(90, _install, _nothing, "--wheels: what the Python that runs this has is used"),
     "tests": Step(240, _tests, _test_results),
-    "base-eager": Step(
-        200,
-        _bench("bench.compile=never", TRAINED, "bench.profile=true"),
-        _bench_results,
-    ),
+    "base-eager": Step(200, _bench("bench.compile=never", TRAINED, "bench.profile=true"), _bench_results),
     "multi30k": Step(480, _train("multi30k"), _run_results, "--text"),
     "base-compiled": Step(480, _bench("bench.compile=always"), _bench_results),
-    "base-graphs": Step(
-        480, _bench("bench.compile=always", "bench.cuda_graphs=always", "bench.profile=true"), _bench_results
-    ),
     "small": Step(200, _bench(*SMALL, TRAINED), _bench_results),
     "small-launched": Step(
         200, _bench(*SMALL, "bench.cuda_graphs=never", "bench.compile=never"), _bench_results
@@ -179,6 +172,9 @@ STEPS = {
     "decoding": Step(300, _bench("bench.parts=[decoding]", "bench.references=[huggingface]"), _bench_results),
     "big-eager": Step(200, _bench("bench.sizes=[big]", "bench.compile=never"), _bench_results),
     "big-compiled": Step(480, _bench("bench.sizes=[big]", "bench.compile=always"), _bench_results),
+    "base-graphs": Step(
+        480, _bench("bench.compile=always", "bench.cuda_graphs=always", "bench.profile=true"), _bench_results
+    ),
     "growth": Step(200, _bench("bench.parts=[growth]", "bench.compile=never"), _bench_results),
     "ctranslate2": Step(
         200, _bench("bench.parts=[decoding]", "bench.references=[ctranslate2]"), _bench_results

@@ -47,10 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Without a GPU the kernels for one are interpreted; Triton asks when it is imported."""
     if config.getoption("device") == "cpu":
-        os.environ["TRITON_INTERPRET"] = (
-            "1"  # kernels for GPUs run too, interpreted; Triton asks when it is imported
-        )
+        os.environ["TRITON_INTERPRET"] = "1"
 
 
 # Of few tests and long: begun last, one process would be at them while the others have nothing left to do.

@@ -6,7 +6,8 @@ Shapes: batch = sentences; queries, keys = lengths; heads × head_width = width.
 before the softmax: 0 where a query may attend, a large negative number where it may not.
 """
 
-from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -17,11 +18,6 @@ from endeavour.model.layers import Dropout
 from endeavour.model.positions import Rotation, rotate
 from endeavour.special import PAD
 
-short_attention = None
-if torch.version.cuda is not None:  # Triton takes its time to be imported
-    with suppress(ImportError):  # there is none for Windows
-        from endeavour.model import short_attention
-
 # On the CPU plain products are faster than the fused kernel up to this many scores per head, and in decoding from
 # this many sentences on.
 PLAIN_SCORES = 256 * 256
@@ -29,6 +25,28 @@ PLAIN_SENTENCES = 4
 # Far below any score, so that the weight is exactly 0, but finite in every type that autocast may make of a mask: a row
 # without keys does not become NaN.
 HIDDEN = -(2.0**15)
+
+# The module, once `prepare_attention` has found that it works.
+short_attention: ModuleType | None = None
+
+
+def prepare_attention(device: torch.device) -> str | None:
+    """Lets training on `device` attend to short sentences by kernels of our own, on GPUs that Triton is made for.
+
+    Returns:
+        Why it cannot, if that is not as expected.
+    """
+    global short_attention
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
+        return None
+    try:
+        found = import_module("endeavour.model.short_attention")
+        found.try_out(device)
+    except Exception as error:  # of Triton, of a compiler, of a driver
+        reason = str(error).partition("\n")[0]
+        return f"attention takes longer than it could: {type(error).__name__}: {reason}"
+    short_attention = found
+    return None
 
 
 def padding_mask(ids: Tensor, dtype: torch.dtype) -> Tensor:

@@ -27,6 +27,12 @@ def fits(query: Tensor, key: Tensor) -> bool:
     return small and query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
 
 
+def try_out(device: torch.device) -> None:
+    """Computes something small with both kernels; raises what Triton does where it cannot compile or launch them."""
+    heads = torch.zeros(1, 1, 1, SMALLEST, dtype=torch.bfloat16, device=device, requires_grad=True)
+    short_attention(heads, heads, heads, None, causal=True).sum().backward()
+
+
 def short_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, causal: bool
 ) -> Tensor:
@@ -35,29 +41,37 @@ def short_attention(
     Args:
         query: (batch, heads, queries, head_width), at most `LONGEST` and `WIDEST`, in bf16 or fp16.
         key, value: (batch, heads, keys, head_width), in the same type.
-        mask: (batch, 1, 1, keys), or None if everything is visible.
+        mask: broadcast over (batch, 1, 1, keys), or None if everything is visible.
         causal: hide the future.
 
     Returns:
         (batch, heads, queries, head_width), whose `transpose(1, 2)` is contiguous.
     """
-    return _attention(query, key, value, None if mask is None else mask[:, 0, 0], causal)
+    if mask is not None:
+        mask = mask.expand(len(query), 1, 1, key.shape[2])[:, 0, 0]
+    return torch.ops.endeavour.short_attention(query, key, value, mask, causal)
 
 
-@torch.library.custom_op("endeavour::short_attention", mutates_args=())
-def _attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+# Operations to `torch.compile`. (`custom_op`, which is shorter, would cost the host some 50 µs more a call.)
+_VALUES, _GRADIENTS = "endeavour::short_attention", "endeavour::short_attention_gradients"
+_DEVICES = ("cuda", "cpu")  # where Triton interprets
+_INPUTS = "Tensor query, Tensor key, Tensor value, Tensor? mask, bool causal"
+_KIND = torch.Tag.pt2_compliant_tag
+torch.library.define(_VALUES, f"({_INPUTS}) -> Tensor", tags=_KIND)
+torch.library.define(_GRADIENTS, f"(Tensor gradient, {_INPUTS}) -> (Tensor, Tensor, Tensor)", tags=_KIND)
+
+
+def _values(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
     output = _like(query)
     _launch(values, query, key, value, mask, causal, output)
     return output
 
 
-@_attention.register_fake
-def _(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+def _like_values(query: Tensor, *_: Any) -> Tensor:
     return _like(query)
 
 
-@torch.library.custom_op("endeavour::short_attention_gradients", mutates_args=())
-def _attention_gradients(
+def _gradients(
     gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     # What the kernels write, and this, has rows of all heads.
@@ -67,10 +81,7 @@ def _attention_gradients(
     return results
 
 
-@_attention_gradients.register_fake
-def _(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _like_gradients(_: Tensor, query: Tensor, key: Tensor, value: Tensor, *__: Any) -> tuple[Tensor, ...]:
     return _like(query), _like(key), _like(value)
 
 
@@ -80,10 +91,15 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    return *_attention_gradients(gradient, *ctx.saved_tensors, ctx.causal), None, None
+    found = torch.ops.endeavour.short_attention_gradients(gradient, *ctx.saved_tensors, ctx.causal)
+    return *found, None, None
 
 
-_attention.register_autograd(_backward, setup_context=_keep)
+torch.library.impl(_VALUES, _DEVICES, _values)
+torch.library.impl(_GRADIENTS, _DEVICES, _gradients)
+torch.library.register_fake(_VALUES, _like_values)
+torch.library.register_fake(_GRADIENTS, _like_gradients)
+torch.library.register_autograd(_VALUES, _backward, setup_context=_keep)
 
 
 def _like(heads: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def _load(pointer, sentence, head, count, width, by_sentence, by_head, by_row, R
 
 @triton.jit
 def _store(pointer, tile, sentence, head, heads, count, width, ROWS, WIDTH):
-    """Writes what `_load` has read, to a tensor whose rows have all heads."""
+    """Writes the rows of one head, (ROWS, WIDTH), to a tensor whose rows have all heads."""
     row, column = tl.arange(0, ROWS)[:, None], tl.arange(0, WIDTH)[None, :]
     place = pointer + (sentence * count + row) * heads * width + head * width + column
     tl.store(place, tile.to(pointer.dtype.element_ty), mask=(row < count) & (column < width))
@@ -30,7 +30,7 @@ def _store(pointer, tile, sentence, head, heads, count, width, ROWS, WIDTH):
 
 @triton.jit
 def _weights(query, key, mask, sentence, scale, keys, CAUSAL, MASKED, QUERIES, KEYS):
-    """Those of one head, (QUERIES, KEYS), in fp32."""
+    """The attention weights of one head, (QUERIES, KEYS), in fp32."""
     row, column = tl.arange(0, QUERIES)[:, None], tl.arange(0, KEYS)[None, :]
     scores = tl.dot(query, tl.trans(key)) * scale
     if MASKED:
@@ -72,9 +72,9 @@ def gradients(
     weights = _weights(q, k, mask, sentence, scale, keys, CAUSAL, MASKED, QUERIES, KEYS)
     v_tile = tl.dot(tl.trans(weights.to(g.dtype)), g)
     _store(v_gradient, v_tile, sentence, head, heads, keys, width, KEYS, WIDTH)
-    # d loss / d scores of a softmax: weight × (its gradient - the mean of the gradients, by the weights)
-    slopes = tl.dot(g, tl.trans(v))
-    slopes = weights * (slopes - tl.sum(weights * slopes, axis=1, keep_dims=True))
-    slopes = (slopes * scale).to(q.dtype)
-    _store(q_gradient, tl.dot(slopes, k), sentence, head, heads, queries, width, QUERIES, WIDTH)
-    _store(k_gradient, tl.dot(tl.trans(slopes), q), sentence, head, heads, keys, width, KEYS, WIDTH)
+    # The scores' gradient: weight × (its gradient - the mean of those of its row, by the weights)
+    w_gradient = tl.dot(g, tl.trans(v))
+    s_gradient = weights * (w_gradient - tl.sum(weights * w_gradient, axis=1, keep_dims=True))
+    s_gradient = (s_gradient * scale).to(q.dtype)
+    _store(q_gradient, tl.dot(s_gradient, k), sentence, head, heads, queries, width, QUERIES, WIDTH)
+    _store(k_gradient, tl.dot(tl.trans(s_gradient), q), sentence, head, heads, keys, width, KEYS, WIDTH)

@@ -14,6 +14,7 @@ from torch import nn
 
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
+from endeavour.model.attention import prepare_attention
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in, optimizer_tensors, random_state
 from endeavour.training.config import TrainingConfig
@@ -70,6 +71,8 @@ def train(
     sharded = is_sharded(model)
     tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
     alone = ranks.count == 1 and not sharded
+    if slower := prepare_attention(device):
+        monitor.note(slower)
     graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=alone)
     loss_model: nn.Module = LossModel(
         model,

@@ -46,7 +46,8 @@ class LossModel(nn.Module):
 
     Args:
         r_drop: weight of the divergence between two passes, `r_drop_loss`; 0: there is one pass.
-        compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes.
+        compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes, except that
+            `short_attention` wants others for short sentences than for long ones.
     """
 
     def __init__(
@@ -69,6 +70,8 @@ class LossModel(nn.Module):
             torch._dynamo.config.optimize_ddp = False  # pyright: ignore[reportPrivateUsage]
             torch._dynamo.config.specialize_float = True  # pyright: ignore[reportPrivateUsage]
             shapes.use_duck_shape = False
+            # Short or long sources and targets, and few rows or many: past this many the layers are not compiled.
+            torch._dynamo.config.recompile_limit = 16  # pyright: ignore[reportPrivateUsage]
             self._states = torch.compile(model.states, dynamic=True)
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:

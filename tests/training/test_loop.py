@@ -488,6 +488,21 @@ def test_the_time_of_earlier_starts_counts(
     assert run(tmp_path, data, tokenizer, config, long_validation).update == 8
 
 
+def test_attention_is_prepared_and_a_reason_why_it_cannot_be_is_said(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[torch.device] = []
+    said: list[str] = []
+    for reason in (None, "attention takes longer"):
+        monkeypatch.setattr(
+            loop, "prepare_attention", lambda device, reason=reason: asked.append(device) or reason
+        )
+        monkeypatch.setattr(SilentMonitor, "note", lambda _, text: said.append(text))
+        run(tmp_path / str(reason), data, tokenizer, training_config("training.max_updates=1"))
+    assert asked == [CPU, CPU]
+    assert said == ["attention takes longer"]
+
+
 def test_divergence_is_said_in_words(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
     with pytest.raises(
         UserError, match=r"diverged(.|\n)*checkpoint is .*update-(.|\n)*training\.learning_rate"

@@ -4,6 +4,7 @@ import re
 import sys
 from dataclasses import replace
 
+import eldc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner
 from endeavour.data.duplicates import NearHashes, SeenHashes
 from endeavour.data.languages import LanguageCheck
-from endeavour.data.surface import markup_share, overlap, repetition
+from endeavour.data.surface import letter_runs, markup_share, overlap, repetition
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig
 from endeavour.textbook.generate import textbook_splits
@@ -184,6 +185,26 @@ def test_a_line_is_judged_by_its_language_if_it_is_long_enough() -> None:
     assert not check.differs("Ja, gerne.", "en")
     assert not LanguageCheck(0.1, from_letters=100).differs(german, "en")
     assert not LanguageCheck(1.0, from_letters=1).differs(german, "en")
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["le", "chat", "der", "Hund", "the", "dog", "una", "casa", "gern", "often", "æble", "łza"]
+        ),
+        min_size=2,
+    )
+)
+def test_the_language_that_is_asked_for_first_is_that_of_the_highest_score(words) -> None:
+    LanguageCheck(0.1, from_letters=1)  # sets up eldc
+    scores = eldc.detect_details(text := " ".join(words)).scores
+    found = eldc.detect_mt(text)
+    assert found == "und" or scores[found] == max(scores.values())
+
+
+@given(st.text() | st.text(st.characters(max_codepoint=255)))
+def test_runs_of_letters_are_those_that_a_regular_expression_finds(text) -> None:
+    assert letter_runs(text) == re.findall(r"[^\W\d_]+", text)
 
 
 def test_near_duplicates_share_their_words_whatever_their_dress_and_numbers() -> None:

@@ -6,20 +6,19 @@ that are kept or dropped.
 
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from endeavour.data.files import Pair
+from endeavour.data.surface import letter_runs
 from endeavour.optional import require
 
 Hashes = NDArray[np.uint64]
 
 _BANDS = 10
 _SEED = 42
-_LETTERS = re.compile(r"[^\W\d_]+")
 
 
 class SeenHashes:
@@ -101,9 +100,7 @@ class NearHashes:
 def _words(pair: Pair) -> list[str]:
     """Of both sides, apart from each other; of a pair without letters its text."""
     words = [
-        mark + word
-        for mark, text in zip("<>", pair, strict=True)
-        for word in _LETTERS.findall(text.casefold())
+        mark + word for mark, text in zip("<>", pair, strict=True) for word in letter_runs(text.casefold())
     ]
     return words or ["\t".join(pair)]
 

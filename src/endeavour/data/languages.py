@@ -39,6 +39,8 @@ class LanguageCheck:
         )
 
     def _is_other(self, text: str, language: str) -> bool:
+        if self._eldc.detect_mt(text) == language:  # takes a fifth of the time of the scores
+            return False
         if len(list(islice(filter(str.isalpha, text), self._from_letters))) < self._from_letters:
             return False
         scores: dict[str, float] = self._eldc.detect_details(text).scores

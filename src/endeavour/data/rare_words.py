@@ -5,17 +5,15 @@ Knows tables of clean pairs. Does not know who takes the pairs out, and what the
 
 import heapq
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from endeavour.data.duplicates import SeenHashes, side_hashes
 from endeavour.data.files import Pair
+from endeavour.data.surface import letter_runs
 from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
-
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
@@ -68,4 +66,4 @@ def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.casefold()))
+    return set(letter_runs(text.casefold()))

@@ -4,6 +4,7 @@ Shares are between 0 and 1. Knows nothing of pairs that are kept or dropped.
 """
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]*>|\[/?(?:url|img|b|i|quote)\b[^\[\]]*\]", re.I)
@@ -15,11 +16,27 @@ _MARKUP_WORD = re.compile(
 )
 # A text with none of these has no markup, which need not be looked for then.
 _MARKUP_SIGN = re.compile(r"[<>{}\[\]&@\\=|_^~/:»›•·–—*#+-]|\.\w|www")
-_WORD = re.compile(r"\w+")
-_LETTERS = re.compile(r"[^\W\d_]+")
 # UTF-8 that was read as Latin-1 or Windows-1252, and what was replaced because it was no UTF-8. "JOÃO" is Portuguese.
 _BROKEN = re.compile("Ã(?![A-ZÀ-Þ])|Â[^\\w\\s]|â€|\ufffd")
 _RUN = re.compile(r"(.)\1\1\1+")  # this way found in a sixth of the time of one for letters and signs alone
+
+
+def _finder(character: str) -> Callable[[str], list[str]]:
+    """Finds the runs of characters that a regular expression matches, in a third of its time where all are Latin-1."""
+    runs = re.compile(f"{character}+")
+    others_blank = bytes(code if runs.match(chr(code)) else ord(" ") for code in range(256))
+
+    def find(text: str) -> list[str]:
+        try:
+            return text.encode("latin-1").translate(others_blank).decode("latin-1").split()
+        except UnicodeEncodeError:
+            return runs.findall(text)
+
+    return find
+
+
+letter_runs = _finder(r"[^\W\d_]")  # words without digits
+_words = _finder(r"\w")
 
 
 def markup_share(text: str) -> float:
@@ -45,7 +62,7 @@ def repetition(text: str) -> float:
     the pairs of neighbouring words that occurred before.
     """
     runs = sum(len(run[0]) for run in _RUN.finditer(text) if not run[1].isdecimal()) / len(text)
-    bigrams = list(pairwise(_WORD.findall(text.casefold())))
+    bigrams = list(pairwise(_words(text.casefold())))
     return max(runs, 1 - len(set(bigrams)) / len(bigrams)) if len(bigrams) > 1 else runs
 
 
@@ -55,8 +72,8 @@ def overlap(english: str, german: str) -> float:
     Only words without capitals count: names need no translation. Where there are fewer than three, sides that are the
     same give 1 and others 0.
     """
-    words = [word for word in _LETTERS.findall(english) if word.islower()]
+    words = [word for word in letter_runs(english) if word.islower()]
     if len(words) < 3:
         return float(english.casefold() == german.casefold())
-    others = set(_LETTERS.findall(german.casefold()))
+    others = set(letter_runs(german.casefold()))
     return sum(word in others for word in words) / len(words)

@@ -92,7 +92,8 @@ clean:  ## delete .venv and caches; data/ and outputs/ stay
 	find src tests -name __pycache__ -type d -exec rm -rf {} +
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/' | expand -t 20
+	@awk -F ':.*## *' '/^[a-z]+:.*##/ {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Settings follow a target: make train model=small seed=2. All keys: $(RUN) train --help"
 
 $(VENV)/installed: pyproject.toml
 	@test -x $(VENV)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

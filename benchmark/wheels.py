@@ -14,7 +14,7 @@ import argparse
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.markers import Environment, default_environment
@@ -38,7 +38,10 @@ def needed(packages: list[str], without: set[str], environment: Environment) -> 
         if name in without or asked in seen:
             continue
         seen.add(asked)
-        installed = distribution(name)
+        try:
+            installed = distribution(name)
+        except PackageNotFoundError as error:
+            raise SystemExit(f"{name} is not installed here: install it, or --without {name}") from error
         found[name] = installed.version
         for line in installed.requires or []:
             other = Requirement(line)

@@ -108,6 +108,18 @@ def test_nobody_finds_hidden_folders_or_those_within_a_run(begun: Run) -> None:
     assert list(all_runs(begun.root)) == [begun]
 
 
+def test_a_run_may_be_called_as_a_folder_within_runs_is(begun: Run) -> None:
+    (begun.folder / "log.jsonl").touch()
+    shutil.copytree(begun.folder, begun.root / "model")
+    assert [run.name for run in all_runs(begun.root)] == [begun.name, "model"]
+
+
+def test_the_bleu_of_a_run_without_a_test_set_is_that_of_its_validation(begun: Run) -> None:
+    summary = {"validation": {"bleu": 30.0}, "test": {"validation_rare": {"bleu": 12.0}}}
+    write_json(begun.folder / "summary.json", summary)
+    assert describe_run(begun)["bleu"] == 30
+
+
 def test_what_changes_in_a_run_is_seen(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.folder, tmp_path / "run")
     one = Run(tmp_path, "run")

@@ -1,6 +1,8 @@
 """What the page is told about a search and about a pair is what the library says."""
 
+import gc
 import math
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -194,6 +196,46 @@ def test_where_and_why_the_reference_was_lost(
     found = events["result"]["reference"]
     assert found["left_at"] == left_at
     assert found["why"].startswith(why)
+
+
+class Symbols(Letters):
+    """The same, with a symbol for what is not translated."""
+
+    placeholders = 1
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        return super().encode([text.replace("⟦1⟧", "O") for text in texts])
+
+    def spellings(self) -> list[bytes | None]:
+        return [None] * 4 + [b"W", "⟦1⟧".encode(), b"R"]
+
+
+def test_what_is_not_translated_is_forced_by_its_symbol() -> None:
+    model: Any = Judge([[{WORD: 0.85, EOS: 0.1, OTHER: 0.03}] * 3])
+    tokenizers: Any = (Symbols(), Symbols())
+    system = System(
+        "name",
+        Run(Path(), "name"),
+        Loaded(model, model, tokenizers),
+        run_config().decoding,
+        (0, 0, 0),
+        "int8",
+    )
+    asked = SearchRequest(text="W<b>", prefix=Prefix(ids=[WORD], text="<b>"))
+    events: dict[str, Any] = {}
+    show_search(system, asked, 20, events.__setitem__, lambda: None)
+    assert events["start"]["typed"] == "⟦1⟧"
+    assert events["result"]["hypotheses"][0]["ids"][:2] == [WORD, OTHER]
+
+
+def test_a_system_keeps_one_copy_of_its_model_in_half_precision(site: Served) -> None:
+    known = site.playground.systems.get(None)
+    system = replace(known, decoding=replace(known.decoding, precision="bf16"), _translators={})
+    first = weakref.ref(system.translator(1))
+    assert system.translator(1) is first()
+    system.translator(2)
+    gc.collect()
+    assert first() is None
 
 
 def test_the_analysis_of_a_hypothesis_is_what_the_search_found(site: Served, tokenizers: Tokenizers) -> None:

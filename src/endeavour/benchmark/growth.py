@@ -1,4 +1,4 @@
-"""How the speed of training grows with the batch and falls with the width: numbers, and a picture of them."""
+"""How the speed of training grows with the batch and falls with the width."""
 
 from collections.abc import Callable
 from dataclasses import replace

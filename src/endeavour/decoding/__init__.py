@@ -1,1 +1,1 @@
-"""Search for the best translation under a model; knows ids, not text."""
+"""From sentences to their translations: search and sampling under a model, and the text around them; knows no runs."""

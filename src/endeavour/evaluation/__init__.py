@@ -1,1 +1,1 @@
-"""Scores, significance and statistics of finished translations; models and files are unknown here."""
+"""Scores, significance and statistics of finished translations, and what a model attends to; knows no runs."""

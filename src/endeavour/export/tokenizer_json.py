@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from endeavour.data.marian_vocabulary import BPE, BYTE, NORMAL, UNKNOWN, USER_DEFINED
+from endeavour.data.marian_vocabulary import CONTROL as CONTROL_PIECE
 from endeavour.data.normalization import CONTROL, SPACE_MARK
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.errors import UserError
@@ -19,8 +21,6 @@ from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD, UNK
 
 TARGET_FOLDER = "target"  # of the target's tokenizer, where the two differ: AutoTokenizer holds only one
-BPE = 2  # sentencepiece's TrainerSpec.ModelType
-NORMAL, UNKNOWN, CONTROL_PIECE, USER_DEFINED, BYTE = 1, 2, 3, 4, 6  # its SentencePiece.Type
 
 
 def write_tokenizers(folder: Path, tokenizers: Tokenizers, *, positions: int) -> None:

@@ -179,4 +179,4 @@ def _after(residual: Residual, total: Tensor) -> Tensor:
 
 def rounded(numbers: Tensor) -> Any:
     """Nested lists of numbers, rounded in double precision, in which four decimals print as four decimals."""
-    return numbers.double().round(decimals=DECIMALS).tolist()
+    return numbers.cpu().double().round(decimals=DECIMALS).tolist()

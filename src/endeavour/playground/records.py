@@ -10,6 +10,7 @@ from typing import Any
 
 from safetensors import safe_open
 
+from endeavour.data.corpus import RARE
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import check_counts, length_ratio, sentence_scores
@@ -29,9 +30,11 @@ MODEL_KEYS = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", 
 def all_runs(root: Path) -> Iterator[Run]:
     """Runs below `root`, by name, whether they are trained or only begun."""
     for folder, inner, files in os.walk(root, followlinks=True):
-        inner[:] = sorted(name for name in inner if not name.startswith(".") and name not in OWN_FOLDERS)
         path = Path(folder)
-        if "config.yaml" in files and path != root:
+        is_run = "config.yaml" in files and path != root
+        own = OWN_FOLDERS if is_run else set[str]()
+        inner[:] = sorted(name for name in inner if not name.startswith(".") and name not in own)
+        if is_run:
             run = Run(root, path.relative_to(root).as_posix())
             if not run.name.isprintable():  # nobody could ask for it
                 continue
@@ -127,8 +130,9 @@ def _rounded(score: float) -> float:
 
 def _bleu(summary: dict[str, Any], *, lowercase: bool) -> float | None:
     """Of the first test set, or else of the validation."""
-    for scores in summary.get("test", {}).values():
-        return _rounded(scores["bleu_lowercased" if lowercase else "bleu"])
+    for name, scores in summary.get("test", {}).items():
+        if name != RARE:
+            return _rounded(scores["bleu_lowercased" if lowercase else "bleu"])
     validation = summary.get("validation", {})
     return _rounded(validation["bleu"]) if "bleu" in validation else None
 

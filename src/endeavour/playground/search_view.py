@@ -82,7 +82,7 @@ class _SearchView:
         self._longest = longest
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
         self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
-        self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, longest)
+        self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, self._spans, longest)
         self._reference: list[int] | None = None
         if asked.reference is not None:
             self._reference = encode(
@@ -219,19 +219,19 @@ class _SearchView:
         return ids[::-1]
 
 
-def _prefix(system: System, asked: AskedPrefix, longest: int) -> Prefix:
+def _prefix(system: System, asked: AskedPrefix, spans: Sequence[str], longest: int) -> Prefix:
     """Text alone is split into words and pieces; after ids it goes on in their last word unless it begins with a space.
 
     Raises:
         UserError: an id that a translation cannot have, or too many.
     """
     require_few_characters("prefix", asked.text, longest)
-    target = system.loaded.tokenizers[1]
+    target, text = system.loaded.tokenizers[1], protect_target(asked.text, spans)
     if not asked.ids:
-        prefix = typed_prefix(target, asked.text)
+        prefix = typed_prefix(target, text)
     else:
         ids = own_ids(system, "prefix.ids", asked.ids)
-        open_text = target.normalize(f"|{asked.text}|")[1:-1]  # marks, so that spaces at the ends survive
+        open_text = target.normalize(f"|{text}|")[1:-1]  # marks, so that spaces at the ends survive
         prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE_MARK).encode())
     if prefix.longest >= longest:
         raise UserError(

@@ -69,6 +69,8 @@ class System:
             wanted = own.beam_size
         count = max(wanted, own.num_hypotheses)
         if count not in self._translators:
+            if own.precision != "fp32":  # of which each translator has a copy of the model
+                self._translators.clear()
             decoding = resolve_decoding(replace(own, num_hypotheses=count), self.loaded.first, self.device)
             self._translators[count] = open_translator([self.run], self.loaded, decoding, self.quantization)
         return self._translators[count]

@@ -134,6 +134,8 @@ def test_a_word_in_place_of_a_list_is_not_taken_letter_by_letter(run: endeavour.
     for key, value in (("sacrebleu", "wmt14"), ("splits", "test")):
         with pytest.raises(endeavour.UserError, match=rf"evaluation\.{key}={value}"):
             run.evaluate(**{key: value})  # type: ignore[arg-type]
+    with pytest.raises(endeavour.UserError, match="list of lines"):
+        run.translate_n_best("the dog")
 
 
 def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:

@@ -208,7 +208,8 @@ def one_line(error: Exception) -> str:
     if typed and "not in struct" in str(error) + str(cause):
         key = typed[1]
         if key.startswith((*NAMED_BY_USERS, "teacher_settings.")):
-            value = "[…]" if key.startswith(NAMED_BY_USERS) else "…"
+            one_value = key.startswith(("evaluation.labels.", "teacher_settings."))
+            value = "…" if one_value else "[…]"
             needs = f"a new name needs a + before it: +{key}={value}"
             return (
                 f"{needs}; train, validation and test need corpus=files"

@@ -159,6 +159,8 @@ class TrainedRun:
 
     def translate_n_best(self, lines: Iterable[str]) -> list[list[Translation]]:
         """The `num_hypotheses` best of each line with scores, see `load`."""
+        if isinstance(lines, str):
+            raise UserError("translate_n_best takes a list of lines")
         return list(self._translator.translate_n_best(lines))
 
     @overload

@@ -1,13 +1,17 @@
 """The file a command writes: whole or as it was, and what was written before an error beside it."""
 
+import errno
 import gzip
+import io
 import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from endeavour.commands import output
 from endeavour.commands.output import open_output, open_standard_input
 from endeavour.errors import UserError
 
@@ -15,7 +19,7 @@ from endeavour.errors import UserError
 def write(output: Path, text: str, error: Exception | None = None) -> None:
     with ExitStack() as stack:
         file = open_output(str(output), stack, [])
-        file.write(text)
+        file.writelines(text.splitlines(keepends=True))
         if error is not None:
             raise error
 
@@ -56,6 +60,26 @@ def test_of_what_was_not_begun_nothing_is_left(tmp_path: Path, capsys: pytest.Ca
             write(tmp_path / name, "", ValueError("at once"))
     assert not list(tmp_path.iterdir())
     assert not capsys.readouterr().err
+
+
+def test_on_a_full_disk_what_was_written_until_then_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.FileIO):
+        def write(self, data: Any) -> int:
+            if self.tell():
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(bytes(data[:4096]))
+
+    def opened(path: Path, gzipped: bool) -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BufferedWriter(Full(path, "w")), "utf-8")
+
+    monkeypatch.setattr(output, "_open", opened)
+    with pytest.raises(OSError, match="No space"):
+        write(tmp_path / "file", "line\n" * 10_000)
+    partial = tmp_path / ".file.partial"
+    assert ("line\n" * 10_000).startswith(partial.read_text())
+    assert str(partial) in capsys.readouterr().err
 
 
 def test_a_gz_file_is_gzipped(tmp_path: Path) -> None:

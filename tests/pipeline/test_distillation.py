@@ -409,6 +409,23 @@ def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
     assert budgets[0] > 100
 
 
+def test_a_teacher_that_is_a_seed_decodes_as_is_asked_for_now(
+    settings: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beams: list[int] = []
+
+    class Noted(PyTorchEngine):
+        def __init__(self, model: Any, decoding: DecodingConfig) -> None:
+            beams.append(decoding.beam_size)
+            super().__init__(model, decoding)
+
+    monkeypatch.setattr("endeavour.runs.translators.PyTorchEngine", Noted)
+    shutil.copytree(outputs / "two", outputs / "new-teacher-2")
+    for beam in (1, 3):
+        data_of([*settings, "teachers=2", f"+teacher_settings.decoding.beam_size={beam}"])
+    assert beams == [1, 3]
+
+
 def test_in_a_sweep_commas_separate_values(settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[tuple[str | None, Sequence[str]]] = []
 

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from commands import endeavour, places, write_lines
+from configs import run_config
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.pipeline.imported import run_named
 from endeavour.runs.run import Run
@@ -121,6 +122,12 @@ def imported(root: Path, folder: Path) -> Run:
     return Run(root, f"hf/{folder.relative_to('/').as_posix()}")
 
 
+def test_its_folder_may_lie_anywhere(tmp_path: Path) -> None:
+    settings = ["pretrained=hf:../../opus", "teachers=hf:../../opus", f"output_folder={tmp_path}"]
+    config = run_config(settings)
+    assert (config.pretrained, config.teachers) == ("hf:../../opus", '"hf:../../opus"')
+
+
 def test_its_run_lies_among_those_from_elsewhere_however_it_is_named(tmp_path: Path) -> None:
     for name in ("opus", "../opus", "/../opus", "./opus"):
         assert run_named(tmp_path, f"hf:{name}") == Run(tmp_path, "hf/opus")
@@ -177,8 +184,12 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     assert "came without data" in capsys.readouterr().err
     assert endeavour("export", *asked[:3]) == 2
     assert "came without data" in capsys.readouterr().err
-    other = ["evaluation.splits=[]", f"+evaluation.files.lines=[{lines},{lines}]"]
+    # No name is taken by the corpus of the run that imported it.
+    other = ["evaluation.splits=[]", f"+evaluation.files.test=[{lines},{lines}]"]
     assert endeavour("evaluate", *asked, *other) == 0
+    capsys.readouterr()
+    assert endeavour("compare", f"runs={run.name} {run.name}/evaluation/test-greedy", *asked[1:3]) == 0
+    assert "came without training text" in capsys.readouterr().out
     tokenizer = MarianTokenizer.from_pretrained(folder)
     model = MarianMTModel.from_pretrained(folder).eval()
     for line, ours in zip(english()[:6], printed, strict=True):

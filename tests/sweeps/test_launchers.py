@@ -50,7 +50,7 @@ def test_a_grid_with_joblib(parallel_files: list[str], folders: list[str], tmp_p
         assert f"training.learning_rate={row['training.learning_rate']}" in start["command"]
     shown = [path.read_text() for path in (tmp_path / "outputs" / "sweeps").glob("*/*/output.txt")]
     assert len(shown) == 2
-    assert all("run:" in text for text in shown)
+    assert all("run:" in text and "report:" in text for text in shown)
 
 
 def test_a_search_with_submitit(

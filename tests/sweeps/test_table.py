@@ -92,6 +92,11 @@ def test_columns_are_the_overrides_in_which_runs_differ_and_a_list_is_one_value(
     assert first["checkpoints"] == "update-3 update-6"
 
 
+def test_what_no_run_has_is_no_column(tmp_path: Path) -> None:
+    (row,) = collect([_run(tmp_path, "tiny-1", None, test={})], [{}])
+    assert "test" not in row
+
+
 def test_runs_without_a_readable_summary_are_failed_rows_with_the_reason(sweep: list[Path]) -> None:
     _, killed, _, torn, _ = _collect(sweep)
     assert (killed["name"], killed["status"]) == ("small-2", "failed")

@@ -33,6 +33,13 @@ def test_the_median_rule(tmp_path: Path) -> None:
     assert not falls_behind(noted(11, 5.5, 0.0), "validation.bleu", 3)
     assert not falls_behind(noted(12, 0.0, 0.0), "validation.bleu", 9)
 
+    # A failed one has the folder of another run, perhaps.
+    failed = noted(14, 0.0)
+    note = json.loads((failed / NOTE).read_text())
+    (failed / NOTE).write_text(json.dumps(note | {"run": str(tmp_path / "run-2"), "error": "refused"}))
+    note = json.loads((tmp_path / "sweep" / "2" / NOTE).read_text())
+    (tmp_path / "sweep" / "2" / NOTE).write_text(json.dumps(note | {"run": str(tmp_path / "run-14")}))
+
     # What a trial began with is not its own.
     worse = noted(13, 4.9, 4.5)
     log = Path(json.loads((worse / NOTE).read_text())["run"]) / "log.jsonl"

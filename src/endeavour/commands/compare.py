@@ -193,10 +193,10 @@ def _training_text(run: Run, folder: Path, *, lowercase: bool) -> TrainingText |
 
 def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
     if training is None:
-        return (
-            f"The prepared data of {name} is not at hand, so there are no figures by word frequency and none of unseen "
-            f"characters; `{evaluate_command(run)}` prepares it."
-        )
+        missing = "there are no figures by word frequency and none of unseen characters"
+        if run.is_imported:
+            return f"{name} came without training text, so {missing}."
+        return f"The prepared data of {name} is not at hand, so {missing}; `{evaluate_command(run)}` prepares it."
     return f"Word frequencies are those in the training text of {name}."
 
 

@@ -23,7 +23,6 @@ from endeavour.export.model_card import Card, ScoredSet
 from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
-from endeavour.pipeline.imported import IMPORTED
 from endeavour.runs.choice import select_runs
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run
@@ -133,7 +132,7 @@ def _written(
 
 
 def _trained(run: Run, config: ExportRoot) -> Trained:
-    if run.summary.get("status") == IMPORTED:
+    if run.is_imported:
         raise UserError(
             f"{run} came without data to compare an export on: export a run that was trained from it"
         )

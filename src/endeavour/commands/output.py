@@ -79,8 +79,11 @@ def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
         try:
             yield file
         except BaseException:
-            begun = file.tell() > 0
-            file.close()
+            begun = True
+            with suppress(OSError):  # both write what was left to be written, and the disk may be full
+                begun = file.tell() > 0
+            with suppress(OSError):
+                file.close()
             if begun:
                 print(f"note: what was written until then is in {partial}", file=sys.stderr)
             else:

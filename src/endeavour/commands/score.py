@@ -46,7 +46,8 @@ class ScoreRoot:
 def score(config: ScoreRoot) -> None:
     """Writes for each pair its log-probability (natural, the end included) and that per token, a tab between.
 
-    At the end it says the perplexity of all. A pair of which one side is too long for the model has the score `nan`.
+    At the end it says the perplexity of all. A pair of which one side has more than `LONGEST` tokens, or than the model
+    has positions, has the score `nan`.
 
     Raises:
         UserError: no such run, no such file, or a line that is no pair.
@@ -72,7 +73,7 @@ def score(config: ScoreRoot) -> None:
             progress.advance(task, len(window))
         target.flush()
     if too_long:
-        print(f"note: too long for the model, and so without a score: {too_long:,}", file=sys.stderr)
+        print(f"note: too long, and so without a score: {too_long:,}", file=sys.stderr)
     if scored:
         perplexity = math.exp(min(-total / tokens, 700.0))
         print(f"{scored:,} pairs, {tokens:,} tokens: perplexity {perplexity:.3f} a token", file=sys.stderr)

@@ -16,7 +16,6 @@ from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
 from endeavour.directions import Direction
 from endeavour.errors import UserError
-from endeavour.pipeline.imported import IMPORTED
 from endeavour.progress import reported_progress, say
 from endeavour.runs.run import Run
 from endeavour.settings import validated
@@ -73,7 +72,7 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     """
     console = Console(stderr=True)
     digest = run.data_digest
-    if run.summary.get("status") == IMPORTED:
+    if run.is_imported:
         raise UserError(
             f"{run} came without data: add evaluation.splits=[] and name other text, or a run trained from it"
         )

@@ -25,13 +25,14 @@ import torch
 
 from endeavour.data.corpus import TRAIN, ExtraPairs, Progress
 from endeavour.data.prepared import PreparedData
+from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
-from endeavour.pipeline.imported import imported_run, is_imported, run_named
+from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig, differing_keys, teacher_config
 from endeavour.runs.evaluations import joined_names
-from endeavour.runs.names import members_of, names_in
+from endeavour.runs.names import is_imported, members_of, names_in
 from endeavour.runs.run import Run
 from endeavour.runs.translators import (
     load_runs,
@@ -87,6 +88,10 @@ class Teachers:
     def config_of(self, seed: str) -> RunConfig:
         """The config of the teacher that has this seed."""
         return teacher_config(self.config, int(seed), self.run_of(seed).name)
+
+    def decoding_of(self, name: str) -> DecodingConfig:
+        """How the teacher that is called, or whose seed is, `name` translates."""
+        return self.config_of(name).decoding if name.isdecimal() else self.run_of(name).config.decoding
 
     def check(self, data: PreparedData) -> None:
         """Raises `UserError` for teachers that cannot be used, before anything is trained or discarded.
@@ -173,7 +178,12 @@ def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progr
     Returns:
         For each teacher two line-aligned files, English and German.
     """
-    folders = [_translations(runs, teachers.config, data, progress) for runs in teachers.runs]
+    folders = [
+        _translations(
+            list(map(teachers.run_of, names)), teachers.decoding_of(names[0]), teachers.config, data, progress
+        )
+        for names in teachers.names
+    ]
     return [(folder / "en.txt", folder / "de.txt") for folder in folders]
 
 
@@ -185,14 +195,16 @@ def keep_teacher_data(run: Run, pairs: Sequence[ExtraPairs]) -> None:
                 shutil.copyfile(file, kept / f"{number:03d}.{file.name}")
 
 
-def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, progress: Progress) -> Path:
+def _translations(
+    runs: Sequence[Run], decoding: DecodingConfig, config: RunConfig, data: PreparedData, progress: Progress
+) -> Path:
     """The folder with the files of one teacher; another process that makes it is waited for."""
     weights = [run.weights_digest for run in runs]
     backward = runs[0].config.direction != config.direction
     recipe = {
         "text": _text_digest(data, backward=backward),
         "weights": weights,
-        "decoding": asdict(runs[0].config.decoding),
+        "decoding": asdict(decoding),
     }
     digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     folder = Path(config.data_folder) / FOLDER / f"{joined_names(runs)}-{digest[:12]}"
@@ -204,7 +216,7 @@ def _translations(runs: Sequence[Run], config: RunConfig, data: PreparedData, pr
         folder.parent.mkdir(parents=True, exist_ok=True)
         with waiting_lock(folder.with_name(f".{folder.name}.lock"), f"making {folder}"):
             if not folder.is_dir():
-                _translate(folder, data, runs, config, show, backward=backward)
+                _translate(folder, data, runs, decoding, config, show, backward=backward)
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
     return folder
@@ -230,6 +242,7 @@ def _translate(
     folder: Path,
     data: PreparedData,
     runs: Sequence[Run],
+    decoding: DecodingConfig,
     config: RunConfig,
     show: Callable[[int, int], None],
     *,
@@ -240,8 +253,8 @@ def _translate(
     from endeavour.data.tables import count_rows
 
     device = choose_device(config.device)
-    loaded = load_runs(runs, device, runs[0].config.decoding.tag)
-    decoding = resolve_decoding(runs[0].config.decoding, loaded.first, device)
+    loaded = load_runs(runs, device, decoding.tag)
+    decoding = resolve_decoding(decoding, loaded.first, device)
     if not decoding.sampling:  # whose draws depend on the batches
         # Where memory runs out, this run's own command can lower it.
         fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)

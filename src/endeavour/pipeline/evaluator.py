@@ -63,7 +63,7 @@ class Evaluator:
         console = Console(stderr=True)
         if not test_sets:
             none = (
-                "evaluation.splits=[] asks for none"
+                "evaluation.splits=[], as asked for now or in training, names no test set"
                 if self.settings.splits == []
                 else "the corpus has no test split"
             )

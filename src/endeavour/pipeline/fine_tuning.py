@@ -11,9 +11,10 @@ from dataclasses import asdict, replace
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.pipeline.imported import imported_run, is_imported, run_named
+from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig
+from endeavour.runs.names import is_imported
 from endeavour.runs.run import Run
 from endeavour.settings import validated
 from endeavour.storage import verify
@@ -34,8 +35,7 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
     """
     if config.pretrained is None:
         return config
-    run = Run.of(config)
-    if run.goes_on(config) and run.config.pretrained == config.pretrained:
+    if run := _begun(config):
         return _with_sections_of(run.config, config)
     pretrained = pretrained_run(config)
     theirs = pretrained.config
@@ -55,8 +55,7 @@ def pretrained_tokenizers(config: RunConfig) -> Tokenizers | None:
     """The vocabularies that come with the pretrained weights; None where the run learns its own."""
     if config.pretrained is None:
         return None
-    run = Run.of(config)
-    if run.goes_on(config) and run.config.pretrained == config.pretrained:
+    if run := _begun(config):
         return run.load_tokenizers()
     pretrained = pretrained_run(config)
     verify(pretrained.model_folder)
@@ -75,6 +74,12 @@ def load_pretrained_weights(config: RunConfig, model: Transformer, state: TrainS
     load_weights(model, pretrained.model_folder)
     state.pretrained_digest = pretrained.weights_digest
     return pretrained
+
+
+def _begun(config: RunConfig) -> Run | None:
+    """The run of `config` where it goes on from the same pretrained weights, which it no longer needs then."""
+    run = Run.of(config)
+    return run if run.goes_on(config) and run.config.pretrained == config.pretrained else None
 
 
 def pretrained_run(config: RunConfig) -> Run:

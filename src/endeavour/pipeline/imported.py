@@ -21,20 +21,15 @@ from endeavour.errors import UserError
 from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.names import PREFIX, is_imported
 from endeavour.runs.run import IMPORTED, Run
 from endeavour.storage import atomic_folder, file_digest, user_path, waiting_lock, write_errors, write_json
 from endeavour.training.checkpoint import write_model
 
-PREFIX = "hf:"
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 LANGUAGES = {"en": "en", "eng": "en", "de": "de", "deu": "de", "ger": "de"}
-
-
-def is_imported(name: str) -> bool:
-    """Whether a name in a config is that of a checkpoint from elsewhere."""
-    return name.startswith(PREFIX)
 
 
 def run_named(root: Path, name: str) -> Run:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from endeavour.errors import UserError
 from endeavour.runs.names import names_in, quoted, run_name
-from endeavour.runs.run import IMPORTED, Run, begun_runs, trained_runs
+from endeavour.runs.run import Run, begun_runs, trained_runs
 
 
 def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Run]:
@@ -77,6 +77,6 @@ def _finished(root: Path) -> list[Run]:
 
 def _is_imported(run: Run) -> bool:
     try:
-        return run.summary.get("status") == IMPORTED
+        return run.is_imported
     except UserError:  # damaged, which is reported by those who need it
         return False

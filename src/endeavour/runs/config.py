@@ -21,7 +21,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
-from endeavour.runs.names import LARGEST_SEED, normal_teachers, run_name
+from endeavour.runs.names import LARGEST_SEED, model_name, normal_teachers, run_name
 from endeavour.settings import STRICT, validated
 from endeavour.storage import write_atomically
 from endeavour.training.config import TrainingConfig
@@ -114,7 +114,7 @@ class RunConfig:
         self.augmentation.require_source(languages_of(self.direction)[0])
         self.name = run_name("name", self.name, self.output_folder)
         if self.pretrained is not None:
-            self.pretrained = run_name("pretrained", self.pretrained, self.output_folder)
+            self.pretrained = model_name("pretrained", self.pretrained, self.output_folder)
         if self.teachers is not None:
             self.teachers = normal_teachers(self.teachers, self.output_folder)
         if self.teacher_settings:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from endeavour.errors import UserError
 
+PREFIX = "hf:"  # of the names of checkpoints from elsewhere
 LARGEST_SEED = 2**63 - 1  # that torch's generators take as well as numpy's
 
 
@@ -14,6 +15,16 @@ def run_name(key: str, name: str, output_folder: str) -> str:
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise UserError(f"{key}={name!r} must name a folder below output_folder ({output_folder})")
     return str(path)
+
+
+def model_name(key: str, name: str, output_folder: str) -> str:
+    """The name of a run, or of a checkpoint from elsewhere, which is left as it is."""
+    return name if is_imported(name) else run_name(key, name, output_folder)
+
+
+def is_imported(name: str) -> bool:
+    """Whether a name in a config is that of a checkpoint from elsewhere."""
+    return name.startswith(PREFIX)
 
 
 def _below(name: str, output_folder: str) -> str:
@@ -59,7 +70,7 @@ def _teacher(word: str, text: str, output_folder: str) -> str:
     for member in members_of(_below(word, output_folder)):
         if not member:
             raise UserError(f"teachers={text}: an ensemble is written NAME+NAME, without spaces")
-        name = run_name("teachers", member, output_folder)
+        name = model_name("teachers", member, output_folder)
         if name.isdecimal() and not member.isdecimal():
             raise UserError(f"teachers={text}: {name} would be a seed; rename the run {member}")
         if name.isdecimal() and int(name) > LARGEST_SEED:

@@ -112,8 +112,15 @@ class Run:
             ) from error
 
     @property
+    def is_imported(self) -> bool:
+        """Whether its weights come from elsewhere, and so without data."""
+        return self.summary.get("status") == IMPORTED
+
+    @property
     def splits(self) -> list[str]:
         """Those of its corpus, as far as can be told without it."""
+        if self.is_imported:  # the corpus is that of the run which asked for it first
+            return [TRAIN, VALIDATION]
         evaluation = self.config.evaluation
         others = (*evaluation.files, *map(folder_name, evaluation.sacrebleu))
         scored = [

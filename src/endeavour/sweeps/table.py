@@ -46,7 +46,7 @@ def collect(run_folders: Sequence[Path], overrides: Sequence[Mapping[str, object
         row |= {name: chosen[name] for name in differing if name in chosen}
         row["status"] = summary.pop("status")
         for key, value in flatten(summary).items():
-            if value is not None:
+            if value is not None and value != {}:
                 row[key] = " ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
         rows.append(row)
     return rows

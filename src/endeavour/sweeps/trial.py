@@ -8,7 +8,7 @@ Knows nothing of the other trials except for the notes beside its own.
 
 import json
 import traceback
-from contextlib import ExitStack, redirect_stderr
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -60,6 +60,7 @@ def trial(composed: DictConfig) -> None:
         if hydra.runtime.choices["hydra/launcher"] == "joblib":  # the lines of several would mingle
             output = stack.enter_context((folder / OUTPUT).open("a", encoding="utf-8"))
             stack.enter_context(redirect_stderr(output))
+            stack.enter_context(redirect_stdout(output))
         try:
             config = to_config(RunConfig, composed)
             # The name may have been typed with the output folder before it.
@@ -92,7 +93,8 @@ def falls_behind(folder: Path, metric: str, others: int) -> bool:
     own = read_note(folder)["run"]
     mine = metric_history(Path(own), metric)
     update = max(mine)
-    runs = {read_note(path.parent)["run"] for path in folder.parent.glob(f"*/{NOTE}")} - {own}
+    notes = [read_note(path.parent) for path in folder.parent.glob(f"*/{NOTE}")]
+    runs = {note["run"] for note in notes if "error" not in note} - {own}
     histories = [metric_history(Path(run), metric) for run in sorted(runs)]
     theirs = [
         best(value for at, value in there.items() if at <= update)

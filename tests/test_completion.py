@@ -3,7 +3,9 @@
 import shutil
 import subprocess
 import sys
+from argparse import Action, ArgumentParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,26 @@ from endeavour.completion import SCRIPTS, complete
 )
 def test_the_last_word_becomes_what_the_command_knows(line: str, expected: list[str]) -> None:
     assert complete(line, COMMANDS) == expected
+
+
+def test_hydras_options_are_taken_where_the_help_of_each_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python 3.14 does."""
+
+    def check(parser: ArgumentParser, action: Action) -> None:
+        if action.help is not None and not isinstance(action.help, str):
+            raise ValueError("badly formed help string")
+
+    add = ArgumentParser.add_argument
+
+    def add_checked(parser: ArgumentParser, *names: str, **options: Any) -> Action:
+        action = add(parser, *names, **options)
+        parser._check_help(action)  # type: ignore[attr-defined]
+        return action
+
+    monkeypatch.setattr(ArgumentParser, "_check_help", check, raising=False)
+    monkeypatch.setattr(ArgumentParser, "add_argument", add_checked)
+    assert complete("endeavour train model=t", COMMANDS) == ["model=tiny"]
+    assert ArgumentParser._check_help is check  # type: ignore[attr-defined]
 
 
 def test_after_the_program_come_all_commands_and_after_a_command_all_keys() -> None:

@@ -22,7 +22,7 @@ from endeavour.errors import UserError
 from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.runs.choice import joined, select_runs
-from endeavour.settings import config_folder, validated
+from endeavour.settings import config_folder, unchecked_help, validated
 from endeavour.storage import user_path
 
 T = TypeVar("T")
@@ -174,7 +174,8 @@ def run_hydra(
     os.environ["HYDRA_FULL_ERROR"] = "1"
     decorate = hydra.main(version_base="1.3", config_path=str(config_folder().resolve()), config_name=root)
     try:
-        decorate(task)()
+        with unchecked_help():
+            decorate(task)()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(one_line(error)) from error
     finally:

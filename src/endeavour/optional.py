@@ -1,5 +1,6 @@
 """Packages that not every command needs: imported when they are used, and named where they are missing."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +15,10 @@ def require(package: str, extra: str = "export") -> Any:
         top = package.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise  # it is installed, but something that it needs is not
-        raise UserError(
-            f"{top} is not installed: `pip install -e '.[{extra}]'` in endeavour's folder brings it"
-        ) from error
+        remedy = f"`pip install -e '.[{extra}]'` in endeavour's folder brings it"
+        if top == "eldc" and sys.version_info >= (
+            3,
+            14,
+        ):  # has no wheel yet, so the extra leaves it out there
+            remedy = "`pip install eldc` compiles it, with a C compiler and Python's headers"
+        raise UserError(f"{top} is not installed: {remedy}") from error

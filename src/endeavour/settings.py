@@ -4,7 +4,9 @@ the code that it configures.
 Knows pydantic; neither sections nor values.
 """
 
-from collections.abc import Mapping
+from argparse import Action, ArgumentParser
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,3 +56,24 @@ def _line(error: ValidationError, section: str) -> str:
 def _with_section(key: str, message: str) -> str:
     """The validators of `decoding` also check `validation_decoding`, and name the keys of the former."""
     return message.replace("decoding.", f"{key}.") if key.endswith("_decoding") else message
+
+
+@contextmanager
+def unchecked_help() -> Generator[None]:
+    """Lets Hydra add its options in Python 3.14, where argparse checks the help of each at once.
+
+    The help of one is only made when it is shown (Hydra issue 3121).
+    """
+    check = vars(ArgumentParser).get("_check_help")
+    if check is None:  # before Python 3.14
+        yield
+        return
+
+    def unchecked(parser: ArgumentParser, action: Action) -> None:
+        pass
+
+    setattr(ArgumentParser, "_check_help", unchecked)  # noqa: B010 -- private
+    try:
+        yield
+    finally:
+        setattr(ArgumentParser, "_check_help", check)  # noqa: B010

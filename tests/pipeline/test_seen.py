@@ -46,8 +46,8 @@ def test_more_epochs_are_first_few_then_usual_then_many() -> None:
     "regulariser", ["model.dropout=0.3", "training.r_drop=0.5", "augmentation.typos=0.01"]
 )
 def test_what_regularises_asks_for_more(regulariser: str) -> None:
-    assert judged(20_000, "training.max_updates=9000") == "usual"  # 45 epochs
-    assert judged(20_000, "training.max_updates=9000", regulariser) == "few"
+    assert judged(20_000, "training.max_updates=6400") == "usual"  # 32 epochs
+    assert judged(20_000, "training.max_updates=6400", regulariser) == "few"
     assert judged(20_000, "training.max_updates=30000") == "many"  # 150
     assert judged(20_000, "training.max_updates=30000", regulariser) == "usual"
 
@@ -59,9 +59,9 @@ def test_a_large_text_asks_for_fewer() -> None:
 
 
 def test_a_teachers_translation_is_its_sentence_seen_again() -> None:
-    """Forty epochs of three copies each."""
-    assert judged(60_000, "training.max_updates=24000", "model.dropout=0.3") == "few"
-    assert judged(60_000, "training.max_updates=24000", 'teachers="1 2"') == "usual"
+    """Thirty epochs of three copies each."""
+    assert judged(60_000, "training.max_updates=18000", "model.dropout=0.3") == "few"
+    assert judged(60_000, "training.max_updates=18000", 'teachers="1 2"') == "usual"
 
 
 @pytest.mark.parametrize(("updates", "judgement"), [(777, "few"), (77_777, "many")])

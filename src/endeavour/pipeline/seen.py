@@ -98,13 +98,14 @@ def what_is_seen(settings: TrainingConfig, data: PreparedData) -> Seen | None:
 def usual_times(config: RunConfig, sentences: float) -> tuple[int, int]:
     """How often each sentence of a training text of this size is usually seen, at least and at most, from nothing.
 
-    A coarse rule, from few points. What regularises lets a text be seen more often before a model knows it by heart,
-    and can need it: Transformer-Tiny trains about 140 epochs of 29,000 pairs with a dropout of 0.3 (Wu et al. 2021,
-    "Good for Misconceived Reasons"), and public code with a consistency loss beside it about 170. Of those pairs 14
-    epochs fall short with a dropout of 0.2; 42, and 37 with R-Drop, are rows in docs/results.md. R-Drop's script lets 160,000 pairs be seen
-    some 270 times (Liang et al. 2021). Of the 4.5 million pairs of WMT 2014, 100,000 updates of 25,000 tokens are some
-    20 epochs, with a dropout of 0.1, and 300,000 some 60, with 0.3 (Vaswani et al. 2017). What lies between is
-    interpolated. Sentences of the textbook's grammar need fewer: 5 epochs are the row in docs/results.md.
+    A coarse rule, from few points. What regularises lets a text be seen more often before a model knows it by
+    heart, and can need it: Transformer-Tiny trains about 140 epochs of 29,000 pairs with a dropout of 0.3 (Wu et
+    al. 2021, "Good for Misconceived Reasons"), and public code with a consistency loss beside it about 170. Of
+    those pairs 14 epochs fall short with a dropout of 0.2; 42, and 37 with R-Drop, are rows in docs/results.md.
+    R-Drop's script lets 160,000 pairs be seen some 270 times (Liang et al. 2021). Of the 4.5 million pairs of WMT
+    2014, 100,000 updates of 25,000 tokens are some 20 epochs, with a dropout of 0.1, and 300,000 some 60, with 0.3
+    (Vaswani et al. 2017). What lies between is interpolated. Sentences of the textbook's grammar need fewer: 5
+    epochs are the row in docs/results.md.
 
     Altered copies and teachers' translations of a sentence count as that sentence, seen again.
     """

@@ -34,7 +34,7 @@ def test_the_last_word_becomes_what_the_command_knows(line: str, expected: list[
 def test_hydras_options_are_taken_where_the_help_of_each_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Python 3.14 does."""
 
-    def check(parser: ArgumentParser, action: Action) -> None:
+    def check(_: ArgumentParser, action: Action) -> None:
         if action.help is not None and not isinstance(action.help, str):
             raise ValueError("badly formed help string")
 
@@ -45,7 +45,7 @@ def test_hydras_options_are_taken_where_the_help_of_each_is_checked(monkeypatch:
         parser._check_help(action)  # type: ignore[attr-defined]
         return action
 
-    monkeypatch.setattr(ArgumentParser, "_check_help", check, raising=False)
+    monkeypatch.setattr(ArgumentParser.__base__, "_check_help", check, raising=False)
     monkeypatch.setattr(ArgumentParser, "add_argument", add_checked)
     assert complete("endeavour train model=t", COMMANDS) == ["model=tiny"]
     assert ArgumentParser._check_help is check  # type: ignore[attr-defined]

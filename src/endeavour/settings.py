@@ -64,16 +64,16 @@ def unchecked_help() -> Generator[None]:
 
     The help of one is only made when it is shown (Hydra issue 3121).
     """
-    check = vars(ArgumentParser).get("_check_help")
-    if check is None:  # before Python 3.14
-        yield
-        return
 
     def unchecked(parser: ArgumentParser, action: Action) -> None:
         pass
 
+    own = vars(ArgumentParser).get("_check_help")  # None where it is inherited, or not there
     setattr(ArgumentParser, "_check_help", unchecked)  # noqa: B010 -- private
     try:
         yield
     finally:
-        setattr(ArgumentParser, "_check_help", check)  # noqa: B010
+        if own is None:
+            delattr(ArgumentParser, "_check_help")
+        else:
+            setattr(ArgumentParser, "_check_help", own)  # noqa: B010

@@ -202,3 +202,11 @@ def test_pieces_are_exported_though_they_are_no_picture(visit: Visit, tmp_path: 
         page.locator(".menu:popover-open").get_by_role("button", name="SVG").click()
     download.value.save_as(tmp_path / "pieces.svg")
     assert "<rect" in (tmp_path / "pieces.svg").read_text("utf-8")
+
+
+def test_the_score_is_that_of_the_list_whatever_the_length_penalty(visit: Visit) -> None:
+    page = shown(visit, lp=2)
+    listed = page.locator("#hypotheses .score").first.inner_text()
+    number = re.search("\u2212\\d+\\.\\d+", listed)
+    assert number is not None
+    expect(page.locator("#view-look .hint").first).to_contain_text(f"score {number[0]},")

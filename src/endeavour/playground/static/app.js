@@ -96,7 +96,7 @@ function createViews(context) {
       return module.mount(root, context);
     } catch (error) {
       console.error(error);
-      root.textContent = `This view could not be loaded: ${error.message}`;
+      root.textContent = `This view could not be loaded: ${error.message}. Reload the page to try again.`;
       return { update() {} };
     }
   }

@@ -16,7 +16,8 @@ export function mountHypotheses(root, { state, search, tooltip }) {
   roving(list, '[role="option"]');
 
   function choose(position) {
-    const { hypotheses } = search.current;
+    const { hypotheses, done } = search.current;
+    if (!done) return; // they are of another question
     state.set({ t: position ? printIds(hypotheses[position].ids) : "" }, { push: true });
   }
   list.addEventListener("keydown", (event) => {

@@ -25,7 +25,7 @@ export function mount(root, context) {
   const answers = new Answers(KEPT, search);
   let running = new AbortController();
   search.subscribe(({ stale, status }) => {
-    if (status === "idle") root.classList.add("stale");
+    if (stale || status === "idle") root.classList.add("stale");
     if (stale) running.abort();
   });
   let data = null;
@@ -227,7 +227,8 @@ export function mount(root, context) {
         name === "head"
           ? data.model.num_heads
           : data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"];
-      state.set({ [name]: (data[name] + by + count) % count });
+      const now = ask() ?? data; // an answer may be behind
+      state.set({ [name]: (now[name] + by + count) % count });
       announce(`${name} ${state.get()[name] + 1} of ${count}`);
       return true;
     },

@@ -21,6 +21,7 @@ export function mount(root, context) {
   let numbers = null; // {analysis, attention, saliency} of what is shown
   let map = null;
   let kept = null; // what stays lit without a pointer: [row, column]
+  let keptIn = null; // what its numbers count
 
   const joined = segments("Units", ["Pieces", "Words"], (i) => state.set({ words: i === 1 }));
   const summary = h("p", { class: "hint" });
@@ -111,7 +112,9 @@ export function mount(root, context) {
     const { analysis, attention } = numbers;
     const saliency = current.map === "saliency" ? numbers.saliency : null;
     map = { ...chosenMap(current, attention, saliency), sentence: `${current.q} → ${analysis.text}` };
-    if (fresh) kept = null;
+    const counted = [map.map.rowSide, map.map.columnSide, current.words].join();
+    if (fresh || counted !== keptIn) kept = null;
+    keptIn = counted;
     joined.press(current.words ? 1 : 0);
     strip.show(analysis, current.words);
     showSummary(analysis);
@@ -133,7 +136,9 @@ export function mount(root, context) {
     light(null, null);
   }
 
-  function showSummary({ log_probability: total, score, perplexity }) {
+  function showSummary({ log_probability: total, target, perplexity }) {
+    // By the search's own penalty, which may not be that of the run; see decoding/length_penalty.py.
+    const score = total / ((5 + target.length) / 6) ** search.current.length_penalty;
     summary.textContent = [
       `The whole translation has the probability ${percent(Math.exp(total))}, score ${decimal(score)},`,
       `perplexity ${decimal(perplexity)} a piece. The stronger the colour, the more a piece surprised the model.`,
@@ -156,8 +161,8 @@ export function mount(root, context) {
     if (width && wide && width !== wide && map) draw(false);
     wide = width;
   }).observe(halves);
-  search.subscribe(({ done, status }) => {
-    if (status === "idle") root.classList.add("stale");
+  search.subscribe(({ done, stale, status }) => {
+    if (stale || status === "idle") root.classList.add("stale");
     else if (done && state.get().v === "look") load();
   });
 

@@ -93,18 +93,20 @@ export function mount(root, context) {
   }
   /** Selects a node; one that ends a translation also makes it the one that all views show. */
   function choose(id) {
+    if (search.current.stale) return; // the node is of another question
     const hypothesis = search.current.hypotheses.find(({ node }) => node === id);
     state.set({ node: id, ...(hypothesis ? { t: printIds(hypothesis.ids) } : {}) });
   }
   /** Forces the translation up to a node. */
   function follow(id) {
+    if (search.current.stale) return;
     const path = pathTo(search.current.nodes, id);
     if (path.length > 1 && path.at(-1).piece !== "</s>") forcing.force(idsOf(path));
   }
 
   function step({ key }) {
-    if (!tree) return false;
-    const { nodes } = search.current;
+    const { nodes, stale } = search.current;
+    if (!tree || stale || !nodes.size) return false;
     const now = nodes.get(chosenNode()) ?? nodes.get(0);
     const column = tree.columns[now.step]?.nodes ?? [];
     const row = column.findIndex(({ id }) => id === now.id);
@@ -205,7 +207,8 @@ export function mount(root, context) {
 
   search.subscribe((current) => {
     if (current.status === "running" && !current.steps) time = null;
-    beam.node.classList.toggle("stale", current.stale || current.status === "idle");
+    for (const card of [beam.node, scored])
+      card.classList.toggle("stale", current.stale || current.status === "idle");
     if (current.stale || state.get().v !== "search") return;
     waiting ||= requestAnimationFrame(draw);
     if (current.done || current.status === "idle") reference.update();

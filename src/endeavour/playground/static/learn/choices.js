@@ -56,7 +56,7 @@ function stepper(name, onChange) {
         type: "button",
         class: "quiet",
         "aria-label": title,
-        onclick: () => onChange((value + by + count) % count),
+        onclick: () => onChange((value = (value + by + count) % count)),
       },
       sign,
     );

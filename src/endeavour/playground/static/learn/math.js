@@ -97,6 +97,8 @@ const ACTIVATIONS = {
   },
 };
 
+const ofHead = (number) => sup(bold("h"), row(o("("), n(number), o(")")));
+
 const scores = () => over(row(bold("Q"), sup(bold("K"), o("⊤"))), root(i("d")));
 
 /** For each step a function from the model's description to its formulas. */
@@ -145,6 +147,13 @@ const FORMULAS = {
   ],
   softmax: () => [
     formula(
+      sub(i("s"), row(i("t"), i("j"))),
+      o("←"),
+      over(sub(i("s"), row(i("t"), i("j"))), root(i("d"))),
+      o("+"),
+      sub(i("M"), row(i("t"), i("j"))),
+    ),
+    formula(
       sub(i("a"), row(i("t"), i("j"))),
       o("="),
       over(
@@ -167,11 +176,11 @@ const FORMULAS = {
       bold("y"),
       o("="),
       o("["),
-      sub(bold("h"), n(1)),
+      ofHead(1),
       o(";"),
       o("…"),
       o(";"),
-      sub(bold("h"), n(num_heads)),
+      ofHead(num_heads),
       o("]"),
       sub(bold("W"), i("O")),
       o("+"),
@@ -186,10 +195,8 @@ const FORMULAS = {
   feed_forward: ({ activation }) => [
     formula(bold("y"), o("="), ACTIVATIONS[activation](), sub(bold("W"), n(2)), o("+"), sub(bold("b"), n(2))),
   ],
-  stack: ({ encoder_layers, decoder_layers }) => [
-    formula(
-      bold("m"),
-      o("="),
+  stack: ({ encoder_layers, decoder_layers, norm }) => {
+    const layers = row(
       sub(word("layer"), n(encoder_layers)),
       o("("),
       o("…"),
@@ -199,9 +206,12 @@ const FORMULAS = {
       o(")"),
       o("…"),
       o(")"),
-    ),
-    formula(word(`likewise ${decoder_layers} in the decoder`)),
-  ],
+    );
+    return [
+      formula(bold("m"), o("="), norm === "pre" ? call("norm", layers) : layers),
+      formula(word(`likewise ${decoder_layers} in the decoder`)),
+    ];
+  },
   cross: () => [
     formula(
       call(

@@ -99,7 +99,7 @@ function waves(page, view, vectors) {
       ),
     );
   });
-  page.add(20, text(left, 8, "four of the waves, position by position", { kind: "heading" }));
+  page.add(20, text(left, 8, "some of the waves, position by position", { kind: "heading" }));
   return 22 + shown.length * (height + 6);
 }
 

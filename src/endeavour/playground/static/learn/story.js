@@ -10,7 +10,7 @@ const ACTIVATION = {
   relu: "ReLU sets every negative number to 0",
   gelu: "GELU lets positive numbers pass and presses negative ones towards 0",
   silu: "SiLU lets positive numbers pass and presses negative ones towards 0",
-  swiglu: "SwiGLU multiplies one half of the numbers by a gate made of the other half",
+  swiglu: "SwiGLU makes two such vectors, and multiplies one of them by a gate made of the other",
 };
 const quoted = (text) => `“${text}”`;
 
@@ -21,7 +21,7 @@ const TEXTS = {
   ],
   embedding: ({ data: { model }, labels, side, position }) => [
     `A table learnt in training has a row of ${model.width} numbers for each piece: its embedding. The id of ${quoted(labels[side][position])} picks its row. Pieces that are used alike have come to have similar rows.`,
-    `The numbers are small, so they are multiplied by √${model.width}; what is added next then does not drown them.` +
+    `The numbers are small, so they are multiplied by √${model.width}${model.positions === "rotary" ? "" : "; what is added next then does not drown them"}.` +
       (model.tie === "all"
         ? " This model uses one table for both languages, and once more at the end to choose the next piece."
         : ""),
@@ -98,7 +98,7 @@ const TEXTS = {
   ],
   feed_forward: ({ data: { model, feed_forward: block }, labels, q }) => [
     `Attention brought things together; now each piece works on its own. Its ${model.width} numbers become ${thousands(model.feed_forward)}, each of which answers to some pattern; ${ACTIVATION[model.activation]}; then they become ${model.width} again and are added to the stream.`,
-    `For ${quoted(labels.queries[q])} ${percent(block.share_active[q])} of the inner numbers are above 0. A large part of a model’s knowledge lies in these two matrices.`,
+    `For ${quoted(labels.queries[q])} ${percent(block.share_active[q])} of the inner numbers are above 0. A large part of a model’s knowledge lies in these matrices.`,
   ],
   stack: ({ data: { model } }) => [
     `The same sublayers, each time with other weights: ${model.encoder_layers} layers in the encoder, ${model.decoder_layers} in the decoder. ${model.norm === "pre" ? "The vectors grow longer, because every layer adds to them; a last norm follows." : "Each layer ends with a norm."}`,

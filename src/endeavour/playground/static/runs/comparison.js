@@ -22,7 +22,7 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
     .slice(0, MOST);
   const before = readable(a.hypothesis.pieces.slice(0, step)).join("").trim();
   const left = Math.min(120, Math.max(...pieces.map(({ piece }) => textWidth(pieceName(piece))))) + 12;
-  const full = width - left - 64;
+  const full = width - left - 110; // "A 99.2 %, chosen" must fit
   const row = 40;
   const bars = pieces.map(({ piece, a: one, b: two }, i) => {
     const y = 24 + i * row;

@@ -53,7 +53,7 @@ export function createSentence(context) {
   let latest = null; // the comparison that may draw; an earlier one may still be waiting for answers
 
   search.subscribe(({ stale, status }) => {
-    if (status === "idle") node.classList.add("stale");
+    if (stale || status === "idle") node.classList.add("stale");
     if (stale) running.abort();
   });
 
@@ -193,6 +193,7 @@ export function createSentence(context) {
 
   async function compare(signal) {
     const mine = (latest = {});
+    opinions.replaceChildren();
     const [a, b] = [found[0], found[other]];
     const both = Boolean(b?.hypothesis);
     for (const part of [parting.node, opinions, attention[1].node]) part.hidden = !both;
@@ -216,7 +217,7 @@ export function createSentence(context) {
           partingOf({ a, b, step, ours: ours.target[step], theirs: theirs.target[step] }, width(parting)),
         );
       }
-    } else verdict.textContent = "Add a system to compare it with A.";
+    } else verdict.textContent = b?.error ?? "Add a system to compare it with A.";
     const maps = await Promise.all(
       [a, b].map((one) => (one?.hypothesis ? answers.post("/api/attention", pair(one), signal) : null)),
     );

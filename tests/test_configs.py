@@ -1,6 +1,7 @@
 """Every shipped option composes in every root that has its group, and every key has a reader."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -168,3 +169,11 @@ def test_every_key_is_read_somewhere_and_not_merely_checked() -> None:
         read.visit(ast.parse(path.read_text("utf-8")))
     assert {key for kind in KINDS.values() for key in keys_of(kind)} - read.names == set()
     assert "no_such_key" not in read.names
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("evaluation.files.mine", "[…]"), ("evaluation.labels.test", "…")]
+)
+def test_a_new_name_is_answered_with_how_to_add_it(key: str, value: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"+{key}={value}")):
+        load_config("train", RunConfig, [f"{key}=a.txt"])

@@ -68,12 +68,9 @@ def unchecked_help() -> Generator[None]:
     def unchecked(parser: ArgumentParser, action: Action) -> None:
         pass
 
-    own = vars(ArgumentParser).get("_check_help")  # None where it is inherited, or not there
+    # It is inherited, or not there.
     setattr(ArgumentParser, "_check_help", unchecked)  # noqa: B010 -- private
     try:
         yield
     finally:
-        if own is None:
-            delattr(ArgumentParser, "_check_help")
-        else:
-            setattr(ArgumentParser, "_check_help", own)  # noqa: B010
+        delattr(ArgumentParser, "_check_help")

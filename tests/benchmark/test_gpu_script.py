@@ -133,6 +133,8 @@ def test_the_collected_packages_are_those_needed_but_torch(
     fewer = wheels.needed(["hydra-core"], {"omegaconf"}, default_environment())
     assert "omegaconf" not in fewer
     assert wheels.needed(["hydra-core"], {"hydra-core"}, default_environment()) == {}
+    with pytest.raises(SystemExit, match="no-such-package is not installed here"):
+        wheels.needed(["no-such-package"], set(), default_environment())
     sys.modules.pop("wheels")
 
 

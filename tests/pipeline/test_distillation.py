@@ -391,39 +391,37 @@ def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
     assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
 
 
-def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
-    settings: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    budgets: list[int] = []
+@pytest.fixture
+def decodings(monkeypatch: pytest.MonkeyPatch) -> list[DecodingConfig]:
+    """Those with which text is translated, as it happens."""
+    noted: list[DecodingConfig] = []
 
     class Noted(PyTorchEngine):
         def __init__(self, model: Any, decoding: DecodingConfig) -> None:
-            budgets.append(decoding.tokens_per_batch)
+            noted.append(decoding)
             super().__init__(model, decoding)
 
     monkeypatch.setattr("endeavour.runs.translators.PyTorchEngine", Noted)
+    return noted
+
+
+def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
+    settings: list[str], decodings: list[DecodingConfig]
+) -> None:
     whole = text(data_of([*settings, "teachers=one"]))
     fewer = [*settings, f"data_folder={run_config(settings).data_folder}-2", "decoding.tokens_per_batch=100"]
     assert text(data_of([*fewer, "teachers=one"])) == whole
-    assert budgets == [budgets[0], 100]
-    assert budgets[0] > 100
+    first, second = [decoding.tokens_per_batch for decoding in decodings]
+    assert first > second == 100
 
 
 def test_a_teacher_that_is_a_seed_decodes_as_is_asked_for_now(
-    settings: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+    settings: list[str], outputs: Path, decodings: list[DecodingConfig]
 ) -> None:
-    beams: list[int] = []
-
-    class Noted(PyTorchEngine):
-        def __init__(self, model: Any, decoding: DecodingConfig) -> None:
-            beams.append(decoding.beam_size)
-            super().__init__(model, decoding)
-
-    monkeypatch.setattr("endeavour.runs.translators.PyTorchEngine", Noted)
     shutil.copytree(outputs / "two", outputs / "new-teacher-2")
     for beam in (1, 3):
         data_of([*settings, "teachers=2", f"+teacher_settings.decoding.beam_size={beam}"])
-    assert beams == [1, 3]
+    assert [decoding.beam_size for decoding in decodings] == [1, 3]
 
 
 def test_in_a_sweep_commas_separate_values(settings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,13 +33,6 @@ def test_the_median_rule(tmp_path: Path) -> None:
     assert not falls_behind(noted(11, 5.5, 0.0), "validation.bleu", 3)
     assert not falls_behind(noted(12, 0.0, 0.0), "validation.bleu", 9)
 
-    # A failed one has the folder of another run, perhaps.
-    failed = noted(14, 0.0)
-    note = json.loads((failed / NOTE).read_text())
-    (failed / NOTE).write_text(json.dumps(note | {"run": str(tmp_path / "run-2"), "error": "refused"}))
-    note = json.loads((tmp_path / "sweep" / "2" / NOTE).read_text())
-    (tmp_path / "sweep" / "2" / NOTE).write_text(json.dumps(note | {"run": str(tmp_path / "run-14")}))
-
     # What a trial began with is not its own.
     worse = noted(13, 4.9, 4.5)
     log = Path(json.loads((worse / NOTE).read_text())["run"]) / "log.jsonl"
@@ -52,6 +45,19 @@ def test_the_median_rule(tmp_path: Path) -> None:
         log = Path(json.loads((folder / NOTE).read_text())["run"]) / "log.jsonl"
         log.write_text(log.read_text().replace("0,", "000,"))
     assert not falls_behind(noted(23, 0.0), "validation.bleu", 9)
+
+
+def test_a_failed_trial_is_no_measure_for_others(tmp_path: Path) -> None:
+    """Its folder may hold a run of another config."""
+    for number, bleu in enumerate((1, 5, 6)):
+        run, folder = tmp_path / f"run-{number}", tmp_path / "sweep" / str(number)
+        run.mkdir()
+        folder.mkdir(parents=True)
+        (run / "log.jsonl").write_text(json.dumps({"kind": "validation", "update": 10, "bleu": bleu}))
+        (folder / NOTE).write_text(json.dumps({"run": str(run), "overrides": {}}))
+    assert falls_behind(tmp_path / "sweep" / "0", "validation.bleu", 2)
+    (folder / NOTE).write_text(json.dumps({"run": str(run), "overrides": {}, "error": "refused"}))
+    assert not falls_behind(tmp_path / "sweep" / "0", "validation.bleu", 2)
 
 
 def test_a_run_that_was_pruned_is_saved_and_can_continue(

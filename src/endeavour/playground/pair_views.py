@@ -108,6 +108,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
         system.loaded.first, [source], [target], alternatives=asked.alternatives + 1, device=system.device
     )
     total = sum(one.log_probability for one in scores)
+    alpha = system.decoding.length_penalty if asked.length_penalty is None else asked.length_penalty
     rows: list[Shown] = []
     for one, piece in zip(scores, ours[1].pieces([score.token for score in scores]), strict=True):
         # Without UNK, which nobody can force.
@@ -134,7 +135,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
             ours[1].decode([target])[0], protected(system, asked.text).spans, placeholders_of(ours)
         ),
         "log_probability": rounded(total),
-        "score": rounded(total / length_penalty(len(scores), system.decoding.length_penalty)),
+        "score": rounded(total / length_penalty(len(scores), alpha)),
         "perplexity": rounded(math.exp(min(-total / len(scores), 700.0))),
     }
 

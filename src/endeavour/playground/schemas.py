@@ -19,6 +19,7 @@ MOST_FIELDS = 10_000  # of a form
 
 Text = Annotated[str, Field(min_length=1)]
 SystemName = Annotated[str, Field(min_length=1, max_length=200)]
+LengthPenalty = Annotated[float, Field(ge=0, le=10)]
 
 
 class Request(BaseModel):
@@ -59,7 +60,7 @@ class SearchRequest(Sentence):
 
     prefix: Prefix | None = None
     beam_size: PositiveInt | None = None
-    length_penalty: Annotated[float, Field(ge=0, le=10)] | None = None
+    length_penalty: LengthPenalty | None = None
     pruned: Annotated[int, Field(ge=0, le=10)] = 3
     reference: str | None = None
 
@@ -71,9 +72,10 @@ class Pair(Sentence):
 
 
 class AnalysisRequest(Pair):
-    """`alternatives`: how many other pieces are listed at every position."""
+    """`alternatives`: how many other pieces are listed at every position; `length_penalty` as for a search."""
 
     alternatives: Annotated[int, Field(ge=0, le=20)] = 10
+    length_penalty: LengthPenalty | None = None
 
 
 class LearnRequest(Pair):

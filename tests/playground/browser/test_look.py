@@ -162,7 +162,9 @@ def test_a_search_that_ends_after_a_further_key_is_not_taken_for_that_of_the_new
     )
     expect(page.locator(".chips[data-side=source] .chip b")).to_have_text([*text.split(), "</s>"])
     target = {"ids": chosen(site, text)}
-    assert asked == [{"system": None, "text": text, "target": target, "alternatives": 10}]
+    assert asked == [
+        {"system": None, "text": text, "target": target, "alternatives": 10, "length_penalty": None}
+    ]
 
 
 def test_each_graphic_has_its_table(visit: Visit) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from in_browser import SENTENCE, Visit, translation
+from in_browser import SENTENCE, Visit, hold_answer, translation, until_held
 from playwright.sync_api import Page, expect
 
 from served import Served
@@ -127,6 +127,19 @@ def test_the_search_is_played_step_by_step(visit: Visit, site: Served) -> None:
     translation(page)
     page.locator("#tab-search").click()
     expect(page.locator("#view-search .node")).to_have_count(len(nodes_of(site, text="Ja!")))
+
+
+def test_what_was_found_for_the_last_sentence_cannot_be_chosen_for_the_next(visit: Visit) -> None:
+    page = searched(visit)
+    options = page.locator("#hypotheses [role=option]")
+    hold_answer(page, "/api/search")
+    page.locator("#input").fill("Ja!")
+    until_held(page)
+    options.nth(1).click()
+    page.locator("#view-search .node").last.dispatch_event("click", {"bubbles": True})
+    page.evaluate("release()")
+    translation(page)
+    expect(options.first).to_have_attribute("aria-selected", "true")
 
 
 def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: Served) -> None:

@@ -136,9 +136,7 @@ export function mount(root, context) {
     light(null, null);
   }
 
-  function showSummary({ log_probability: total, target, perplexity }) {
-    // By the search's own penalty, which may not be that of the run; see decoding/length_penalty.py.
-    const score = total / ((5 + target.length) / 6) ** search.current.length_penalty;
+  function showSummary({ log_probability: total, score, perplexity }) {
     summary.textContent = [
       `The whole translation has the probability ${percent(Math.exp(total))}, score ${decimal(score)},`,
       `perplexity ${decimal(perplexity)} a piece. The stronger the colour, the more a piece surprised the model.`,

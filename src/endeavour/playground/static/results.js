@@ -40,7 +40,7 @@ export function createResults(state, search) {
   }
 
   return {
-    analysis: () => ask("/api/analyse", { alternatives: ALTERNATIVES }),
+    analysis: () => ask("/api/analyse", { alternatives: ALTERNATIVES, length_penalty: state.get().lp }),
     attention: () => ask("/api/attention"),
     saliency: () => ask("/api/saliency"),
   };

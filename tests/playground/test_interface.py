@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -120,3 +121,18 @@ def test_the_limits_of_this_server_are_in_the_document(site: Served, document: d
     assert schemas["TranslateRequest"]["properties"]["alternatives"]["maximum"] == limits.alternatives
     most, _ = schemas["SearchRequest"]["properties"]["beam_size"]["anyOf"]
     assert most["maximum"] == limits.beam_size
+
+
+def test_the_page_asks_at_once_for_every_script_that_it_and_its_first_view_need(site: Served) -> None:
+    needed: set[str] = set()
+    waiting = ["/static/app.js", "/static/look.js"]
+    while waiting:
+        path = waiting.pop()
+        if path not in needed:
+            needed.add(path)
+            imported = re.findall(
+                r'^(?:import|export|\}) .*?"(\.[^"]+)";$', site.get(path).body.decode(), re.MULTILINE
+            )
+            waiting += [urljoin(path, name) for name in imported]
+    preloaded = re.findall(r'<link rel="modulepreload" href="([^"]+)">', site.get("/").body.decode())
+    assert sorted(preloaded) == sorted(needed - {"/static/app.js"})

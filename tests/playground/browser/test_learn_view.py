@@ -165,6 +165,23 @@ def test_keys_change_layer_and_head_and_what_is_followed(learn: Visit) -> None:
     expect(page.locator("#live")).to_contain_text("percent")
 
 
+@pytest.mark.parametrize("name", ["cross", "logits", "probability", "search"])
+def test_arrows_in_a_picture_of_the_translation_follow_it_whatever_attention_is_chosen(
+    learn: Visit, name: str
+) -> None:
+    page = learn(kind="encoder")
+    until_read_out(page)
+    source, target = (page.locator(".follow").nth(side) for side in (0, 1))
+    chosen = source.locator("[aria-pressed=true]").inner_text()
+    pieces = target.locator("button").all_inner_texts()
+    target.locator("button").first.click()
+    step(page, name).locator(".stage").focus()
+    page.keyboard.press("ArrowRight")
+    expect(target.locator("button").nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#live")).to_contain_text(f"after {pieces[1]}")
+    expect(source.locator("[aria-pressed=true]")).to_have_text(chosen)
+
+
 def test_an_answer_that_was_overtaken_does_not_replace_a_later_one(learn: Visit) -> None:
     page = learn(kind="encoder", layer=0, head=0)
     until_read_out(page)

@@ -185,10 +185,15 @@ def test_a_system_is_added_and_removed(runs: Visit, site: Served) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator(".systems li")).to_have_count(3)
-    page.get_by_role("button", name="Compare with A").click()
+    compare = page.get_by_role("button", name="Compare with A", pressed=False)
+    compare.focus()
+    page.keyboard.press("Enter")
     expect(page.locator(".verdict")).to_contain_text("C writes")
-    page.get_by_role("button", name="Remove run greedy").click()
+    expect(page.get_by_role("button", name="Compare with A", pressed=True)).to_be_focused()
+    page.get_by_role("button", name="Remove run greedy").focus()
+    page.keyboard.press("Enter")
     expect(page.locator(".systems li")).to_have_count(2)
+    expect(page.get_by_role("button", name=f"Remove {OTHER}")).to_be_focused()
     page.go_back()
     expect(page.locator(".systems li")).to_have_count(3)
 
@@ -197,14 +202,29 @@ def test_what_a_comparison_still_waits_for_does_not_replace_the_picture_of_a_lat
     page = runs(w=f"run~1,{WITH_OTHER}")
     expect(page.locator(".opinions table")).to_be_visible()
     hold_answer(page, "/api/analyse")
-    page.get_by_role("button", name="Compare with A").click()
+    page.get_by_role("button", name="Compare with A", pressed=False).click()
     expect(page.locator(".verdict")).to_contain_text("C writes")
     until_held(page)
-    page.get_by_role("button", name="Compare with A").click()
+    page.get_by_role("button", name="Compare with A", pressed=False).click()
     page.evaluate("async () => { release(); await fetch('/health'); }")
     of_c = page.locator(".compare figure").first.locator("text.small", has_text=re.compile("^C "))
     expect(of_c).to_have_count(0)
     expect(page.locator(".attention .stage").nth(1)).to_contain_text("B  run greedy")
+
+
+def test_a_comparison_that_fails_leaves_no_picture_of_the_one_before(
+    page: Page, runs: Visit, complaints: list[str]
+) -> None:
+    runs(w=f"run~1,{WITH_OTHER}")
+    expect(page.locator(".opinions table")).to_be_visible()
+    answer = {"status": 500, "json": {"error": "out of memory"}}
+    page.route("**/api/attention", lambda route: route.fulfill(**answer))
+    page.get_by_role("button", name="Compare with A", pressed=False).click()
+    expect(page.locator("#problem")).to_contain_text("out of memory")
+    expect(page.locator(".compare figure:visible")).to_have_count(0)
+    expect(page.locator(".opinions")).to_be_hidden()
+    assert all("500" in complaint for complaint in complaints)
+    complaints.clear()
 
 
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:
@@ -265,6 +285,28 @@ def test_a_line_is_opened_in_look_by_one_key(runs: Visit) -> None:
     expect(page.locator("#input")).to_have_value("Line 14 has words.")
     page.go_back()
     expect(page.locator("#view-runs")).to_be_visible()
+
+
+def test_an_evaluation_that_cannot_be_read_does_not_show_the_lines_of_another(
+    page: Page, runs: Visit, root: Path, complaints: list[str]
+) -> None:
+    second = root / "run" / "evaluation" / "validation-beam"
+    shutil.copytree(root / "run" / "evaluation" / "test-beam", second)
+    try:
+        runs(set="run/test-beam")
+        expect(page.locator(".sets .grid")).to_be_visible()
+        answer = {"status": 500, "json": {"error": "damaged"}}
+        page.route("**/api/evaluation?*validation*", lambda route: route.fulfill(**answer))
+        choose = page.get_by_label("Evaluation")
+        choose.select_option("run/validation-beam")
+        expect(page.locator("#problem")).to_contain_text("damaged")
+        expect(page.locator(".sets .grid")).to_be_hidden()
+        choose.select_option("run/test-beam")
+        expect(page.locator(".sets .grid")).to_be_visible()
+        assert all("500" in complaint for complaint in complaints)
+        complaints.clear()
+    finally:
+        shutil.rmtree(second)
 
 
 def test_a_line_is_opened_by_mouse(runs: Visit) -> None:

@@ -142,6 +142,26 @@ def test_what_was_found_for_the_last_sentence_cannot_be_chosen_for_the_next(visi
     expect(options.first).to_have_attribute("aria-selected", "true")
 
 
+def test_a_translation_that_was_not_found_is_shown_with_its_own_score_and_path(
+    visit: Visit, site: Served
+) -> None:
+    found = site.stream("/api/search", {"text": SENTENCE, "beam_size": 3})[-1][1]["hypotheses"]
+    ids = found[0]["ids"][:2]
+    assert ids not in [hypothesis["ids"] for hypothesis in found]
+    page = searched(visit, t=".".join(map(str, ids)))
+    own = site.post("/api/analyse", {"text": SENTENCE, "target": {"ids": ids}}).json
+    expect(page.locator("#timing")).to_contain_text(f"score {own['score']:.2f}".replace("-", "\u2212"))
+    expect(page.locator("#live")).to_have_text(own["text"])
+    expect(page.locator("#view-search .node.best")).to_have_count(1 + len(ids))
+    page.locator("#tab-runs").click()
+    expect(page.locator(".systems .text").first).to_have_text(own["text"])
+    expect(page.locator(".systems .measures").first).to_contain_text(
+        f"{own['score']:.3f}".replace("-", "\u2212")
+    )
+    page.locator("#hypotheses [role=option]").nth(1).click()
+    expect(page.locator("#timing")).to_contain_text(f"score {found[1]['score']:.2f}".replace("-", "\u2212"))
+
+
 def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: Served) -> None:
     page = searched(visit)
     page.get_by_label("Score a translation").fill("Ja! Worte")

@@ -17,6 +17,7 @@ import { createPages } from "./learn/pages.js";
 import { stepsOf } from "./learn/story.js";
 
 const KEPT = 16; // answers
+const OF_TRANSLATION = new Set(["cross", "logits", "probability", "search"]); // steps whose pictures have no keys
 const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer depends on
 
 /** See app.js for what a view is handed and what it returns. */
@@ -115,13 +116,19 @@ export function mount(root, context) {
     };
   }
 
-  /** Arrow keys in a picture: up and down to another piece, left and right to another key. */
-  function move({ key }) {
+  /** Arrow keys in the picture of a step: up and down to another piece, left and right to another key if it has keys. */
+  function move({ key }, step) {
     if (!data) return false;
     const view = seen(0);
     const by = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[key];
     if (!by) return false;
     const within = (position, count) => Math.min(count - 1, Math.max(0, position + by));
+    if (OF_TRANSLATION.has(step)) {
+      choose({ target: within(view.target, view.labels.target.length) });
+      const { labels, target } = seen(0);
+      announce(`${labels.output[target]}, after ${labels.target[target]}`);
+      return true;
+    }
     if (key === "ArrowUp" || key === "ArrowDown")
       choose({ [view.side]: within(view.q, view.labels.queries.length) });
     else choose({ key: within(view.k, view.real) });

@@ -1,4 +1,4 @@
-/* The numbers of the chosen translation: its analysis, attention and saliency, asked once and kept.
+/* The chosen translation and its numbers: analysis, attention and saliency, asked once and kept.
  *
  * Knows the three requests; not who shows their answers. When another sentence, translation or system is chosen, what
  * is still being worked out for the last one is given up. Another search may be by another checkpoint: nothing is kept
@@ -14,8 +14,8 @@ const ALTERNATIVES = 10;
 /**
  * Each function returns the promise of an answer, or null where nothing is chosen or the search goes on.
  *
- * @returns {{analysis: () => Promise<object> | null, attention: () => Promise<object> | null,
- *   saliency: () => Promise<object> | null}}
+ * @returns {{translation: () => Promise<object | null>, analysis: () => Promise<object> | null,
+ *   attention: () => Promise<object> | null, saliency: () => Promise<object> | null}}
  */
 export function createResults(state, search) {
   const answers = new Answers(KEPT, search);
@@ -39,8 +39,20 @@ export function createResults(state, search) {
     return answer;
   }
 
+  const analysis = () =>
+    ask("/api/analyse", { alternatives: ALTERNATIVES, length_penalty: state.get().lp });
+
+  /** The chosen translation as a hypothesis of the search, or, where the search did not find it, in the same form. */
+  async function translation() {
+    const chosen = search.chosen();
+    if (chosen?.hypothesis) return chosen.hypothesis;
+    const scored = await analysis();
+    return scored && { ...scored, ids: chosen.ids, pieces: scored.target };
+  }
+
   return {
-    analysis: () => ask("/api/analyse", { alternatives: ALTERNATIVES, length_penalty: state.get().lp }),
+    translation,
+    analysis,
     attention: () => ask("/api/attention"),
     saliency: () => ask("/api/saliency"),
   };

@@ -8,7 +8,7 @@ import { figure } from "./figure.js";
 import { forcedCount } from "./forcing.js";
 import { createSettings, createTime } from "./search/controls.js";
 import { createDetails } from "./search/details.js";
-import { idsOf, named, pathTo, statesAt } from "./search/layout.js";
+import { idsOf, named, pathAlong, pathTo, statesAt } from "./search/layout.js";
 import { createReference } from "./search/reference.js";
 import { drawTree } from "./search/tree.js";
 import { asJson, described, explained, nodesTable } from "./search/words.js";
@@ -79,10 +79,17 @@ export function mount(root, context) {
     ({ target }) => target.closest(".node") && follow(Number(target.closest(".node").dataset.id)),
   );
 
-  const winner = () => search.chosen()?.hypothesis?.node ?? null;
+  /** The path of the translation shown; of one that the search did not find, as far as it kept along. */
+  function shownPath() {
+    const { nodes } = search.current;
+    const chosen = search.chosen();
+    if (!chosen) return [];
+    if (chosen.hypothesis) return pathTo(nodes, chosen.hypothesis.node);
+    return [nodes.get(0), ...pathAlong(nodes, chosen.ids)];
+  }
   const chosenNode = () => {
     const { node } = state.get();
-    return search.current.nodes.has(node) ? node : winner();
+    return search.current.nodes.has(node) ? node : shownPath().at(-1)?.id;
   };
 
   function hover(group) {
@@ -116,7 +123,7 @@ export function mount(root, context) {
       ArrowUp: () => column[row - 1],
       ArrowDown: () => column[row + 1],
       Home: () => nodes.get(0),
-      End: () => nodes.get(winner()),
+      End: () => shownPath().at(-1),
     }[key];
     if (key === "Enter") follow(now.id);
     else if (!next) return false;
@@ -148,7 +155,7 @@ export function mount(root, context) {
       nodes,
       until: now,
       forced,
-      ...statesAt(nodes, now, atEnd ? winner() : null),
+      ...statesAt(nodes, now, atEnd ? shownPath() : null),
       ...givenPath(),
     });
     scale();
@@ -171,14 +178,8 @@ export function mount(root, context) {
   /** The given translation in the tree: the nodes that it passes, and where it left the beam. */
   function givenPath() {
     const { reference: given, nodes } = search.current;
-    const passed = new Set();
-    if (!given) return { reference: passed, left: null };
-    let here = 0;
-    for (const { id } of given.pieces) {
-      const next = [...nodes.values()].find((node) => node.parent === here && node.token === id);
-      if (!next) break;
-      passed.add((here = next.id));
-    }
+    if (!given) return { reference: new Set(), left: null };
+    const passed = new Set(pathAlong(nodes, given.pieces.map(({ id }) => id)).map(({ id }) => id));
     const at = given.left_at;
     const shown = at !== null && passed.size >= at; // it is drawn as a pruned node
     return {

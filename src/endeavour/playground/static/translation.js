@@ -20,10 +20,10 @@ const SAY_AFTER = 700; // ms without a change before the translation is read out
 
 /** Fills the right card and keeps it up to date. */
 export function mountTranslation(context) {
-  const { state, search, forcing } = context;
+  const { state, search, forcing, results } = context;
   const output = document.getElementById("output");
   const undo = document.getElementById("undo");
-  let shown = null; // {ids, pieces} of the translation whose words can be questioned
+  let shown = null; // {ids, pieces, score} of the translation whose words can be questioned
   let typing = null; // the field in which a word is typed over
   let focusNext = null; // the position that gets the focus once the translation is there
   let saying = 0;
@@ -36,23 +36,24 @@ export function mountTranslation(context) {
     const chosen = search.chosen();
     if (chosen?.hypothesis) {
       context.report(null); // of a translation chosen before
-      show(chosen.ids, chosen.hypothesis.pieces);
+      show(chosen.hypothesis);
     } else if (chosen) showUnknown(chosen.ids);
   }
 
   // A translation that the search did not find, but that the visitor chose.
   async function showUnknown(ids) {
     try {
-      const analysis = await context.results.analysis();
+      const translation = await results.translation();
       const stillChosen = search.chosen()?.ids.join(".") === ids.join(".");
-      if (analysis && stillChosen && !typing) show(ids, analysis.target);
+      if (translation && stillChosen && !typing) show(translation);
     } catch (error) {
       if (!overtaken(error)) context.report(error.message);
     }
   }
 
-  function show(ids, pieces) {
-    shown = { ids, pieces };
+  function show(translation) {
+    const { pieces, score } = (shown = translation);
+    showTiming(search.current, score);
     const forced = forcedCount(state.get().p, pieces);
     const { activeElement } = document;
     const inside = output.contains(activeElement);
@@ -103,6 +104,11 @@ export function mountTranslation(context) {
     return (readable(prefix).join("") + typed).trimStart();
   }
 
+  async function say() {
+    const translation = await results.translation().catch(() => null); // whoever shows it reports why
+    if (translation) context.announce(translation.text);
+  }
+
   function begin(position, letter) {
     const { ids, pieces } = shown;
     const { p, t } = state.get();
@@ -144,28 +150,27 @@ export function mountTranslation(context) {
   });
 
   search.subscribe((current) => {
-    const { status, text, done, steps, stale } = current;
+    const { status, text, done, steps, stale, hypotheses } = current;
     output.classList.toggle("stale", stale);
-    showTiming(current);
+    if (status === "idle") document.getElementById("timing").textContent = "";
     undo.hidden = !forcing.able();
     if (stale && status !== "error") return;
-    if (typing) typing.follow(text.startsWith(forcedText()) ? text.slice(forcedText().length) : "");
-    else if (status === "idle")
+    if (typing) {
+      typing.follow(text.startsWith(forcedText()) ? text.slice(forcedText().length) : "");
+      if (done) showTiming(current, hypotheses[0].score);
+    } else if (status === "idle")
       output.replaceChildren(h("span", { class: "plain" }, "Type a sentence: it is translated as you type."));
     else if (done) showPieces();
     else if (status === "running" && steps && focusNext === null && !output.contains(document.activeElement))
       showStream(text);
     clearTimeout(saying);
     if (done && document.activeElement !== document.getElementById("input"))
-      saying = setTimeout(() => context.announce(text), SAY_AFTER);
+      saying = setTimeout(say, SAY_AFTER);
   });
   state.subscribe((_, changed) => changed.has("t") && search.current.done && !typing && showPieces());
 }
 
-function showTiming({ status, done, milliseconds, beam_size: beam, hypotheses }) {
-  const timing = document.getElementById("timing");
-  if (status === "idle") timing.textContent = "";
-  if (!done) return;
-  const score = hypotheses[0]?.score ?? 0;
-  timing.textContent = `beam ${beam} · score ${decimal(score)} · ${Math.round(milliseconds)} ms`;
+function showTiming({ milliseconds, beam_size: beam }, score) {
+  document.getElementById("timing").textContent =
+    `beam ${beam} · score ${decimal(score)} · ${Math.round(milliseconds)} ms`;
 }

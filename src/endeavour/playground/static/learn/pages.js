@@ -44,7 +44,7 @@ const AHEAD = 600; // px around the window within which pictures are drawn
 const ARRIVED = 120; // px: a step is being read once its top is less than this below the bar
 
 /**
- * @param {{announce: (text: string) => void, onStep: (id: string) => void, onKey: (event: KeyboardEvent) => boolean,
+ * @param {{announce: (text: string) => void, onStep: (id: string) => void, onKey: (event: KeyboardEvent, id: string) => boolean,
  *   extras: Record<string, Node>}} on `extras`: controls of single steps
  */
 export function createPages({ announce, onStep, onKey, extras }) {
@@ -185,7 +185,7 @@ function createSection({ id, chapter, title, text }, number, { announce, onKey, 
   const frame = figure({
     title: caption,
     label: `${caption}. Arrow keys follow another piece or key.`,
-    onKey,
+    onKey: (event) => onKey(event, id),
     announce,
   });
   const code = h("details", { class: "code" }, h("summary", {}, "Code"));

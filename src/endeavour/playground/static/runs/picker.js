@@ -30,5 +30,5 @@ export function createPicker(runs, onAdd) {
     if ([...name.options].some(({ value }) => value === before)) name.value = before;
   }
   refresh();
-  return { node, refresh };
+  return { node, refresh, focus: () => name.focus() };
 }

@@ -20,7 +20,7 @@ const LETTERS = "ABCDEF";
 const KEPT = 40; // answers
 
 export function createSentence(context) {
-  const { api, state, search, runs, announce, report, tooltip } = context;
+  const { api, state, search, results, runs, announce, report, tooltip } = context;
   const list = h("ol", { class: "systems" });
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const picker = createPicker(runs, add);
@@ -33,6 +33,7 @@ export function createSentence(context) {
   const attention = [0, 1].map(() =>
     figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads", announce }),
   );
+  const pictures = [parting.node, opinions, ...attention.map(({ node: one }) => one)];
   const node = h(
     "section",
     { class: "card compare", "aria-labelledby": "compare-title" },
@@ -100,13 +101,17 @@ export function createSentence(context) {
     if (!search.current.done || !state.get().q.trim()) return;
     running.abort();
     const { signal } = (running = new AbortController());
-    const chosen = search.chosen();
-    const first = chosen?.hypothesis ?? search.current.hypotheses[0];
-    if (!first) return;
+    node.classList.add("stale");
+    let first;
+    try {
+      first = await results.translation();
+    } catch (error) {
+      if (!signal.aborted) failed(error);
+    }
+    if (!first || signal.aborted) return;
     found = [{ system: main(), letter: "A", hypothesis: first, milliseconds: search.current.milliseconds }];
     const systems = further();
     found.push(...systems.map((system, i) => ({ system, letter: LETTERS[i + 1], hypothesis: null })));
-    node.classList.add("stale");
     for (const entry of found.slice(1)) {
       try {
         Object.assign(entry, await translated(entry.system, signal));
@@ -121,15 +126,27 @@ export function createSentence(context) {
     try {
       await compare(signal);
     } catch (error) {
-      if (!overtaken(error)) report(error.message);
+      failed(error);
     }
+  }
+
+  /** Pictures of another comparison do not stay. */
+  function failed(error) {
+    if (overtaken(error)) return;
+    for (const part of pictures) part.hidden = true;
+    report(error.message);
   }
 
   function showList() {
     const best = Math.max(
       ...found.filter(({ hypothesis }) => hypothesis).map(({ hypothesis }) => hypothesis.score),
     );
+    const focused = list.contains(document.activeElement) ? document.activeElement : null;
+    const position = [...list.children].findIndex((one) => one.contains(focused));
     list.replaceChildren(...found.map((entry, i) => row(entry, i, best)));
+    if (!focused) return;
+    const again = list.children[Math.min(position, found.length - 1)].querySelectorAll("button");
+    ([...again].find((button) => button.textContent === focused.textContent) ?? again[0] ?? picker).focus();
   }
 
   function row({ system, letter, hypothesis, milliseconds, error }, position, best) {
@@ -161,8 +178,17 @@ export function createSentence(context) {
           "p",
           { class: "name" },
           name,
-          position && position !== other && hypothesis
-            ? h("button", { type: "button", class: "quiet", onclick: () => pick(position) }, "Compare with A")
+          position && found.length > 2 && hypothesis
+            ? h(
+                "button",
+                {
+                  type: "button",
+                  class: "quiet",
+                  "aria-pressed": String(position === other),
+                  onclick: () => pick(position),
+                },
+                "Compare with A",
+              )
             : null,
           position
             ? h(
@@ -188,7 +214,7 @@ export function createSentence(context) {
   function pick(position) {
     other = position;
     showList();
-    compare(running.signal).catch((error) => !overtaken(error) && report(error.message));
+    compare(running.signal).catch(failed);
   }
 
   async function compare(signal) {
@@ -196,7 +222,7 @@ export function createSentence(context) {
     opinions.replaceChildren();
     const [a, b] = [found[0], found[other]];
     const both = Boolean(b?.hypothesis);
-    for (const part of [parting.node, opinions, attention[1].node]) part.hidden = !both;
+    for (const part of pictures) part.hidden = !both && part !== attention[0].node;
     const { q } = state.get();
     const pair = ({ system, hypothesis }) => ({
       system: system.name,

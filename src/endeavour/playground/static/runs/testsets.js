@@ -17,6 +17,7 @@ import { createGrid } from "./grid.js";
 
 const BINS = 20;
 const KEPT = 3; // evaluations in memory
+const NOTHING = { key: null, run: "", rows: [], scores: {} };
 const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
 export function createTestSets({ api, state, runs, announce, report }) {
@@ -105,7 +106,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
   const inLanguage = (side, text) => h("span", { lang: runs.languages(data.run)[side].code }, text);
   const loaded = new Answers(KEPT);
   let running = new AbortController();
-  let data = null; // {key, rows, …} of the evaluation that is shown
+  let data = NOTHING; // {key, rows, …} of the evaluation that is shown
 
   /** Evaluations: `set` is the state's name of one; `key` changes when it is repeated. */
   const offered = () =>
@@ -151,12 +152,15 @@ export function createTestSets({ api, state, runs, announce, report }) {
     const want = wanted();
     node.classList.toggle("none", !want);
     if (!want) {
-      data = null;
+      data = NOTHING;
+      show();
       scores.textContent = "No run has been evaluated yet: endeavour evaluate run=NAME";
       return;
     }
     choose.value = want.set;
-    if (data?.key === want.key) {
+    node.classList.remove("failed");
+    node.classList.toggle("stale", data.key !== want.key);
+    if (data.key === want.key) {
       show();
       return;
     }
@@ -167,9 +171,14 @@ export function createTestSets({ api, state, runs, announce, report }) {
         loaded.set(want.key, await api.get(`/api/evaluation?${query}`, { signal }));
       }
       data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
+      node.classList.remove("stale");
       show();
     } catch (error) {
-      if (!overtaken(error)) report(error.message);
+      if (overtaken(error)) return;
+      data = NOTHING; // another's lines do not stay under this name
+      node.classList.replace("stale", "failed");
+      show();
+      report(error.message);
     }
   }
 
@@ -230,7 +239,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     /** The runs have changed: some were evaluated, deleted or begun. */
     refresh() {
       options();
-      if (wanted()?.key !== data?.key) load();
+      if ((wanted()?.key ?? null) !== data.key) load();
     },
   };
 }

@@ -47,6 +47,18 @@ export function layout(nodes, until) {
   return { places, columns, width: Math.max(0, x - NODE.gap), height: NODE.top + rows * NODE.pitch };
 }
 
+/** The nodes that a translation passes, after the root, until it leaves the beam. */
+export function pathAlong(nodes, tokens) {
+  const path = [];
+  for (const token of tokens) {
+    const here = path.at(-1)?.id ?? 0;
+    const next = [...nodes.values()].find((node) => node.parent === here && node.token === token);
+    if (!next) break;
+    path.push(next);
+  }
+  return path;
+}
+
 /** What is written into a node. */
 export const named = ({ piece, parent }) => (parent === null ? "start" : pieceName(piece));
 
@@ -59,10 +71,10 @@ export const numbers = ({ parent, log_probability: value }) =>
  *
  * @param {Map<number, object>} nodes
  * @param {number} time a step
- * @param {number | null} winner the node of the chosen hypothesis, once there is one
+ * @param {object[] | null} shown the path of the translation shown, once the search has ended
  * @returns {{alive: Set<number>, best: Set<number>}}
  */
-export function statesAt(nodes, time, winner) {
+export function statesAt(nodes, time, shown) {
   const [alive, leaves] = [new Set(), []];
   for (const node of nodes.values()) {
     if (node.step > time) continue;
@@ -72,6 +84,6 @@ export function statesAt(nodes, time, winner) {
   for (const leaf of leaves) {
     for (let node = leaf; node && !alive.has(node.id); node = nodes.get(node.parent)) alive.add(node.id);
   }
-  const ahead = winner ?? leaves.sort((a, b) => b.score - a.score)[0]?.id;
-  return { alive, best: new Set(pathTo(nodes, ahead).map(({ id }) => id)) };
+  const best = shown ?? pathTo(nodes, leaves.sort((a, b) => b.score - a.score)[0]?.id);
+  return { alive, best: new Set(best.map(({ id }) => id)) };
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from endeavour.benchmark import training
+from endeavour.benchmark import contenders, training
 from endeavour.benchmark.host_costs import WAITED, compiled_so_far, noted_waits
 from endeavour.benchmark.task import Task
 
@@ -100,3 +100,17 @@ def test_a_reference_that_fails_in_a_process_of_its_own_leaves_the_others_their_
     failing = "endeavour"
     with pytest.raises(RuntimeError, match="no kernel"):
         training.measure_training(make_task(updates=2), names, notes=[], done=lambda: None)
+
+
+def test_a_contender_that_is_slower_than_it_could_be_is_noted(
+    make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "_alone", lambda name, task: {})
+    monkeypatch.setattr(
+        contenders, "prepare_attention", lambda device: "attention takes longer than it could"
+    )
+    notes: list[str] = []
+    names = ["endeavour fp32", "torch fp32"]
+    rows = training.measure_training(make_task(updates=2), names, notes=notes, done=lambda: None)
+    assert len(rows) == 2
+    assert notes == ["endeavour fp32: attention takes longer than it could"]

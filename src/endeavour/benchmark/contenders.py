@@ -41,7 +41,7 @@ class Ours:
         self.model.to(task.device).train()
         settings = task.settings
         tokens = settings.tokens_per_batch
-        prepare_attention(task.device)
+        self.slower = prepare_attention(task.device)  # why it is slower than it could be
         self.graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
         compiled = choose_compile(settings.compile, task.device, graphed=self.graphed)
         self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
@@ -82,6 +82,7 @@ class Plain:
 
     graphed = pinned = reads_ahead = False
     passes = 0
+    slower: str | None = None
 
     def __init__(self, name: str, task: Task, precision: torch.dtype) -> None:
         self.model = reference(name, task.model, task.vocabularies).to(task.device).train()

@@ -256,5 +256,5 @@ def as_markdown(title: str, results: Mapping[str, Any]) -> str:
         if part == "growth":
             lines += ["", "![target tokens/s against batch size and width](growth.png)"]
     if results["notes"]:
-        lines += ["", "## Left out", "", *(f"- {note}" for note in results["notes"])]
+        lines += ["", "## Notes", "", *(f"- {note}" for note in results["notes"])]
     return "\n".join([*lines, "", "## How it was counted", "", LEGEND])

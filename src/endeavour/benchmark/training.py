@@ -52,7 +52,7 @@ def measure_training(
 
     Every turn also times the machine's own matrix product in the model's shapes. Before all turns each contender trains
     on the same batches once in a process of its own, of which the first update, peak memory and host costs are; a
-    reference that fails there has no row, and a line in `notes`.
+    reference that fails there has no row. It gets a line in `notes`, as does a contender that could be faster.
     `done` is called after each turn of each, and after each of those processes.
     """
 
@@ -64,6 +64,7 @@ def measure_training(
     alone = first_tries(names, attempt, notes)
     dataset = task.dataset()
     contenders = {name: make_contender(name, task) for name in alone}
+    notes += [f"{name}: {contender.slower}" for name, contender in contenders.items() if contender.slower]
     for contender in contenders.values():
         warm_up(contender, dataset)
     seconds: dict[str, list[float]] = {name: [] for name in alone}

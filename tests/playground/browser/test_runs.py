@@ -212,6 +212,16 @@ def test_what_a_comparison_still_waits_for_does_not_replace_the_picture_of_a_lat
     expect(page.locator(".attention .stage").nth(1)).to_contain_text("B  run greedy")
 
 
+def test_a_system_that_fails_is_not_the_one_that_is_compared(runs: Visit, complaints: list[str]) -> None:
+    page = runs(w="run@999,run~1")
+    expect(page.locator(".systems .problem")).to_contain_text("no checkpoint of update 999")
+    expect(page.locator(".systems li.chosen .letter")).to_have_text("C")
+    expect(page.locator(".verdict")).to_contain_text("C")
+    assert complaints
+    assert all("404" in complaint for complaint in complaints)
+    complaints.clear()
+
+
 def test_a_comparison_that_fails_leaves_no_picture_of_the_one_before(
     page: Page, runs: Visit, complaints: list[str]
 ) -> None:

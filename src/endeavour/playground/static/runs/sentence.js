@@ -121,7 +121,7 @@ export function createSentence(context) {
       }
     }
     node.classList.remove("stale");
-    other = Math.max(1, Math.min(other, found.length - 1));
+    if (!found[other]?.hypothesis) other = Math.max(1, found.findIndex((one, i) => i && one.hypothesis));
     showList();
     try {
       await compare(signal);

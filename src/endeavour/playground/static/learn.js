@@ -116,7 +116,7 @@ export function mount(root, context) {
     };
   }
 
-  /** Arrow keys in the picture of a step: up and down to another piece, left and right to another key if it has keys. */
+  /** Arrow keys in a step's picture: up and down to another piece, left and right to another key if it has keys. */
   function move({ key }, step) {
     if (!data) return false;
     const view = seen(0);

@@ -44,8 +44,8 @@ const AHEAD = 600; // px around the window within which pictures are drawn
 const ARRIVED = 120; // px: a step is being read once its top is less than this below the bar
 
 /**
- * @param {{announce: (text: string) => void, onStep: (id: string) => void, onKey: (event: KeyboardEvent, id: string) => boolean,
- *   extras: Record<string, Node>}} on `extras`: controls of single steps
+ * @param {{announce: (text: string) => void, onStep: (id: string) => void,
+ *   onKey: (event: KeyboardEvent, id: string) => boolean, extras: Record<string, Node>}} on `extras`: controls of single steps
  */
 export function createPages({ announce, onStep, onKey, extras }) {
   const choose = h("select", { "aria-label": "Step", onchange: () => go(choose.value) });

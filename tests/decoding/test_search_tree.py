@@ -7,12 +7,12 @@ import torch
 from reference import assert_same, log_probability_of, random_model, random_sources, score_of, search
 
 from endeavour.decoding.prefix import Prefix
-from endeavour.decoding.search_tree import Node, Trace, trace_search
+from endeavour.decoding.search_tree import Node, Trace, ids_up_to, trace_search
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 from scripted import OTHER, REST, WORD, Scripted, sources
 
-SETTINGS = {"alpha": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2}
+SETTINGS = {"alpha": 0.6, "max_length": 11}  # what `search` grants six tokens
 
 
 def trace(model: object, source: list[int], beam: int = 4, **changes: object) -> Trace:
@@ -31,7 +31,7 @@ def test_the_result_is_the_searchs_and_the_tree_leads_to_it(pruned: int, seed: i
     found = trace(model, source[0].tolist(), pruned=pruned)
     assert_same([one for one, _ in found.hypotheses], search(model, source, num_hypotheses=4)[0])
     for one, node in found.hypotheses:
-        assert found.ids(node) == [*one.ids, EOS]
+        assert ids_up_to(node, found.nodes) == [*one.ids, EOS]
         assert found.nodes[node].status == "finished"
         assert node not in found.reasons
         assert found.nodes[node].total == pytest.approx(one.log_probability, abs=1e-5)
@@ -43,7 +43,7 @@ def test_every_node_adds_up() -> None:
     found = trace(model, source[0].tolist(), pruned=2)
     assert found.nodes[0] == Node(0, None, 0, BOS, 0.0, 0.0, 0.0, 0, "kept")
     for place, node in enumerate(found.nodes[1:], start=1):
-        ids = found.ids(node.id)
+        ids = ids_up_to(node.id, found.nodes)
         assert node.id == place
         assert node.step == len(ids)
         assert node.parent is not None
@@ -94,8 +94,8 @@ def test_steps_are_told_as_they_are_made_and_may_end_the_search() -> None:
     model, source = sentence(2)
     told: list[list[Node]] = []
     found = trace(model, source[0].tolist(), pruned=2, on_step=told.append)
-    assert [node for nodes in told for node in nodes] == found.nodes[1:]
-    assert [nodes[0].step for nodes in told] == list(range(1, len(told) + 1))
+    assert [node for nodes in told for node in nodes] == found.nodes
+    assert [nodes[0].step for nodes in told] == list(range(len(told)))
 
     def stop(nodes: list[Node]) -> None:
         if nodes[0].step == 2:
@@ -119,7 +119,7 @@ def test_a_prefix_is_one_branch_and_what_left_the_beam_is_found() -> None:
     assert found.follow([7]) == []
     free = trace(model, source[0].tolist(), pruned=3)
     gone = next(node for node in free.nodes if node.status == "pruned")
-    assert len(free.follow(free.ids(gone.id))) == gone.step - 1
+    assert len(free.follow(ids_up_to(gone.id, free.nodes))) == gone.step - 1
 
 
 def test_it_is_searched_on_the_models_device() -> None:

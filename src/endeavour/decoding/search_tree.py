@@ -65,15 +65,6 @@ class Trace:
     hypotheses: list[tuple[Hypothesis, int]]
     reasons: dict[int, Reason]
 
-    def ids(self, node: int) -> list[int]:
-        """The tokens up to a node, without BOS."""
-        ids: list[int] = []
-        one = self.nodes[node]
-        while one.parent is not None:
-            ids.append(one.token)
-            one = self.nodes[one.parent]
-        return ids[::-1]
-
     def follow(self, ids: Sequence[int]) -> list[int]:
         """The nodes along these tokens as far as the beam kept them, which may be fewer nodes than tokens."""
         children = {(node.parent, node.token): node.id for node in self.nodes if node.status != "pruned"}
@@ -88,14 +79,23 @@ class Trace:
         return path
 
 
+def ids_up_to(node: int, nodes: Sequence[Node]) -> list[int]:
+    """The tokens up to a node, without BOS. The nodes are those of a trace, or the first of them."""
+    ids: list[int] = []
+    one = nodes[node]
+    while one.parent is not None:
+        ids.append(one.token)
+        one = nodes[one.parent]
+    return ids[::-1]
+
+
 def trace_search(
     model: Model,
     source: Sequence[int],
     *,
     beam_size: int,
     alpha: float,
-    max_length_ratio: float,
-    max_length_offset: int,
+    max_length: int,
     num_hypotheses: int,
     prefix: Prefix | None = None,
     spellings: Sequence[bytes | None] = (),
@@ -107,9 +107,11 @@ def trace_search(
 
     Args:
         source: ids of one sentence, ending in EOS.
+        max_length: the most tokens of a translation, without EOS.
         prefix: what the translation begins with; `spellings` are then those of the target's tokenizer.
         pruned: of those that found no place in the beam, the best so many are reported for each step.
-        on_step: is given the nodes of each step as soon as they are known; what it raises ends the search.
+        on_step: is given the root, and then the nodes of each step as soon as they are known; what it raises ends the
+            search.
         device: the model's.
     """
     observer = _Observer(beam_size, pruned, alpha, on_step)
@@ -118,14 +120,16 @@ def trace_search(
         torch.tensor([source], device=device),
         beam_size=beam_size,
         alpha=alpha,
-        max_length_ratio=max_length_ratio,
-        max_length_offset=max_length_offset,
+        max_length_ratio=0.0,
+        max_length_offset=max_length,
         num_hypotheses=num_hypotheses,
         prefixes=None if prefix is None else Prefixes([prefix], spellings),
         observer=observer,
     )
     trace = Trace(observer.nodes, [], observer.reasons)
-    finished = {tuple(trace.ids(node.id)): node.id for node in trace.nodes if node.status == "finished"}
+    finished = {
+        tuple(ids_up_to(node.id, trace.nodes)): node.id for node in trace.nodes if node.status == "finished"
+    }
     trace.hypotheses.extend((one, finished[(*one.ids, EOS)]) for one in found)
     best = {node for _, node in trace.hypotheses}
     trace.reasons.update({node: "n_best" for node in finished.values() if node not in best})
@@ -148,6 +152,8 @@ class _Observer:
         self._alpha = alpha
         self._on_step = on_step
         self._steps = 0
+        if on_step is not None:
+            on_step(list(self.nodes))
 
     def step(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
         """See `beam_search.Observer`."""

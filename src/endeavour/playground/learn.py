@@ -10,7 +10,7 @@ Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +20,19 @@ from endeavour.model.attention import causal_mask, padding_mask
 from endeavour.model.positions import Rotation
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.playground.learn_code import code_of
-from endeavour.playground.learn_layers import Attended, attended, cross_attended, fed_forward, rounded
+from endeavour.playground.learn_layers import (
+    Attended,
+    Numbers,
+    attended,
+    cross_attended,
+    fed_forward,
+    rounded,
+)
 from endeavour.playground.learn_vocabulary import neighbours, predictions, top_by_layer
 from endeavour.special import BOS, EOS, PAD
 
 Kind = Literal["encoder", "decoder", "cross"]
 Pieces = Callable[[Sequence[int]], list[str]]  # ids to their written forms: `Tokenizer.pieces`
-Numbers = dict[str, Any]  # in JSON's types
 
 LONGEST = 64  # pieces on either side; nobody can read the pictures of longer sentences
 # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide.

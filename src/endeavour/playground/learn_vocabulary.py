@@ -4,15 +4,14 @@ Knows rows, logits and ids; no search.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from endeavour.model.transformer import Transformer
-
-Numbers = dict[str, Any]  # in JSON's types
+from endeavour.playground.learn_layers import Numbers
 
 TOP = 10
 TOP_BY_LAYER = 3

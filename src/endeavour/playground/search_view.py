@@ -13,7 +13,7 @@ from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import Prefix, typed_prefix
 from endeavour.decoding.scoring import score_pieces
-from endeavour.decoding.search_tree import Node, Trace, trace_search
+from endeavour.decoding.search_tree import Node, Trace, ids_up_to, trace_search
 from endeavour.errors import UserError
 from endeavour.playground.pair_views import (
     Shown,
@@ -28,7 +28,7 @@ from endeavour.playground.pair_views import (
 from endeavour.playground.schemas import Prefix as AskedPrefix
 from endeavour.playground.schemas import SearchRequest
 from endeavour.playground.systems import System
-from endeavour.special import BOS, EOS
+from endeavour.special import EOS
 
 Emit = Callable[[str, Shown], None]
 
@@ -45,7 +45,6 @@ def show_search(
     started = time.perf_counter()
     view = _SearchView(system, asked, longest)
     emit("start", view.start())
-    emit("step", view.step([Node(0, None, 0, BOS, 0.0, 0.0, 0.0, 0, "kept")]))
 
     def on_step(nodes: list[Node]) -> None:
         check()
@@ -57,8 +56,7 @@ def show_search(
         view.source,
         beam_size=view.beam_size,
         alpha=view.alpha,
-        max_length_ratio=0.0,
-        max_length_offset=view.limit,
+        max_length=view.limit,
         num_hypotheses=view.beam_size,
         prefix=view.prefix,
         spellings=system.spellings,
@@ -119,7 +117,7 @@ class _SearchView:
         return {
             "step": nodes[0].step,
             "nodes": [self._node(node, piece) for node, piece in zip(nodes, pieces, strict=True)],
-            "text": self._text(self._ids(best)),
+            "text": self._text([token for token in ids_up_to(best.id, self._nodes) if token != EOS]),
         }
 
     def _node(self, node: Node, piece: str) -> Shown:
@@ -208,15 +206,6 @@ class _SearchView:
         if self.prefix is not None and total > self._worst_kept[left_at]:
             return f"the prefix, which was forced, leads elsewhere at step {left_at}"
         return self._outside(total, left_at)
-
-    def _ids(self, node: Node) -> list[int]:
-        """The tokens up to a node, without BOS and EOS."""
-        ids: list[int] = []
-        while node.parent is not None:
-            if node.token != EOS:
-                ids.append(node.token)
-            node = self._nodes[node.parent]
-        return ids[::-1]
 
 
 def _prefix(system: System, asked: AskedPrefix, spans: Sequence[str], longest: int) -> Prefix:

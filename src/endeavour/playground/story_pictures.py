@@ -20,7 +20,8 @@ from endeavour.decoding.translator import part_of_pair
 from endeavour.evaluation.head_habits import head_habits
 from endeavour.model.positions import RotaryPositions, SinusoidalPositions, rotate
 from endeavour.model.transformer import Transformer
-from endeavour.playground.learn import Numbers, learn
+from endeavour.playground.learn import learn
+from endeavour.playground.learn_layers import Numbers
 from endeavour.reports import transformer_pictures as pictures
 from endeavour.special import EOS
 

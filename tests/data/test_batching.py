@@ -150,7 +150,7 @@ def test_collate_shifts_pads_and_counts(tmp_path: Path) -> None:
     assert batch.source.tolist() == [[7, EOS, PAD], [9, 8, EOS]]
     assert batch.target_out.tolist() == [[6, 7, 8, EOS], [5, EOS, PAD, PAD]]
     assert batch.target_in.tolist() == [[BOS, 6, 7, 8], [BOS, 5, PAD, PAD]]
-    assert {part.dtype for part in vars(batch).values()} == {torch.int64}
+    assert {part.dtype for part in batch} == {torch.int64}
     assert (batch.target_tokens, batch.padding) == (6, (3, 14))
 
 

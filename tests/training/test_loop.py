@@ -9,6 +9,7 @@ from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.config import TrainingConfig
 from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import train
+from endeavour.training.loop import Pruned, train
 from endeavour.training.monitor import Validation
 from endeavour.training.optimizer import make_optimizer
 from endeavour.training.schedule import learning_rate
@@ -73,6 +74,7 @@ def run(
     after: Callable[[int], None] = lambda update: None,
     device: torch.device = CPU,
     precision: torch.dtype = torch.float32,
+    prune: Callable[[], bool] | None = None,
 ) -> TrainState:
     """One start of the run in `folder`, as the train stage makes it; `overrides` are of the model."""
     model = make_model(*overrides).to(device)
@@ -94,6 +96,7 @@ def run(
         checkpoints=checkpoints,
         monitor=SilentMonitor(log, after),
         validate=validate,
+        prune=prune,
     )
 
 
@@ -346,6 +349,36 @@ def test_a_signal_saves_after_the_update_and_loses_none(
     assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000007-stopped"
     run(tmp_path / "cut", data, tokenizer, SIGNALLED)
     assert_same(undisturbed, tmp_path / "cut")
+
+
+@pytest.mark.parametrize("updates", [4, 8], ids=["of the last checkpoint", "of another"])
+def test_a_signal_during_a_save_is_not_forgotten(
+    updates: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = Checkpoints.save
+
+    def save_and_signal(self: Checkpoints, *arguments: Any, **keywords: Any) -> None:
+        save(self, *arguments, **keywords)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Checkpoints, "save", save_and_signal)
+    config = training_config(f"training.max_updates={updates}")
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        run(tmp_path, data, tokenizer, config)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000004"]
+
+
+def test_a_signal_ends_a_sweep_also_where_its_trial_is_pruned(
+    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+) -> None:
+    def prune() -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        return True
+
+    with pytest.raises(Pruned):
+        run(tmp_path / "pruned", data, tokenizer, training_config(), prune=lambda: True)
+    with pytest.raises(Interrupted):
+        run(tmp_path / "signalled", data, tokenizer, training_config(), prune=prune)
 
 
 def test_a_damaged_checkpoint_is_passed_over(

@@ -8,7 +8,7 @@ Shapes: batch = pairs; source, target = padded lengths, EOS or BOS included.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,8 +22,7 @@ from endeavour.special import BOS, EOS, PAD
 BLOCK = 2_000_000  # rows that are sorted by length together
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """One batch of pairs, padded with PAD on the right.
 
     Attributes:
@@ -49,14 +48,10 @@ class Batch:
 
     def pin_memory(self) -> "Batch":
         """The same in page-locked memory, from which copies to a CUDA device do not block the host."""
-        return Batch(self.source.pin_memory(), self.target_in.pin_memory(), self.target_out.pin_memory())
+        return Batch(*(ids.pin_memory() for ids in self))
 
     def to(self, device: torch.device) -> "Batch":
-        return Batch(
-            self.source.to(device, non_blocking=True),
-            self.target_in.to(device, non_blocking=True),
-            self.target_out.to(device, non_blocking=True),
-        )
+        return Batch(*(ids.to(device, non_blocking=True) for ids in self))
 
 
 def epoch_batches(

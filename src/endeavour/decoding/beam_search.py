@@ -10,12 +10,12 @@ only end, with the probability of EOS there: each score belongs to a whole sente
 Finished hypotheses are ranked by log-probability / length penalty. A sentence is done as soon as no live hypothesis
 could enter its n best even if all its further tokens were certain: nothing is lost.
 
-A prefix that is forced (`prefix`) leaves only the tokens that fit it. An `Observer` sees each step.
+A prefix that is forced (`prefix`) leaves only the tokens that fit it. `on_step` sees each step.
 
 Shapes: batch = unfinished sentences; beam = live hypotheses per sentence; best = finished ones kept per sentence.
 """
 
-from typing import Protocol
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -40,20 +40,6 @@ BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 
 
-class Observer(Protocol):
-    """Who watches a search of one sentence; see `decoding.search_tree`."""
-
-    extra: int
-    """How many extensions are shown of those that found no place in the beam."""
-
-    def step(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
-        """The best extensions of one step, each (1, beam + extra), as `_State.extend` returns them.
-
-        What it raises ends the search.
-        """
-        ...
-
-
 @torch.inference_mode()
 def beam_search(
     model: Model,
@@ -65,7 +51,8 @@ def beam_search(
     max_length_offset: int,
     num_hypotheses: int,
     prefixes: Prefixes | None = None,
-    observer: Observer | None = None,
+    on_step: Callable[[Tensor, Tensor, Tensor], None] | None = None,
+    extra: int = 0,
 ) -> list[list[Hypothesis]]:
     """The n best translations of each sentence, best first.
 
@@ -78,7 +65,9 @@ def beam_search(
             tokens, neither side counting EOS.
         num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
         prefixes: what the translations begin with; a limit is raised where a prefix needs more.
-        observer: is told of each step; there is one sentence then.
+        on_step: is given the best extensions of each step, as `_State.extend` returns them; there is one sentence then.
+            What it raises ends the search.
+        extra: how many `on_step` is given of those that found no place in the beam.
     """
     assert 1 <= num_hypotheses <= beam_size
     assert min(alpha, max_length_ratio, max_length_offset) >= 0
@@ -87,16 +76,16 @@ def beam_search(
     if not results:
         return results
     limits = length_limits(model, source, max_length_ratio, max_length_offset, prefixes)
-    state = _State(limits, beam_size=beam_size, best=num_hypotheses, alpha=alpha, device=source.device)
-    state.prefixes = prefixes
-    extra = 0 if observer is None else observer.extra
+    state = _State(
+        limits, prefixes, beam_size=beam_size, best=num_hypotheses, alpha=alpha, device=source.device
+    )
     cache = model.start(model.encode(source), beam_size=beam_size)
-    unseen = 1 if observer is not None else STEPS_UNSEEN.get(source.device.type, 1)
+    unseen = 1 if on_step is not None else STEPS_UNSEEN.get(source.device.type, 1)
     while len(state.rows):
         hidden = model.step(state.sequences[:, :, -1], cache)
         extensions = state.extend(model.project(hidden), extra)
-        if observer is not None:
-            observer.step(*extensions)
+        if on_step is not None:
+            on_step(*extensions)
         scores, parents, tokens = (column[:, :beam_size] for column in extensions)
         state.update(scores, parents, tokens)
         cache.reorder(parents)
@@ -114,8 +103,18 @@ def beam_search(
 class _State:
     """The live and the finished hypotheses of all unfinished sentences."""
 
-    def __init__(self, limits: list[int], *, beam_size: int, best: int, alpha: float, device: torch.device):
+    def __init__(
+        self,
+        limits: list[int],
+        prefixes: Prefixes | None,
+        *,
+        beam_size: int,
+        best: int,
+        alpha: float,
+        device: torch.device,
+    ) -> None:
         batch = len(limits)
+        self.prefixes = prefixes
         self.alpha = alpha
         self.rows = torch.arange(batch, device=device)
         """The row of each sentence in the source, (batch)."""
@@ -130,7 +129,6 @@ class _State:
         self.best_sequences = torch.full((batch, best, 1), PAD, device=device)
         self.best_scores = torch.full((batch, best), -torch.inf, device=device)
         self.best_log_probabilities = torch.full((batch, best), -torch.inf, device=device)
-        self.prefixes: Prefixes | None = None
 
     @property
     def generated(self) -> int:

@@ -1,6 +1,6 @@
 """A beam search that can be watched: every hypothesis that it kept, finished or gave up, as a tree of nodes, and why.
 
-The search is `beam_search` itself, told of by its `Observer`. Knows one sentence as ids; not text, or how a tree is
+The search is `beam_search` itself, told of by its `on_step`. Knows one sentence as ids; not text, or how a tree is
 shown.
 """
 
@@ -114,7 +114,7 @@ def trace_search(
             search.
         device: the model's.
     """
-    observer = _Observer(beam_size, pruned, alpha, on_step)
+    observer = _Observer(beam_size, alpha, on_step)
     (found,) = beam_search(
         model,
         torch.tensor([source], device=device),
@@ -124,26 +124,22 @@ def trace_search(
         max_length_offset=max_length,
         num_hypotheses=num_hypotheses,
         prefixes=None if prefix is None else Prefixes([prefix], spellings),
-        observer=observer,
+        on_step=observer.step,
+        extra=pruned,
     )
-    trace = Trace(observer.nodes, [], observer.reasons)
-    finished = {
-        tuple(ids_up_to(node.id, trace.nodes)): node.id for node in trace.nodes if node.status == "finished"
-    }
-    trace.hypotheses.extend((one, finished[(*one.ids, EOS)]) for one in found)
-    best = {node for _, node in trace.hypotheses}
-    trace.reasons.update({node: "n_best" for node in finished.values() if node not in best})
-    trace.reasons.update({node: "bound" for node in observer.live if node is not None})
-    return trace
+    nodes, reasons = observer.nodes, observer.reasons
+    finished = {tuple(ids_up_to(node.id, nodes)): node.id for node in nodes if node.status == "finished"}
+    hypotheses = [(one, finished[(*one.ids, EOS)]) for one in found]
+    best = {node for _, node in hypotheses}
+    reasons |= {node: "n_best" for node in finished.values() if node not in best}
+    reasons |= {node: "bound" for node in observer.live if node is not None}
+    return Trace(nodes, hypotheses, reasons)
 
 
 class _Observer:
     """Makes nodes of what `beam_search` reports."""
 
-    def __init__(
-        self, beam_size: int, extra: int, alpha: float, on_step: Callable[[list[Node]], None] | None
-    ) -> None:
-        self.extra = extra
+    def __init__(self, beam_size: int, alpha: float, on_step: Callable[[list[Node]], None] | None) -> None:
         self.nodes = [Node(0, None, 0, BOS, 0.0, 0.0, 0.0, 0, "kept")]
         self.reasons: dict[int, Reason] = {}
         self.live: list[int | None] = [0]
@@ -156,7 +152,7 @@ class _Observer:
             on_step(list(self.nodes))
 
     def step(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
-        """See `beam_search.Observer`."""
+        """See `on_step` of `beam_search`."""
         self._steps += 1
         penalty = length_penalty(float(self._steps), self._alpha)
         before, self.live = self.live, []

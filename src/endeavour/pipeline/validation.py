@@ -82,8 +82,7 @@ class Validator:
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self._batches:
             with named_memory_error("validation's loss", SMALLER_BATCHES), autocast(device, self._precision):
-                batch = batch.to(device)
-                losses = loss_model(batch.source, batch.target_in, batch.target_out)
+                losses = loss_model(*batch.to(device))
             sums += torch.stack(losses).cpu().double()
         tokens = sum(batch.target_tokens for batch in self._batches)
         loss, nll = (sums / tokens).tolist()

@@ -102,7 +102,7 @@ class Graphs:
             if self._seen[shape] == 1 or self._full:
                 return add(batch.to(self._device), target_tokens, loss_scale)
             graph = self._graphs[shape] = self._captured(add, batch)
-        for fixed, new in zip(graph.batch, (batch.source, batch.target_in, batch.target_out), strict=True):
+        for fixed, new in zip(graph.batch, batch, strict=True):
             fixed.copy_(new, non_blocking=True)
         graph.target_tokens.fill_(target_tokens)
         graph.loss_scale.fill_(loss_scale)
@@ -113,8 +113,7 @@ class Graphs:
         fixed = batch.to(self._device)
         tokens, scale = torch.ones(2, device=self._device)
         replay, sums = self._capture(lambda: add(fixed, tokens, scale))
-        ids = fixed.source, fixed.target_in, fixed.target_out
-        return _Graph(replay, ids, tokens, scale, sums, list(self._model.buffers()))
+        return _Graph(replay, fixed, tokens, scale, sums, list(self._model.buffers()))
 
 
 class _Graph(NamedTuple):
@@ -125,7 +124,7 @@ class _Graph(NamedTuple):
     """
 
     replay: Callable[[], None]
-    batch: tuple[Tensor, Tensor, Tensor]
+    batch: Batch
     target_tokens: Tensor
     loss_scale: Tensor
     sums: Sums

@@ -70,10 +70,9 @@ def train(
     device = ranks.device
     sharded = is_sharded(model)
     tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
-    alone = ranks.count == 1 and not sharded
     if slower := prepare_attention(device):
         monitor.note(slower)
-    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=alone)
+    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=ranks.alone)
     loss_model: nn.Module = LossModel(
         model,
         label_smoothing=config.label_smoothing,
@@ -125,14 +124,20 @@ def train(
                 state.window = {} if validates else window.state(ranks)
                 state.loss_scale = state.loss_scale if loss_scale is None else loss_scale.state()
                 _save(model, optimizer, state, checkpoints, ranks, stopped=not validates)
+                ends = _finished(state, config)  # asked again, because the validation took time too
+                pruned = False
+                if validates and not ends and prune is not None:
+                    pruned = ranks.broadcast(ranks.main and prune())
+                # A signal may have come meanwhile, and there may be no next update that would heed it.
+                (signalled,) = ranks.all_reduce_max(stop.number)
                 if signalled:
                     raise Interrupted(
                         int(signalled), str(checkpoints.path(state.update, stopped=not validates))
                     )
-            if validates and _finished(state, config):  # asked again, because the validation took time too
-                break
-            if validates and prune is not None and ranks.broadcast(prune() if ranks.main else None):
-                raise Pruned(f"after update {state.update}")
+                if ends:
+                    break
+                if pruned:
+                    raise Pruned(f"after update {state.update}")
     return state
 
 

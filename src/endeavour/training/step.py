@@ -132,7 +132,7 @@ def accumulate_gradients(
 
     def add(batch: Batch, tokens: Tensor | int, scale: Tensor | float) -> tuple[Tensor, Tensor]:
         with autocast(device, precision):
-            loss, nll = loss_model(batch.source, batch.target_in, batch.target_out)
+            loss, nll = loss_model(*batch)
         (loss * world_size / tokens * scale).backward()
         return loss.detach(), nll
 

@@ -7,7 +7,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -111,7 +111,7 @@ def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: in
         return collate(data, mine)
     # Fewer pairs than processes: this process only takes part in the all-reduce, with no target to predict.
     spare = collate(data, batch[:1])
-    return replace(spare, target_out=torch.full_like(spare.target_out, PAD))
+    return spare._replace(target_out=torch.full_like(spare.target_out, PAD))
 
 
 @contextmanager

@@ -22,6 +22,11 @@ class RunError(RuntimeError):
     """
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says first, or else its kind."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 @contextmanager
 def named_memory_error(what: str, remedy: str) -> Generator[None]:
     """Turns a lack of memory, on a GPU or the host, into a `UserError` that names what was computed."""

@@ -26,9 +26,9 @@ NESTED = {"english_column": "translation.en", "german_column": "translation.de"}
 
 
 def shipped(name: str, /, **changes) -> CorpusConfig:
-    return CorpusConfig(
-        **(OmegaConf.to_container(OmegaConf.load(CONF / "corpus" / f"{name}.yaml")) | changes)
-    )
+    values = OmegaConf.load(CONF / "corpus" / f"{name}.yaml")
+    inherited = [OmegaConf.load(CONF / "corpus" / f"{one}.yaml") for one in values.pop("defaults", [])]
+    return CorpusConfig(**(OmegaConf.to_container(OmegaConf.merge(*inherited, values)) | changes))
 
 
 def read(folder: Path, *names: str, **changes) -> list[tuple[str, str]]:

@@ -35,7 +35,7 @@ def no_waiting(monkeypatch):
 
 
 def get(name: str = "train.jsonl") -> bytes:
-    return fetch(REPOSITORY, REVISION, name, corpus="pairs").read_bytes()
+    return fetch(REPOSITORY, REVISION, name, corpus="pairs", progress=lambda *_: None).read_bytes()
 
 
 def test_a_file_arrives_once_and_then_needs_no_network(hub, monkeypatch):

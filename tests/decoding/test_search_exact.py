@@ -120,7 +120,6 @@ def test_padding_and_bos_are_never_generated_however_probable() -> None:
 def test_a_length_limit_is_that_of_its_formula() -> None:
     assert length_limit(10, ratio=1.25, offset=3, positions=None) == 15
     assert length_limit(10, ratio=0.99, offset=0, positions=None) == 9
-    assert length_limit(10, ratio=1.0, offset=-20, positions=None) == 0
     assert length_limit(10, ratio=1.0, offset=0, positions=11) == 10
     assert length_limit(10, ratio=1.0, offset=0, positions=10) == 9
     assert length_limit(0, ratio=2.0, offset=0, positions=1) == 0

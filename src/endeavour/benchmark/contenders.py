@@ -15,7 +15,7 @@ from endeavour.benchmark.config import OURS
 from endeavour.benchmark.references import reference
 from endeavour.benchmark.task import Task
 from endeavour.data.batching import Batch
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 from endeavour.model.attention import prepare_attention
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
@@ -73,7 +73,7 @@ class Ours:
                 graphs=self._graphs,
             )
         except UserError as error:  # whose remedies are keys of training
-            raise UserError(f"{str(error).splitlines()[0]}\n{REMEDY}") from error
+            raise UserError(f"{first_line(error)}\n{REMEDY}") from error
         return result.loss, tokens
 
 

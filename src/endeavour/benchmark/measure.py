@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 
 from endeavour.benchmark.config import OURS
+from endeavour.errors import first_line
 
 T = TypeVar("T")
 
@@ -81,8 +82,7 @@ def first_tries(names: Sequence[str], attempt: Callable[[str], T], notes: list[s
         except Exception as error:
             if name.startswith(OURS):
                 raise
-            said = str(error).strip().partition("\n")[0]
-            notes.append(f"{name}: {type(error).__name__}: {said}")
+            notes.append(f"{name}: {type(error).__name__}: {first_line(error)}")
     return results
 
 

@@ -123,25 +123,16 @@ def build(
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
         join_rows([Path(f"{shard}.{side}") for shard in shards], folder / f"{TRAIN}.{side}")
-    counts = {TRAIN: _count_tokens(folder, TRAIN)}
+    counts = {TRAIN: ParallelDataset.open(folder, TRAIN).counts}
     save_tables([Path(f"{shard}.arrow") for shard in shards], folder / "text" / TRAIN)
     for name, table in tables.items():
         progress(f"encode {name}", 0, count_rows(table))
         rows = [flat_pairs(pairs, with_tag(tokenizer, corpus.tag)) for pairs in read_tables(table)]
         for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
             save_rows(folder / f"{name}.{side}", one)
-        counts[name] = _count_tokens(folder, name)
+        counts[name] = ParallelDataset.open(folder, name).counts
         save_tables([table], folder / "text" / name)
     return _report(training, counts)
-
-
-def _count_tokens(folder: Path, split: str) -> dict[str, int]:
-    data = ParallelDataset.open(folder, split)
-    return {
-        "pairs": len(data),
-        "source_tokens": int(data.source.lengths.sum()),
-        "target_tokens": int(data.target.lengths.sum()),
-    }
 
 
 def _report(training: Sequence[Part], counts: dict[str, dict[str, int]]) -> dict[str, Any]:
@@ -191,7 +182,7 @@ def _train_tokenizers(
     source_tags: Sequence[str],
     journal: Journal,
 ) -> Tokenizers:
-    """The source's and the target's tokenizer, the same one twice if joint."""
+    """The source's and the target's tokenizer, which are equal if joint."""
     rows = sum(count_rows(table) for table in tables)
     stride = math.ceil(rows * augmenter.rows_per_pair / config.max_sentences)
 

@@ -103,5 +103,14 @@ class ParallelDataset:
     def open(cls, folder: Path, split: str, parts: Mapping[str, int] | None = None) -> "ParallelDataset":
         return cls(RaggedArray(folder / f"{split}.source"), RaggedArray(folder / f"{split}.target"), parts)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """`pairs`, `source_tokens` and `target_tokens` (EOS included)."""
+        return {
+            "pairs": len(self),
+            "source_tokens": int(self.source.lengths.sum()),
+            "target_tokens": int(self.target.lengths.sum()),
+        }
+
     def __len__(self) -> int:
         return len(self.source)

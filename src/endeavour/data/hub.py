@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 from endeavour.storage import file_digest
 
 # Seconds before each further attempt. `hf_hub_download` and `snapshot_download` have retries of their own, but those
@@ -33,18 +33,13 @@ def endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", constants.ENDPOINT).rstrip("/")
 
 
-def first_line(error: Exception) -> str:
-    """What an error says first, or else its kind."""
-    return str(error).strip().split("\n")[0] or type(error).__name__
-
-
 def fetch(
     repository: str,
     revision: str,
     name: str,
     *,
     corpus: str,
-    progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
+    progress: Callable[[str, int, int | None], None],
 ) -> Path:
     """The local path of a file of a dataset repository at a commit, downloaded if the cache lacks it.
 
@@ -65,7 +60,7 @@ def fetch(
         cached = try_to_load_from_cache(repository, name, revision=revision, repo_type="dataset")
     except ValueError as error:  # a name that no repository or file can have
         raise UserError(
-            f"corpus {corpus}: the hub has no {name} of {repository} ({str(error).splitlines()[0]}); check "
+            f"corpus {corpus}: the hub has no {name} of {repository} ({first_line(error)}); check "
             "corpus.repository and corpus.splits, or read your own files with corpus=files or corpus.path=FOLDER"
         ) from error
     if isinstance(cached, str):

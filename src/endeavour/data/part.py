@@ -140,14 +140,9 @@ class Part:
 
     def report(self) -> dict[str, Any]:
         """What became of it, and its tokens."""
-        shards = [ParallelDataset.open(shard.parent, shard.name) for shard in self.encoded]
-        return {
-            "read": self.read,
-            "pairs": sum(len(shard) for shard in shards),
-            "source_tokens": sum(int(shard.source.lengths.sum()) for shard in shards),
-            "target_tokens": sum(int(shard.target.lengths.sum()) for shard in shards),
-            "steps": [asdict(step) for step in self.steps],
-        }
+        shards = [ParallelDataset.open(shard.parent, shard.name).counts for shard in self.encoded]
+        counts = {name: sum(counts[name] for counts in shards) for name in shards[0]}
+        return {"read": self.read, **counts, "steps": [asdict(step) for step in self.steps]}
 
     def _require_pairs(self, kept: int) -> None:
         split, key = (self.name, "parts") if self.name else (TRAIN, "splits")

@@ -58,7 +58,8 @@ class Tokenizer:
 
     def __init__(self, model: bytes) -> None:
         self.tag: list[int] = []
-        self._model = model
+        self.serialized = model
+        """The content of the model file, a message of SentencePiece's protocol buffer."""
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self._by_words = _encodes_by_words(self._processor)
         one = self._processor
@@ -137,14 +138,9 @@ class Tokenizer:
         return self._processor.vocab_size()
 
     @property
-    def serialized(self) -> bytes:
-        """The content of the model file, a message of SentencePiece's protocol buffer."""
-        return self._model
-
-    @property
     def digest(self) -> str:
         """SHA-256 of the model file, in hex."""
-        return hashlib.sha256(self._model).hexdigest()
+        return hashlib.sha256(self.serialized).hexdigest()
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of each sentence, without BOS and EOS; uses all usable cores. UNK is in them only where a vocabulary
@@ -169,7 +165,7 @@ class Tokenizer:
         return [[number for word in words for number in ids[word]] for words in split]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """The text of each row of ids, in normal form and so always one line; special ids are left out."""
+        """The text of each row of ids, in normal form and so one line: UNK is ⁇, the other special ids nothing."""
         # A model may spell a line break, or half a character, in bytes; the latter comes out as U+FFFD.
         return [normalize(text) for text in self._processor.decode([list(row) for row in ids])]
 
@@ -195,10 +191,10 @@ class Tokenizer:
 
     def save(self, path: Path) -> None:
         """Writes the model file."""
-        path.write_bytes(self._model)
+        path.write_bytes(self.serialized)
 
 
-Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, the same one twice if joint
+Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, which are equal if joint
 
 
 def _encodes_by_words(processor: sentencepiece.SentencePieceProcessor) -> bool:

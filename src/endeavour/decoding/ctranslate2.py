@@ -97,7 +97,7 @@ class CTranslate2Engine:
         waiting: list[tuple[int, int, Any]] = []
         budget = self.decoding.tokens_per_batch // self.decoding.beam_size
         for rows in batches_of_one_length(sources, budget):
-            limit = self._limit(len(sources[rows[0]]) - 1)
+            limit = limit_of(self.decoding, len(sources[rows[0]]) - 1, positions=self._positions)
             answers = self._submit([sources[row] for row in rows], limit)
             waiting += [(row, limit, answer) for row, answer in zip(rows, answers, strict=True)]
         for row, limit, answer in waiting:
@@ -124,9 +124,6 @@ class CTranslate2Engine:
     def compute_type(self) -> str:
         """The type in which it computes on this device, in CTranslate2's words."""
         return self._translator.compute_type
-
-    def _limit(self, source_tokens: int) -> int:
-        return limit_of(self.decoding, source_tokens, positions=self._positions)
 
     def _submit(self, sources: list[Sequence[int]], limit: int) -> list[Any]:
         """Submits sentences of one length to the workers; returns at once, with a future per sentence."""

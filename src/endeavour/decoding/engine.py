@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: int | None) -> int:
     """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
-    limit = max(0, int(ratio * source_tokens + offset))
+    limit = int(ratio * source_tokens + offset)
     return limit if positions is None else min(limit, positions - 1)
 
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from endeavour.data import hub
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 
 TOKEN = "HF_TOKEN"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -48,7 +48,7 @@ def upload(folder: Path, repository: str) -> str:
         remedy = (
             f"{TOKEN} must hold a token that may write there" if refused else "the same command tries again"
         )
-        reason = f"HTTP {status}" if status else hub.first_line(error)
+        reason = f"HTTP {status}" if status else first_line(error)
         raise UserError(
             f"push={repository}: cannot upload to {endpoint} ({reason}); {folder} is complete\n{remedy}"
         ) from error

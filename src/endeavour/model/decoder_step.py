@@ -134,7 +134,7 @@ class DecoderCache:
         """Positions decoded so far."""
         key = layers[0].cross.key
         self.mask = key.new_empty(len(key), 1, beam_size, 0)
-        """(batch, 1, beam, slots): 0 where a hypothesis sees a slot, which are length × beam of them at most."""
+        """(batch, 1, beam, slots): 0 where a hypothesis sees a slot: as many as it has tokens."""
         hidden = key.new_full((beam_size, beam_size), HIDDEN)
         self._newest = hidden.fill_diagonal_(0.0)
 

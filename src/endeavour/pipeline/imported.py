@@ -17,7 +17,7 @@ from torch import Tensor
 
 from endeavour.data import hub
 from endeavour.data.marian_vocabulary import MarianVocabulary, read_marian_vocabulary
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
@@ -194,7 +194,7 @@ def _downloaded(repository: str) -> Path:
                 fetch(alternative)
         return fetch("config.json").parent
     except Exception as error:
-        reason = hub.first_line(unreached or error)
+        reason = first_line(unreached or error)
         raise UserError(
             f"{PREFIX}{repository} is neither a folder nor a Marian model that {endpoint} has ({reason})"
         ) from error

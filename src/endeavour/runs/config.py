@@ -17,7 +17,7 @@ from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.directions import Direction, languages_of
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
@@ -169,10 +169,9 @@ def read_config(path: Path) -> RunConfig:
             raise UserError("no keys in it")
         return validated(RunConfig, values)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
         raise UserError(
-            f"{path}: not the config of a run of this version of endeavour ({reason}); use the version that wrote "
-            f"it, restore it, or move {path.parent} away"
+            f"{path}: not the config of a run of this version of endeavour ({first_line(error)}); use the version "
+            f"that wrote it, restore it, or move {path.parent} away"
         ) from error
 
 

@@ -20,7 +20,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from endeavour.errors import RunError, UserError
+from endeavour.errors import RunError, UserError, first_line
 
 T = TypeVar("T")
 
@@ -158,10 +158,9 @@ def join_ranks(device: torch.device, timeout_seconds: float) -> Generator[Ranks]
             ranks.leave()
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
-            reason = str(error).splitlines()[0]
             raise RunError(
                 "another process of this run ended, or did not answer for "
-                f"{timeout_seconds:g} s (training.communication_timeout): {reason}\n"
+                f"{timeout_seconds:g} s (training.communication_timeout): {first_line(error)}\n"
                 "start all processes again with the same command: the run continues from its last checkpoint"
             ) from error
         raise

@@ -1,6 +1,5 @@
 """`endeavour score`: how probable a trained run finds given translations, to filter a corpus or to judge confidence."""
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from endeavour.settings import STRICT
 from endeavour.special import EOS
 from endeavour.storage import user_path
 from endeavour.training.device import choose_device
+from endeavour.training.log import perplexity
 
 WINDOW = 2048  # pairs that are sorted by length together
 LONGEST = 2048  # tokens of either side; what is longer would fill the memory
@@ -75,8 +75,10 @@ def score(config: ScoreRoot) -> None:
     if too_long:
         print(f"note: too long, and so without a score: {too_long:,}", file=sys.stderr)
     if scored:
-        perplexity = math.exp(min(-total / tokens, 700.0))
-        print(f"{scored:,} pairs, {tokens:,} tokens: perplexity {perplexity:.3f} a token", file=sys.stderr)
+        print(
+            f"{scored:,} pairs, {tokens:,} tokens: perplexity {perplexity(-total / tokens):.3f} a token",
+            file=sys.stderr,
+        )
 
 
 def _line(loaded: Loaded, pair: Pair, values: list[float] | None, *, pieces: bool) -> str:

@@ -1,7 +1,5 @@
 """Validation as training needs it: a function of the model, over one split held in memory."""
 
-import math
-
 import numpy as np
 import torch
 
@@ -18,6 +16,7 @@ from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.translators import resolve_decoding
+from endeavour.training.log import perplexity
 from endeavour.training.monitor import Validation
 from endeavour.training.precision import autocast
 from endeavour.training.step import SMALLER_BATCHES, LossModel
@@ -68,7 +67,7 @@ class Validator:
         samples = list(zip(self._sources, hypotheses, self._references, strict=True))
         return Validation(
             loss=loss,
-            perplexity=math.exp(min(nll, 700.0)),
+            perplexity=perplexity(nll),
             bleu=corpus_bleu(hypotheses, self._references, lowercase=self._tokenizers[1].lowercase),
             samples=samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES],
             attention=self._attention(model),

@@ -20,6 +20,7 @@ from endeavour.playground.learn import learn
 from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
 from endeavour.playground.systems import System
 from endeavour.special import BOS, EOS, UNK
+from endeavour.training.log import perplexity
 
 Shown = dict[str, Any]  # in JSON's types
 
@@ -136,7 +137,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
         ),
         "log_probability": rounded(total),
         "score": rounded(total / length_penalty(len(scores), alpha)),
-        "perplexity": rounded(math.exp(min(-total / len(scores), 700.0))),
+        "perplexity": rounded(perplexity(-total / len(scores))),
     }
 
 

@@ -112,8 +112,8 @@ def average_weights(folders: Sequence[Path]) -> Tensors:
     for folder in folders:
         verify(folder, remedy=f"delete {folder}, and the same command, without training.restart, continues")
         for name, tensor in load_file(folder / "weights.safetensors").items():
-            part = tensor.float() / len(folders) if tensor.is_floating_point() else tensor
-            mean[name] = mean[name] + part if name in mean and tensor.is_floating_point() else part
+            part = tensor.float() / len(folders)
+            mean[name] = mean[name] + part if name in mean else part
     return mean
 
 

@@ -20,6 +20,11 @@ from endeavour.training.updates import Update
 COLUMNS = 5  # loss, nll, gradient norm, target tokens, 1 (all 0 if the update was skipped)
 
 
+def perplexity(nll: float) -> float:
+    """Of a mean negative log-likelihood in nats; at most e⁷⁰⁰, near the largest number there is."""
+    return math.exp(min(nll, 700.0))
+
+
 class MetricLog:
     """`log.jsonl`: one JSON object per line, with its `kind` and `update`.
 
@@ -94,7 +99,7 @@ class MetricWindow:
         return {
             "epoch": epoch,
             "loss": loss,
-            "perplexity": math.exp(min(nll, 700.0)),
+            "perplexity": perplexity(nll),
             "learning_rate": rate,
             "gradient_norm": norm / made if made else math.nan,
             "skipped": self._updates - int(made),

@@ -114,8 +114,13 @@ def numbers(value: Any) -> list[float]:
 
 
 def test_a_smoke_run_writes_all_it_promises(
-    smoke: list[str], parallel_files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    smoke: list[str],
+    parallel_files: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(scale, "SENTENCES", 1000)
     parts = "bench.parts=[training,epochs,decoding,data,growth,scale]"
     outputs = f"output_folder={tmp_path / 'outputs'}"
     config = load_bench([*smoke, outputs, parts, "bench.profile=true", "name=x"])

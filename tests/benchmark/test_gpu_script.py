@@ -34,17 +34,21 @@ def run(gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 
 def with_steps(
-    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: dict[str, str], seconds: float
+    gpu: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: dict[str, str], **seconds: float
 ) -> None:
-    """Makes steps of one line of Python each, in whose folder `results.json` is what they left."""
+    """Makes steps of one line of Python each, in whose folder `results.json` is what they left.
 
-    def step(code: str) -> Any:
+    Args:
+        seconds: their limits; the others have a minute.
+    """
+
+    def step(name: str, code: str) -> Any:
         def results(folder: Path) -> dict[str, Any]:
             return json.loads((folder / "results.json").read_text("utf-8"))
 
-        return type(gpu.STEPS["tests"])(seconds, lambda place, name: ["-c", code], results)
+        return type(gpu.STEPS["tests"])(seconds.get(name, 60.0), lambda place, name: ["-c", code], results)
 
-    monkeypatch.setattr(gpu, "STEPS", {name: step(code) for name, code in codes.items()})
+    monkeypatch.setattr(gpu, "STEPS", {name: step(name, code) for name, code in codes.items()})
     monkeypatch.setattr(gpu, "GRACE", 0.3)
 
 
@@ -75,7 +79,7 @@ def test_a_step_that_fails_or_hangs_is_recorded_and_the_next_one_begins(
     ignoring = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     leaving = f"open({str(tmp_path / 'good' / 'results.json')!r}, 'w').write('{{\"figure\": 7}}')"
     codes = {"bad": "print('the reason'); 1 / 0", "hangs": ignoring, "good": leaving}
-    with_steps(gpu, monkeypatch, codes, seconds=1.5)
+    with_steps(gpu, monkeypatch, codes, hangs=0.5)
     assert run(gpu, monkeypatch, "--out", str(tmp_path)) == 1
     entries = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
     assert {name: entry["status"] for name, entry in entries.items()} == {
@@ -94,7 +98,7 @@ def test_a_step_that_fails_or_hangs_is_recorded_and_the_next_one_begins(
 def test_steps_run_one_by_one_add_to_what_is_there_and_none_begins_late(
     gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_steps(gpu, monkeypatch, {"first": "1 / 0", "second": "pass"}, seconds=20)
+    with_steps(gpu, monkeypatch, {"first": "1 / 0", "second": "pass"})
     assert run(gpu, monkeypatch, "--out", str(tmp_path), "first") == 1
     assert run(gpu, monkeypatch, "--out", str(tmp_path), "second", "--minutes", "0") == 0
     entries = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
@@ -115,7 +119,7 @@ def test_wheels_are_installed_for_the_steps_that_follow(
         wheel.writestr(f"{info}/RECORD", "")
     out = tmp_path / "out"
     step = gpu.STEPS["install"]
-    with_steps(gpu, monkeypatch, {"uses": "import carried, endeavour"}, seconds=60)
+    with_steps(gpu, monkeypatch, {"uses": "import carried, endeavour"})
     gpu.STEPS["install"] = step
     words = ["--out", str(out), "--wheels", str(tmp_path / "wheels")]
     assert run(gpu, monkeypatch, *words, "install", "uses") == 0

@@ -33,13 +33,6 @@ def test_utilities_are_sacrebleus_sentence_scores(texts: list[str], utility: str
             assert value == pytest.approx(naive, rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=50)
-@given(SENTENCES, st.integers(1, 4), UTILITY)
-def test_one_candidate_is_the_choice(text: str, times: int, utility: str) -> None:
-    ((chosen, _),) = most_useful([text] * times, [1.0] * times, utility)
-    assert chosen == text
-
-
 @settings(max_examples=80)
 @given(
     st.lists(st.tuples(SENTENCES, st.integers(1, 3)), min_size=1, max_size=6).flatmap(

@@ -102,12 +102,6 @@ def test_each_sentence_of_a_batch_ends_at_its_own_limit() -> None:
         assert math.exp(one.log_probability) == pytest.approx(expected, rel=1e-4)
 
 
-def test_where_limits_allow_fewer_there_are_fewer() -> None:
-    model = Scripted([[{EOS: 0.3, WORD: 0.3}]])
-    (found,) = search(model, sources(1), max_length_ratio=0.0, max_length_offset=0, num_hypotheses=4)
-    assert [one.ids for one in found] == [[]]
-
-
 def test_padding_and_bos_are_never_generated_however_probable() -> None:
     model = Scripted([[{PAD: 0.5, BOS: 0.4, WORD: 0.02, EOS: 0.05}]])
     (found,) = search(

@@ -5,8 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +19,11 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
-from endeavour.special import PAD
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.distributed import Ranks, _agree_on_group, check_local_rank, join_ranks
 from endeavour.training.optimizer import make_optimizer
 from endeavour.training.signals import Interrupted
 from endeavour.training.state import Checkpoints
-from endeavour.training.updates import updates
 
 
 @pytest.fixture(scope="module")
@@ -150,22 +147,6 @@ def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
     assert checkpoints_in(tmp_path / "cut")[-1].name == "update-00000006"
     assert start("cut") == [0, 0]
     assert torch.equal(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_the_shares_of_an_update_are_its_pairs_each_once(count: int, data: ParallelDataset) -> None:
-    def stream(rank: int, of: int) -> Iterator[list[tuple[int, ...]]]:
-        for update in updates(
-            data, tokens_per_batch=128, accumulate=1, seed=1, epoch=0, position=0, rank=rank, count=of
-        ):
-            (batch,) = update.batches
-            rows = [tuple(row[row != PAD].tolist()) for row in batch.target_out]
-            yield [row for row in rows if row]
-
-    whole = islice(stream(0, 1), 20)
-    shares = zip(*(islice(stream(rank, count), 20) for rank in range(count)), strict=True)
-    for rows, parts in zip(whole, shares, strict=True):
-        assert sorted(rows) == sorted(row for part in parts for row in part)
 
 
 def test_a_run_goes_on_with_another_number_of_processes_and_says_so(

@@ -175,27 +175,6 @@ def test_the_updates_are_those_of_a_plain_loop(
     assert logged == rates
 
 
-def test_accumulated_gradients_equal_one_large_batch(device: torch.device, data: ParallelDataset) -> None:
-    model = make_model().to(device).eval()  # without dropout, whose draws depend on the shapes
-
-    def gradients(parts: list[list[int]]) -> list[torch.Tensor]:
-        model.zero_grad()
-        batches = [collate(data, rows) for rows in parts]
-        accumulate_gradients(
-            LossModel(model, label_smoothing=0.1),
-            batches,
-            target_tokens=sum(batch.target_tokens for batch in batches),
-            device=device,
-            precision=torch.float32,
-        )
-        return [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
-
-    whole = gradients([list(range(40))])
-    parts = gradients([list(range(7)), list(range(7, 30)), list(range(30, 40))])
-    for one, many in zip(whole, parts, strict=True):
-        torch.testing.assert_close(one, many, rtol=1e-4, atol=1e-7)
-
-
 @pytest.mark.parametrize("rounding", [torch.bfloat16, torch.float16])
 def test_gradients_are_those_of_fp32_but_for_rounding(
     rounding: torch.dtype, device: torch.device, data: ParallelDataset
@@ -639,7 +618,9 @@ def test_learns_to_translate(device: torch.device, tmp_path: Path, tokenizer: To
         folder.mkdir()
         for side, side_rows in (("source", sources), ("target", rows)):
             save_rows(folder / f"train.{side}", [flat(side_rows, vocabulary_size=VOCABULARY)])
-        config = training_config("training.max_updates=200", "training.learning_rate=0.01")
+        config = training_config(
+            *(f"training.{key}" for key in ("max_updates=200", "validate_every=200", "learning_rate=0.01"))
+        )
         dataset = ParallelDataset.open(folder, "train")
         run(folder / "run", dataset, tokenizer, config, overrides=eager, device=device)
         lines = MetricLog(folder / "run" / "log.jsonl").read()

@@ -87,13 +87,3 @@ def test_the_thread_ends_with_the_block() -> None:
         next(items)
         assert alive()
     assert not alive()
-
-
-def test_each_epoch_and_each_seed_has_an_order_of_its_own(data: ParallelDataset) -> None:
-    def order(seed: int, epoch: int) -> list[list[int]]:
-        stream = updates(data, tokens_per_batch=100, accumulate=1, seed=seed, epoch=epoch, position=0)
-        return [made.batches[0].source.flatten().tolist() for made in islice(stream, 5)]
-
-    orders = [order(3, 0), order(3, 1), order(4, 0)]
-    assert orders[0] == order(3, 0)
-    assert orders[0] != orders[1] != orders[2] != orders[0]

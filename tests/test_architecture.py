@@ -86,8 +86,8 @@ def test_only_the_command_line_and_the_config_read_it() -> None:
 
 
 def test_text_is_prepared_without_torch() -> None:
-    """Whatever the two modules import, and what those import."""
-    code = "import sys, endeavour.data.preparing, endeavour.data.build; print('torch' in sys.modules)"
+    """Neither by the command nor by what builds the data, whatever they import."""
+    code = "import sys, endeavour.commands.prepare, endeavour.data.build; print('torch' in sys.modules)"
     command = [sys.executable, "-c", code]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 

@@ -102,6 +102,13 @@ def test_it_shows_its_attention(run: endeavour.TrainedRun) -> None:
     assert len(run.align("the dog sees")) == len(run.translate("the dog sees").split())
 
 
+def test_its_own_translation_is_aligned_part_by_part_as_it_was_decoded(run: endeavour.TrainedRun) -> None:
+    apart = endeavour.load(QUOTED, output_folder=run.folder.parent, device="cpu", split_sentences=True)
+    ((best, *_),) = apart.translate_n_best(["The dog sees. The cat sees."])
+    assert len(best.parts) == 2
+    assert apart.align("The dog sees. The cat sees.") == apart.align_parts(best.parts)
+
+
 def test_it_is_evaluated_as_by_the_command(run: endeavour.TrainedRun, tmp_path: Path) -> None:
     data = run.config.data_folder
     (score,) = run.evaluate(splits=["validation"], data_folder=data).values()

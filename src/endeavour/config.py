@@ -91,7 +91,7 @@ def _named(composed: DictConfig) -> tuple[str | None, Path]:
         raise UserError(one_line(error)) from error
     if folder is None:
         raise UserError("output_folder=null: runs are looked for in a folder, by default outputs")
-    return run, user_path(folder)
+    return run, user_path(str(folder))
 
 
 def told_apart(*told: object) -> str:

@@ -193,6 +193,8 @@ class TrainedRun:
 
     def align(self, source: str, translation: str | None = None) -> list[tuple[int, int]]:
         """Which word of the source each word of a translation belongs to, by the attention of the first run."""
+        if translation is None:
+            return self.align_parts(self.translate_n_best([source])[0][0].parts)
         return self.align_parts([self._part(source, translation)])
 
     def align_parts(self, parts: Sequence[Part]) -> list[tuple[int, int]]:

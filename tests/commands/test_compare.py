@@ -130,6 +130,11 @@ def test_evaluations_are_called_by_what_tells_them_apart(outputs: Path) -> None:
         assert written["title"] == f"{' vs. '.join(names)}: {first}"
 
 
+def test_an_evaluation_is_not_compared_with_itself(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(outputs, "runs=a a/evaluation/test-beam") == 2
+    assert "same evaluation" in capsys.readouterr().err
+
+
 def test_split_and_decoding_choose_the_evaluation(outputs: Path) -> None:
     for name in ("validation-greedy", "news-greedy"):
         for one in ("a", "b"):

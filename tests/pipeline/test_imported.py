@@ -186,9 +186,10 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     assert "came without data" in capsys.readouterr().err
     # No name is taken by the corpus of the run that imported it.
     other = ["evaluation.splits=[]", f"+evaluation.files.test=[{lines},{lines}]"]
-    assert endeavour("evaluate", *asked, *other) == 0
+    for decoding in ("greedy", "beam"):
+        assert endeavour("evaluate", *asked, *other, f"decoding={decoding}") == 0
     capsys.readouterr()
-    assert endeavour("compare", f"runs={run.name} {run.name}/evaluation/test-greedy", *asked[1:3]) == 0
+    assert endeavour("compare", f"runs={run.name} {run.name}/evaluation/test-beam", *asked[1:3]) == 0
     assert "came without training text" in capsys.readouterr().out
     tokenizer = MarianTokenizer.from_pretrained(folder)
     model = MarianMTModel.from_pretrained(folder).eval()

@@ -1,4 +1,4 @@
-"""A function in a process of its own, whose peak memory is then its own. Imports no torch, and callers must not."""
+"""A function in a process of its own, whose peak memory is then its own. Imports no torch: a child may need none."""
 
 import multiprocessing
 import sys

@@ -3,13 +3,20 @@
 import sys
 
 from endeavour.pipeline import data
-from endeavour.pipeline.fine_tuning import pretrained_tokenizers, with_pretrained_tokenizer
 from endeavour.runs.config import RunConfig
 
 
 def prepare(config: RunConfig) -> None:
     """Builds what `endeavour train` with the same settings would train on, and says where it lies."""
-    config = with_pretrained_tokenizer(config)
-    data.prepare(config, augmentation=config.augmentation, tokenizers=pretrained_tokenizers(config))
+    tokenizers = None
+    if config.pretrained is not None:
+        from endeavour.pipeline.fine_tuning import (
+            pretrained_tokenizers,
+            with_pretrained_tokenizer,
+        )  # needs torch
+
+        config = with_pretrained_tokenizer(config)
+        tokenizers = pretrained_tokenizers(config)
+    data.prepare(config, augmentation=config.augmentation, tokenizers=tokenizers)
     if config.teachers is not None:
         print("note: `endeavour train` adds the translations of the teachers", file=sys.stderr)

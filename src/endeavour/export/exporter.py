@@ -122,7 +122,7 @@ class Exporter:
         ][:PARITY_SENTENCES]
         if not rows:
             raise UserError(
-                f"no validation sentence has between 1 and {positions - 2} tokens on either side, so the export "
+                f"no validation sentence has between 1 and {positions - 1} tokens on either side, so the export "
                 "cannot be checked"
             )
         return (

@@ -20,12 +20,12 @@ def find_evaluations(
     one run can be compared.
 
     Args:
-        test_set: on which the runs are compared; None takes the first, by name, that all were evaluated on.
+        test_set: on which the runs are compared; None takes the first that all were evaluated on.
         label: how they were decoded; None is as the first of the runs decodes after its training.
         alone: whether one is enough, because it is compared with something else.
 
     Raises:
-        UserError: a run or an evaluation is not there, or there are too few.
+        UserError: a run or an evaluation is not there, or there are too few, or two are the same.
     """
     named = named_runs("runs", text, root)
     if len(named) < (1 if alone else 2):
@@ -48,7 +48,13 @@ def find_evaluations(
     label = label or decoding_label(runs[0].config.decoding)
     test_set = test_set or _first_test_set(runs, label)
     _require_evaluated(runs, label, test_set)
-    return [Evaluation(run, f"{test_set}-{label}") if run in runs else _by_folder(run) for run in named]
+    found = [Evaluation(run, f"{test_set}-{label}") if run in runs else _by_folder(run) for run in named]
+    if len(set(found)) < len(found):
+        raise UserError(
+            f"runs={text}: two of them are the same evaluation, since a run's name stands for its {test_set}-{label}; "
+            "name another"
+        )
+    return found
 
 
 def _by_folder(named: Run) -> Evaluation:

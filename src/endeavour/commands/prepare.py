@@ -10,10 +10,8 @@ def prepare(config: RunConfig) -> None:
     """Builds what `endeavour train` with the same settings would train on, and says where it lies."""
     tokenizers = None
     if config.pretrained is not None:
-        from endeavour.pipeline.fine_tuning import (
-            pretrained_tokenizers,
-            with_pretrained_tokenizer,
-        )  # needs torch
+        # Imported here: only this needs torch, which takes a second to load.
+        from endeavour.pipeline.fine_tuning import pretrained_tokenizers, with_pretrained_tokenizer
 
         config = with_pretrained_tokenizer(config)
         tokenizers = pretrained_tokenizers(config)

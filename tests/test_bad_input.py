@@ -264,4 +264,4 @@ def test_a_defect_is_two_lines_and_exit_code_1_and_its_traceback_comes_when_aske
     at_length = capsys.readouterr().err
     assert at_length.startswith("Traceback")
     assert at_length.endswith(said)
-    assert unexpected(ValueError()).startswith("ValueError: no message\n")
+    assert unexpected(ValueError()).startswith("ValueError\n")

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, get_type_hints
 
+from endeavour.errors import RunError, UserError, kind_and_first_line
+
 USAGE = """\
 endeavour COMMAND [key=value …]
 
@@ -88,7 +90,6 @@ def main() -> None:
 
 
 def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbose: bool) -> None:
-    from endeavour.errors import RunError, UserError
     from endeavour.training.signals import Interrupted
 
     shown = f"endeavour {typed}"
@@ -142,7 +143,6 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
 
 def refuse_secrets(overrides: list[str]) -> None:
     """Raises `UserError` for an override that holds a key or a token: it would be saved, and all could read it."""
-    from endeavour.errors import UserError
     from endeavour.redaction import NAMED_BY_USERS, names_secret, secret_in
 
     for override in overrides:
@@ -161,8 +161,7 @@ def unexpected(error: Exception) -> str:
     """A line for a disk that takes no more; for any other exception two: what it is, how to see where it is from."""
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         return f"{error.filename or 'the output'} cannot be written ({error.strerror})"
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
-    return f"{type(error).__name__}: {said}\nthis is a defect of endeavour; -v shows where it happened"
+    return f"{kind_and_first_line(error)}\nthis is a defect of endeavour; -v shows where it happened"
 
 
 def _complete(option: str, argument: str | None = None, *_: str) -> None:

@@ -27,6 +27,12 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
+def kind_and_first_line(error: BaseException) -> str:
+    """The kind of an error that may be any, and what it says first."""
+    kind, said = type(error).__name__, first_line(error)
+    return kind if said == kind else f"{kind}: {said}"
+
+
 @contextmanager
 def named_memory_error(what: str, remedy: str) -> Generator[None]:
     """Turns a lack of memory, on a GPU or the host, into a `UserError` that names what was computed."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 
 from endeavour.benchmark.config import OURS
-from endeavour.errors import first_line
+from endeavour.errors import kind_and_first_line
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def first_tries(names: Sequence[str], attempt: Callable[[str], T], notes: list[s
         except Exception as error:
             if name.startswith(OURS):
                 raise
-            notes.append(f"{name}: {type(error).__name__}: {first_line(error)}")
+            notes.append(f"{name}: {kind_and_first_line(error)}")
     return results
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from endeavour.errors import first_line
 from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
 from endeavour.model.positions import SinusoidalPositions
@@ -30,7 +31,7 @@ def why_not(name: str, config: ModelConfig, device: torch.device) -> str | None:
     try:
         import_module(PACKAGES[name])
     except ImportError as error:  # or something that it needs is missing, or of another version
-        return f"{PACKAGES[name]} cannot be imported ({str(error).strip().partition(chr(10))[0]})"
+        return f"{PACKAGES[name]} cannot be imported ({first_line(error)})"
     if name == "ctranslate2":  # an export of our own model, whatever its parts
         return None if device.type in ("cpu", "cuda") else f"it does not support {device.type}"
     if config.activation in GATED:

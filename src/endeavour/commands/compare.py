@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
-from endeavour.data.files import require_file, text_lines
+from endeavour.data.files import aligned_lines, require_file
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
@@ -158,14 +158,7 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
         if str(file) in taken:
             raise UserError(f"systems: something else is called {file} here; rename the file")
         files.append(file)
-    systems = [System(str(file), list(text_lines(file)), {}) for file in files]
-    for system in systems:
-        if len(system.hypotheses) != sentences:
-            raise UserError(
-                f"{system.name} has {len(system.hypotheses):,} lines for {sentences:,} references; "
-                "line n of each must belong to the same sentence"
-            )
-    return systems
+    return [System(str(file), aligned_lines(file, sentences, "references"), {}) for file in files]
 
 
 def _lowercase_notes(names: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any, cast
 
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 
 Pair = tuple[str, str]
 
@@ -115,6 +115,21 @@ def text_lines(path: Path) -> Iterator[str]:
             yield text.removesuffix("\n").removesuffix("\r")
 
 
+def aligned_lines(path: Path, count: int, of: str) -> list[str]:
+    """The lines of a text file with one for each of `count` others, which `of` names.
+
+    Raises:
+        UserError: the file is not there, is damaged, or has another number of lines.
+    """
+    require_file(path)
+    lines = list(text_lines(path))
+    if len(lines) != count:
+        raise UserError(
+            f"{path} has {len(lines):,} lines for {count:,} {of}; line n of each must belong to the same sentence"
+        )
+    return lines
+
+
 def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
     english_lines, german_lines = text_lines(english), text_lines(german)
     for number, (left, right) in enumerate(zip_longest(english_lines, german_lines), start=1):
@@ -182,9 +197,8 @@ def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
     except UserError:
         raise
     except (OSError, ValueError, ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(
-            f"{path}: not a readable Parquet file ({reason}); download or copy it again"
+            f"{path}: not a readable Parquet file ({first_line(error)}); download or copy it again"
         ) from error
 
 

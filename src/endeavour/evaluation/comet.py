@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from sacrebleu.significance import estimate_ci
 
 from endeavour.errors import UserError
-from endeavour.evaluation.mean_tests import RESAMPLE_BYTES, interval, resampled_means
+from endeavour.evaluation.mean_tests import RESAMPLE_BYTES, resampled_means
 from endeavour.evaluation.metrics import Score, affordable
 from endeavour.storage import file_digest
 
@@ -72,7 +73,7 @@ def comet_score(comet: Comet, *, bootstrap_samples: int, seed: int) -> Score:
     values = np.asarray(comet.sentences)
     samples = affordable(bootstrap_samples, len(values), size=RESAMPLE_BYTES)
     means = resampled_means(values, samples, seed)
-    mean, half_width = interval(means)
+    mean, half_width = estimate_ci(means)
     signature = f"bs:{samples}|seed:{seed}|{comet_signature([comet])}"
     return Score(LABEL, float(values.mean()), mean - half_width, mean + half_width, signature)
 

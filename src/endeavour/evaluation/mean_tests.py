@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from sacrebleu.significance import estimate_ci
 
 from endeavour.evaluation.metrics import affordable
 from endeavour.evaluation.significance import TRIAL_BYTES, MetricTest, SystemScore, at_least_by_chance
@@ -39,7 +40,7 @@ def paired_mean_tests(
     resampled = [resampled_means(values, samples, seed) for values in scores]
     results: list[SystemScore] = []
     for number, ((name, _), values, means) in enumerate(zip(systems, scores, resampled, strict=True)):
-        middle, half_width = interval(means)
+        middle, half_width = estimate_ci(means)
         difference = float(values.mean() - scores[0].mean())
         p_values = None, None
         if number:
@@ -60,13 +61,6 @@ def resampled_means(values: Numbers, samples: int, seed: int) -> Numbers:
     """The means of `samples` resamples of sentences; of the same number of sentences always the same ones are drawn."""
     rows = np.random.default_rng(seed).choice(len(values), size=(samples, len(values)), replace=True)
     return values[rows].mean(axis=1)
-
-
-def interval(means: Numbers) -> tuple[float, float]:
-    """Mean and half the width of the central 95% of resamples, as sacreBLEU has them."""
-    ordered = np.sort(means)
-    end = len(ordered) // 40
-    return float(ordered.mean()), float(ordered[-end - 1] - ordered[end]) / 2
 
 
 def _bootstrap_p(differences: Numbers, observed: float) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from endeavour.data.files import require_file, text_lines
+from endeavour.data.files import aligned_lines
 from endeavour.errors import UserError
 
 
@@ -44,13 +44,7 @@ def read_tokenized(path: Path, references: Sequence[str], language: str) -> list
         UserError: the file is not there or damaged, has another number of lines, or fewer than half of them are
             what `tokenize` makes of the references: another test set's, another language's, or not tokenized.
     """
-    require_file(path)
-    lines = list(text_lines(path))
-    if len(lines) != len(references):
-        raise UserError(
-            f"{path} has {len(lines):,} lines for {len(references):,} references; "
-            "line n of each must belong to the same sentence"
-        )
+    lines = aligned_lines(path, len(references), "references")
     ours = tokenize(references, language)
     same = sum(one.split() == other.split() for one, other in zip(lines, ours, strict=True))
     if 2 * same < len(lines):

@@ -13,7 +13,7 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_files, get_langpairs_for_testset, get_reference_files
 
 from endeavour.data.files import text_lines
-from endeavour.errors import UserError
+from endeavour.errors import UserError, first_line
 from endeavour.evaluation.config import folder_name
 from endeavour.storage import file_lock
 
@@ -66,8 +66,8 @@ def read_standard_set(name: str, direction: str) -> StandardSet:
     # Whatever its downloading, unpacking and parsing raises; it leaves by SystemExit where a checksum is wrong.
     except (Exception, SystemExit) as error:
         damaged = isinstance(error, SystemExit)
-        reason = f"the download is damaged: delete {cache / 'raw'}" if damaged else error
-        raise UserError(_how_to_bring(name, direction, cache, str(reason))) from error
+        reason = f"the download is damaged: delete {cache / 'raw'}" if damaged else first_line(error)
+        raise UserError(_how_to_bring(name, direction, cache, reason)) from error
     if len(targets) != 1:
         family = name.partition("/")[0]
         others = [one for one in _sets_in(direction) if one.partition("/")[0] == family and one != name]
@@ -87,9 +87,8 @@ def _sets_in(direction: str) -> list[str]:
 
 
 def _how_to_bring(name: str, direction: str, cache: Path, reason: str) -> str:
-    said = next((line.strip() for line in reason.splitlines() if line.strip()), "no reason given")
     return (
-        f"evaluation.sacrebleu: {name} is not whole in {cache}, and was not downloaded ({said})\n"
+        f"evaluation.sacrebleu: {name} is not whole in {cache}, and was not downloaded ({reason})\n"
         f"where there is a network, `sacrebleu -t {name} -l {direction} --echo src` fills ~/.sacrebleu/{name}: copy it "
         f"to {cache}; or give its text as +evaluation.files.{folder_name(name)}=[FILE.en,FILE.de]"
     )

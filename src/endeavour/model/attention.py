@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from endeavour.errors import first_line
+from endeavour.errors import kind_and_first_line
 from endeavour.model.layers import Dropout
 from endeavour.model.positions import Rotation, rotate
 from endeavour.special import PAD
@@ -44,7 +44,7 @@ def prepare_attention(device: torch.device) -> str | None:
         found = import_module("endeavour.model.short_attention")
         found.try_out(device)
     except Exception as error:  # of Triton, of a compiler, of a driver
-        return f"attention takes longer than it could: {type(error).__name__}: {first_line(error)}"
+        return f"attention takes longer than it could: {kind_and_first_line(error)}"
     short_attention = found
     return None
 

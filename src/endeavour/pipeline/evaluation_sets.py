@@ -6,10 +6,9 @@ Knows lines and settings; not models, scores or reports.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.files import read_pairs, require_file, text_lines
+from endeavour.data.files import aligned_lines, read_pairs
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
 from endeavour.directions import Direction, languages_of
@@ -108,20 +107,10 @@ def _with_labels(settings: EvaluationConfig, sets: Sequence[EvaluationSet]) -> l
             raise UserError(
                 f"evaluation.labels.{name}: this is none of the test sets: {', '.join(labelled) or 'there are none'}"
             )
-        labels = _read_labels(user_path(path), name, len(labelled[name].sources))
+        lines = aligned_lines(user_path(path), len(labelled[name].sources), f"sentences of {name}")
+        labels = [line.strip() for line in lines]
         labelled[name] = replace(labelled[name], labels={**labelled[name].labels, "label": labels})
     return list(labelled.values())
-
-
-def _read_labels(path: Path, name: str, sentences: int) -> list[str]:
-    require_file(path)
-    labels = [line.strip() for line in text_lines(path)]
-    if len(labels) != sentences:
-        raise UserError(
-            f"evaluation.labels.{name}: {path} has {len(labels):,} lines for {sentences:,} sentences; "
-            "line n is the label of sentence n"
-        )
-    return labels
 
 
 def _with_tokenized_references(

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, Self
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass
 
+from endeavour.errors import kind_and_first_line
 from endeavour.redaction import redact
 from endeavour.settings import STRICT
 
@@ -128,6 +129,5 @@ class GuardedTracker:
         try:
             yield
         except (Exception, SystemExit) as error:
-            said = next((line.strip() for line in str(error).splitlines() if line.strip()), "no message")
-            self._note(redact(f"note: tracking stops, training goes on ({type(error).__name__}: {said})"))
+            self._note(redact(f"note: tracking stops, training goes on ({kind_and_first_line(error)})"))
             self._tracker = None

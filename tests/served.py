@@ -114,7 +114,7 @@ def served(root: Path, *overrides: str) -> Iterator[Served]:
     config = load_config("play", PlayRoot, [f"output_folder={root}", "device=cpu", *overrides])
     playground = open_playground(config)
     with listen("127.0.0.1", 0) as listening:
-        server = Server(playground.app("127.0.0.1"), playground.stop)
+        server = Server(playground.app(["127.0.0.1", "translate.example"]), playground.stop)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -104,9 +104,9 @@ def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbo
     except Interrupted as stop:
         _fail(shown, str(stop), stop.exit_code)
     except KeyboardInterrupt:
-        then = "starts again from the beginning"
-        if command in RESUMABLE:
-            then = "continues from what is on disk, without training.restart"
+        then = "continues from what is on disk" if command in RESUMABLE else "starts again from the beginning"
+        if command in ("train", "sweep"):
+            then += ", without training.restart"
         _fail(shown, f"stopped; the same command {then}", 130)
     except BrokenPipeError:  # the reader of our output has seen enough, as in `endeavour translate … | head`
         _discard_unwritable_output()

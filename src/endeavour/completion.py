@@ -57,7 +57,7 @@ def complete(line: str, commands: Mapping[str, str]) -> list[str]:
     if command not in commands:
         return []
     key, equals, value = overrides[-1].partition("=")
-    if equals and key in ("run", "runs", "pretrained"):
+    if equals and key in ("run", "runs", "pretrained", "teachers"):
         return [f"{key}={name}" for name in _run_names(overrides) if name.startswith(value)]
     with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
         hydra = GlobalHydra.instance().hydra

@@ -126,12 +126,12 @@ def file_lock(path: Path) -> FileLock:
 
 
 @contextmanager
-def waiting_lock(path: Path, doing: str) -> Generator[None]:
-    """Holds the lock by the file at `path`; where another process has it, says what that is `doing`, and waits.
+def waiting_lock(made: Path, doing: str) -> Generator[None]:
+    """Holds the lock beside what is `made`; where another process has it, says what that is `doing`, and waits.
 
     Of the processes of one training, which wait for each other, only the first says so.
     """
-    lock = file_lock(path)
+    lock = file_lock(made.with_name(f".{made.name}.lock"))
     try:
         held = lock.acquire(timeout=GLANCE)
     except Timeout:

@@ -333,6 +333,7 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
         (["teachers=3 two+one"], "two+one means an ensemble"),
         (["teachers=2 2+one", "tokenizer.vocabulary_size=305"], "another source vocabulary"),
         (["teachers=2+one", "direction=de-en"], "2+one translate in different directions"),
+        (["teachers=3", "pretrained=one", "+teacher_settings.model.width=8"], "teacher_settings.model.width"),
         (["teachers=3 damaged"], "damaged/model/weights.safetensors"),
     ],
 )

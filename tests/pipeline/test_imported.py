@@ -19,6 +19,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 from commands import endeavour, places, write_lines
 from configs import run_config
 from endeavour.decoding.scoring import log_probabilities
+from endeavour.pipeline.distillation import Teachers
 from endeavour.pipeline.imported import run_named
 from endeavour.runs.run import Run
 from endeavour.special import EOS
@@ -313,6 +314,30 @@ def test_one_of_the_other_direction_can_teach_but_not_be_begun_with(
     assert imported(tmp_path / "outputs", folder).config.direction == "de-en"
     (sources,) = (tmp_path / "outputs" / "pupil" / "teacher_data").glob("*en.txt")
     assert len(set(sources.read_text("utf-8").splitlines())) > 10
+
+
+def test_it_does_not_replace_another_that_lies_in_its_folder(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outer = shutil.copytree(checkpoints / "opus", tmp_path / "opus")
+    inner = shutil.copytree(checkpoints / "opus", outer / "checkpoint-5")
+    assert command("prepare", f"pretrained=hf:{inner}") == 0
+    assert command("prepare", f"pretrained=hf:{outer}") == 2
+    assert "checkpoint-5" in capsys.readouterr().err
+    assert imported(tmp_path / "outputs", inner).is_trained
+
+
+def test_what_the_command_says_that_named_it_first_is_neither_its_vocabulary_nor_how_it_teaches(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path
+) -> None:
+    name = f"hf:{checkpoints / 'opus'}"
+    assert (
+        command("prepare", f"pretrained={name}", "tokenizer.lowercase=true", "tokenizer.placeholders=4") == 0
+    )
+    run = imported(tmp_path / "outputs", checkpoints / "opus")
+    assert (run.config.tokenizer.lowercase, run.config.tokenizer.placeholders) == (False, 0)
+    config = run_config([f"output_folder={tmp_path / 'outputs'}", f"teachers={name}", "decoding=mbr"])
+    assert Teachers(config).decoding_of(name) == config.decoding != run.config.decoding
 
 
 def test_other_files_than_those_that_were_imported_are_refused(

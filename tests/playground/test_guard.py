@@ -35,6 +35,7 @@ def test_every_answer_has_the_headers(site: Served, path: str) -> None:
         ("LOCALHOST.:9", True),
         ("[::1]:8600", True),
         ("10.1.2.3", True),
+        ("translate.example", True),
         ("evil.example", False),
         ("localhost.evil.example", False),
         ("127.0.0.1.evil.example", False),
@@ -50,9 +51,9 @@ def test_only_addresses_and_our_own_names_are_hosts(site: Served, host: str, our
 
 
 def test_a_name_that_was_asked_for_is_ours() -> None:
-    assert is_ours("Box.example:80", "box.example")
-    assert not is_ours("box.example", "127.0.0.1")
-    assert is_ours(socket.gethostname(), "0.0.0.0")
+    assert is_ours("Box.example:80", ["127.0.0.1", "box.example"])
+    assert not is_ours("box.example", ["127.0.0.1"])
+    assert is_ours(socket.gethostname(), ["0.0.0.0"])
     assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost")] == [True] * 3
     assert [is_loopback(host) for host in ("0.0.0.0", "10.1.2.3", "box")] == [False] * 3
 
@@ -71,6 +72,8 @@ def test_other_websites_are_refused(site: Served, path: str) -> None:
         "http://[",
     ):
         assert site.post(path, asked, Origin=origin).status == 403
+    proxied = {"Host": "translate.example", "Origin": "https://translate.example"}
+    assert site.post(path, asked, **proxied).status == 200
     for website in ("cross-site", "same-site"):
         assert site.post(path, asked, **{"Sec-Fetch-Site": website}).status == 403
     assert site.post(path, asked, **{"Sec-Fetch-Site": "same-origin"}).status == 200

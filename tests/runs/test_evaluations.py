@@ -95,6 +95,10 @@ def test_a_test_set_of_the_corpus_comes_first_and_validation_last(
 def test_an_evaluation_may_be_named_by_its_folder(runs: tuple[Run, Run], tmp_path: Path) -> None:
     evaluated(runs[0], "files", "greedy")
     named = "a/evaluation/files-greedy"
+    assert find(tmp_path, f"{named} b") == [
+        named,
+        "b/evaluation/files-beam",
+    ]  # on its test set, whatever others there are
     assert find(tmp_path, f"a {named}", "files") == ["a/evaluation/files-beam", named]
     assert find(tmp_path, f"{named} {tmp_path}/b/evaluation/files-beam/")[1] == "b/evaluation/files-beam"
     with pytest.raises(UserError, match="has no evaluation files-mbr"):

@@ -19,9 +19,11 @@ def test_the_order_of_the_arguments_makes_no_other_sweep(searches: list[str]) ->
 
 def test_where_and_how_many_do_not_make_another_search() -> None:
     folder = make_plan(SEARCH).folder
-    same = ["hydra.sweeper.n_trials=99", "hydra/launcher=joblib", "hydra.sweeper.n_jobs=2"]
+    same = ["device=cpu", "data_folder=elsewhere", "tracking=none", "training.restart=true"]
+    same += ["hydra.sweeper.n_trials=99", "hydra/launcher=joblib", "hydra.sweeper.n_jobs=2"]
     assert make_plan([*SEARCH, *same]).folder == folder
-    assert make_plan([*SEARCH, "training.max_updates=7"]).folder != folder
+    for other in ("training.max_updates=7", "decoding.beam_size=2"):
+        assert make_plan([*SEARCH, other]).folder != folder
     assert make_plan(["hydra/sweeper=optuna", f"{RATE}=interval(1e-5,1e-1)"]).folder != folder
 
 

@@ -39,6 +39,7 @@ from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare
 from endeavour.progress import say
+from endeavour.runs.config import Seed
 from endeavour.runs.provenance import describe_start
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
@@ -51,7 +52,7 @@ class BenchRoot:
     """Values and their meaning: conf/bench.yaml."""
 
     name: str
-    seed: int
+    seed: Seed
     direction: Direction
     device: str
     data_folder: str

@@ -73,7 +73,7 @@ def filter(config: FilterRoot) -> Path:
     console = Console(stderr=True)
     with write_errors(output, "output"):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with waiting_lock(output.with_name(f".{output.name}.lock"), f"filling {output}"):
+        with waiting_lock(output, f"filling {output}"):
             if not _has_scores(output, recipe):
                 _score(config, runs, output, recipe, console)
             report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]

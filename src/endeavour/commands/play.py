@@ -29,6 +29,7 @@ class PlayRoot:
 
     run: str | None
     host: str
+    names: list[str]
     port: Annotated[int, Field(ge=0, le=65535)]
     open: bool
     device: str
@@ -58,7 +59,7 @@ def play(config: PlayRoot) -> None:
             _note(
                 f"warning: host={config.host} lets whoever reaches this machine use the page; it asks no password"
             )
-        server = Server(playground.app(config.host), playground.stop)
+        server = Server(playground.app([config.host, *config.names]), playground.stop)
         print(f"playground: {url} ({playground.systems.default.name}); Ctrl-C ends it", flush=True)
         if config.open and not open_browser(url):
             _note("open=true: there is no browser here; open the address above in yours")

@@ -54,6 +54,15 @@ class Batch(NamedTuple):
         return Batch(*(ids.to(device, non_blocking=True) for ids in self))
 
 
+def require_pair_fits(longest: int, tokens_per_batch: int) -> None:
+    """Raises `UserError` where the longer side of a pair has more tokens than a batch."""
+    if longest > tokens_per_batch:
+        raise UserError(
+            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest} tokens: "
+            "raise it or lower cleaning.max_tokens"
+        )
+
+
 def epoch_batches(
     source_lengths: NDArray[np.int32],
     target_lengths: NDArray[np.int32],
@@ -75,12 +84,7 @@ def epoch_batches(
     Raises:
         UserError: a single pair is longer than the budget.
     """
-    longest = max(source_lengths.max(), target_lengths.max())
-    if longest > tokens_per_batch:
-        raise UserError(
-            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest} tokens: "
-            "raise it or lower cleaning.max_tokens"
-        )
+    require_pair_fits(int(max(source_lengths.max(), target_lengths.max())), tokens_per_batch)
     random = np.random.default_rng((seed, epoch))
     count = math.ceil(len(source_lengths) / BLOCK)
     for first in random.permutation(count):

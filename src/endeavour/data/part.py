@@ -99,6 +99,7 @@ class Part:
                             step.drop(pair)
                     write(table, [pair for pair, step in zip(batch, dropped, strict=True) if step is None])
         self._held.extend([held, shared] if overlap else [held])
+        self._require_pairs(sum(count_rows(table) for table in self.clean))
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
         """Encodes what is not too long, a shard for each clean table."""
@@ -152,8 +153,8 @@ class Part:
             dropped = ", ".join(f"{step.name} {step.dropped}" for step in self.steps if step.dropped)
             of = f" of corpus.parts.{self.name}" if self.name else ""
             raise UserError(
-                f"cleaning dropped all {self.read} training pairs{of} ({dropped}); check the settings under "
-                "cleaning"
+                f"all {self.read} training pairs{of} were dropped ({dropped}); check corpus.held_out_rare and the "
+                "settings under cleaning"
             )
 
 

@@ -78,8 +78,7 @@ def prepare_data(
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
-        lock = waiting_lock(root / f".{final.name}.lock", f"preparing {final}")
-        with write_errors(folder, "data_folder"), lock:
+        with write_errors(folder, "data_folder"), waiting_lock(final, f"preparing {final}"):
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)

@@ -36,7 +36,9 @@ class EvaluationConfig:
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
                 raise ValueError(f"evaluation.files.{name}: a name consists of letters, digits, '_' and '-'")
         if self.tokenized_references is not None and not self.tokenized_bleu:
-            raise ValueError("evaluation.tokenized_references needs evaluation.tokenized_bleu=true")
+            raise ValueError(
+                "evaluation.tokenized_references needs evaluation.tokenized_bleu=true: without that, set it to null"
+            )
         return self
 
 

@@ -19,7 +19,7 @@ from endeavour.errors import UserError
 from endeavour.progress import reported_progress, say
 from endeavour.runs.run import Run
 from endeavour.settings import validated
-from endeavour.storage import verify
+from endeavour.storage import user_path, verify
 
 
 class DataSettings(Protocol):
@@ -73,9 +73,7 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     console = Console(stderr=True)
     digest = run.data_digest
     if run.is_imported:
-        raise UserError(
-            f"{run} came without data: add evaluation.splits=[] and name other text, or a run trained from it"
-        )
+        raise UserError(f"{run} came without data: name other text, or a run trained from it")
     if digest is None:
         raise UserError(f"{run} is not finished: its own command continues it")
     if found := find_prepared(folder, digest):
@@ -83,6 +81,8 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     config = copy(run.config)
     config.data_folder = str(folder)
     if corpus_path is not None:
+        if not user_path(corpus_path).is_dir():
+            raise UserError(f"corpus_path={corpus_path}: no such folder")
         config.corpus = validated(CorpusConfig, asdict(config.corpus) | {"path": corpus_path}, "corpus")
     data = prepare(
         config,

@@ -28,6 +28,7 @@ from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
+from endeavour.pipeline.fine_tuning import FREE
 from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig, differing_keys, teacher_config
@@ -91,7 +92,11 @@ class Teachers:
 
     def decoding_of(self, name: str) -> DecodingConfig:
         """How the teacher that is called, or whose seed is, `name` translates."""
-        return self.config_of(name).decoding if name.isdecimal() else self.run_of(name).config.decoding
+        if name.isdecimal():
+            return self.config_of(name).decoding
+        if is_imported(name):  # whose own config has the decoding of whichever run named it first
+            return replace(self.config.decoding, tag=None)
+        return self.run_of(name).config.decoding
 
     def check(self, data: PreparedData) -> None:
         """Raises `UserError` for teachers that cannot be used, before anything is trained or discarded.
@@ -100,6 +105,7 @@ class Teachers:
             data: the text of the run without translations.
         """
         self._check_names()
+        self._check_settings()
         for name in self._each:
             run = self.run_of(name)
             if run.folder.is_relative_to(self.run.folder):
@@ -130,6 +136,14 @@ class Teachers:
         for names in self.names:
             if len(names) > 1 and self.run_of("+".join(names)).is_trained:
                 raise UserError(f"{typed}: {'+'.join(names)} means an ensemble; rename the run of that name")
+
+    def _check_settings(self) -> None:
+        shape = self.config.teacher_settings.get("model", {}).keys() - set(FREE)
+        if self.seeds and self.config.pretrained is not None and shape:
+            raise UserError(
+                f"teacher_settings.model.{min(shape)}: teachers that are seeds begin with pretrained="
+                f"{self.config.pretrained} too, and so have its model"
+            )
 
     def _check_finished(self, run: Run) -> None:
         require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
@@ -179,10 +193,8 @@ def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progr
         For each teacher two line-aligned files, English and German.
     """
     folders = [
-        _translations(
-            list(map(teachers.run_of, names)), teachers.decoding_of(names[0]), teachers.config, data, progress
-        )
-        for names in teachers.names
+        _translations(runs, teachers.decoding_of(names[0]), teachers.config, data, progress)
+        for names, runs in zip(teachers.names, teachers.runs, strict=True)
     ]
     return [(folder / "en.txt", folder / "de.txt") for folder in folders]
 
@@ -214,7 +226,7 @@ def _translations(
     show = partial(progress, f"translate {TRAIN} by {' + '.join(run.name for run in runs)}")
     with write_errors(Path(config.data_folder), "data_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with waiting_lock(folder.with_name(f".{folder.name}.lock"), f"making {folder}"):
+        with waiting_lock(folder, f"making {folder}"):
             if not folder.is_dir():
                 _translate(folder, data, runs, decoding, config, show, backward=backward)
     if torch.cuda.is_initialized():

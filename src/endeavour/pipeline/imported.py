@@ -56,7 +56,7 @@ def imported_run(config: RunConfig, name: str, *, any_direction: bool = False) -
         return run
     with write_errors(run.folder, "output_folder"):
         run.folder.parent.mkdir(parents=True, exist_ok=True)
-        with waiting_lock(run.folder.with_name(f".{run.folder.name}.import.lock"), f"importing {name}"):
+        with waiting_lock(run.folder.with_name(f"{run.folder.name}.import"), f"importing {name}"):
             if not run.is_trained:
                 _import(run, config, name, any_direction=any_direction)
     return run
@@ -97,6 +97,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> None:
+    run.require_alone()
     folder = _checkpoint(name)
     direction = _stated_direction(folder) or config.direction
     if direction != config.direction and not any_direction:
@@ -116,6 +117,8 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
         algorithm=vocabulary.algorithm,
         vocabulary_size=len(vocabulary.rows),
         joint=False,
+        lowercase=False,
+        placeholders=0,
     )
     own = replace(
         config,

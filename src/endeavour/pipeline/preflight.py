@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from endeavour.data.batching import BLOCK, collate, epoch_batches
+from endeavour.data.batching import BLOCK, collate, epoch_batches, require_pair_fits
 from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
@@ -31,6 +31,24 @@ from endeavour.training.step import SMALLER_BATCHES, LossModel, accumulate_gradi
 
 REHEARSAL = ".preflight-"  # how the names of its folders begin
 SENTENCES = 2  # that are translated; an untrained model seldom ends one before its limit
+
+
+def require_trainable(config: RunConfig, data: PreparedData) -> None:
+    """Raises `UserError` for sentences longer than a batch or the positions, and for parts that are never drawn."""
+    longest: dict[str, int] = {}
+    for split in (TRAIN, VALIDATION):
+        dataset = ParallelDataset.open(data.folder, split)
+        longest[split] = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
+    require_pair_fits(longest[TRAIN], config.training.tokens_per_batch)
+    model = config.model
+    for split, length in longest.items():
+        if model.positions == "learned" and length > model.max_length:
+            raise UserError(
+                f"the {split} split has a sentence of {length} tokens: model.max_length={model.max_length} must be at "
+                "least as large"
+            )
+    for stage in config.training.mixture or []:
+        stage.pairs({part: counts["pairs"] for part, counts in data.parts.items()})
 
 
 def fresh_model(

@@ -34,7 +34,7 @@ from endeavour.pipeline.fine_tuning import (
     with_pretrained_tokenizer,
 )
 from endeavour.pipeline.improvement import improvement_line, improvement_of
-from endeavour.pipeline.preflight import fresh_model, open_checkpoints, preflight
+from endeavour.pipeline.preflight import fresh_model, open_checkpoints, preflight, require_trainable
 from endeavour.pipeline.seen import ending_lines
 from endeavour.pipeline.validation import Validator
 from endeavour.progress import reported_progress, say
@@ -97,9 +97,7 @@ def train_run(
     elif _is_main_process():
         require_tracker(config.tracking)  # a run that goes on is not held up by it
     check_graphs(config.training.cuda_graphs, device, alone=is_alone())
-    data, test_sets, translations = _data(
-        run, config, text, lambda teacher, own: train_run(teacher, command, text=own)
-    )
+    data, test_sets, translations = _data(run, config, text, command)
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
         run = Run.of(config)  # read anew: another process may have trained it meanwhile
         summary: Summary = {}
@@ -133,10 +131,7 @@ def _is_main_process() -> bool:
 
 
 def _data(
-    run: Run,
-    config: RunConfig,
-    text: PreparedData | None,
-    train_teacher: Callable[[RunConfig, PreparedData], object],
+    run: Run, config: RunConfig, text: PreparedData | None, command: Sequence[str]
 ) -> tuple[PreparedData, list[EvaluationSet], list[ExtraPairs] | None]:
     """What the run is trained and evaluated on, and the translations of teachers that a run which begins is to keep.
 
@@ -155,6 +150,7 @@ def _data(
     else:
         data = text or prepared(tokenizers=pretrained_tokenizers(config))
     test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
+    require_trainable(config, data)
     if begun or teachers is None:
         return data, test_sets, None
     teachers.check(data)
@@ -164,7 +160,7 @@ def _data(
         # Before teachers are trained: after a stop of theirs it would be forgotten.
         with run.lock():
             run.discard()
-    train_teachers(teachers, lambda teacher: train_teacher(teacher, data))
+    train_teachers(teachers, lambda teacher: train_run(teacher, command, text=data))
     with reported_progress(console) as progress:
         pairs = teacher_translations(teachers, data, progress)
     # Translations do not change the vocabularies.

@@ -11,7 +11,7 @@ from endeavour.data.tokenizer import encode_pairs
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
-from endeavour.errors import UserError, named_memory_error
+from endeavour.errors import named_memory_error
 from endeavour.evaluation.metrics import corpus_bleu
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
@@ -33,20 +33,11 @@ class Validator:
 
     Args:
         precision: that the run trains in.
-
-    Raises:
-        UserError: the split does not fit the positions that the model is to learn.
     """
 
     def __init__(self, data: PreparedData, config: RunConfig, precision: torch.dtype) -> None:
         dataset = ParallelDataset.open(data.folder, VALIDATION)
         lengths = np.maximum(dataset.source.lengths, dataset.target.lengths)
-        longest = int(lengths.max())
-        if config.model.positions == "learned" and longest > config.model.max_length:
-            raise UserError(
-                f"the {VALIDATION} split has a sentence of {longest} tokens: "
-                f"model.max_length={config.model.max_length} must be at least as large"
-            )
         self._batches = [
             collate(dataset, rows) for rows in length_batches(lengths, config.training.tokens_per_batch)
         ]

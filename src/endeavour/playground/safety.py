@@ -10,6 +10,7 @@ import re
 import socket
 import sys
 import traceback
+from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -35,8 +36,12 @@ class Refused(Exception):
         self.status = status
 
 
-def is_ours(host: str, bound: str) -> bool:
-    """Whether `host`, with or without a port, cannot be another website's: an address, or a name of ours."""
+def is_ours(host: str, names: Collection[str]) -> bool:
+    """Whether `host`, with or without a port, cannot be another website's: an address, or a name of ours.
+
+    Args:
+        names: by which the server is reached, besides `localhost` and the name of the machine.
+    """
     match = HOST.fullmatch(host)
     if match is None:
         return False
@@ -44,7 +49,7 @@ def is_ours(host: str, bound: str) -> bool:
     try:
         ipaddress.ip_address(name)
     except ValueError:
-        return name in ("localhost", bound.lower(), socket.gethostname().lower())
+        return name in {known.lower() for known in ("localhost", socket.gethostname(), *names)}
     return True
 
 
@@ -59,8 +64,8 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Refuses requests of other websites, and adds the headers to every answer."""
 
-    def __init__(self, app: ASGIApp, bound: str) -> None:
-        self._app, self._bound = app, bound
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        self._app, self._names = app, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -84,7 +89,7 @@ class Guard:
 
     def _refusal(self, headers: Headers) -> str | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not is_ours(host, self._bound):
+        if not is_ours(host, self._names):
             return "Host is not an address or name of this server"
         same = origin is None or origin.partition("://")[2] == host
         # Browsers say so; a page that is opened from a link in another one is what they call a navigation.

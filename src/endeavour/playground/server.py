@@ -10,7 +10,7 @@ import asyncio
 import mimetypes
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -61,13 +61,13 @@ class Playground:
         self.stopping = False
         self._followers = 0
 
-    def app(self, host: str) -> ASGIApp:
-        """`host` is the address that the server listens at."""
+    def app(self, names: Collection[str]) -> ASGIApp:
+        """`names` are those by which the server is reached."""
         mimetypes.add_type("text/javascript", ".js")  # which some systems call something else
         handlers: Any = dict.fromkeys(FAILURES, failed)
         app = Starlette(routes=self.routes(), exception_handlers=handlers)
         app.router.redirect_slashes = False
-        return Guard(app, host)
+        return Guard(app, names)
 
     def routes(self) -> list[Route | Mount]:
         return [

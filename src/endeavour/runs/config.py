@@ -55,13 +55,15 @@ NOT_AVERAGED = {
     "none": ("training.keep_last", "training.keep_best"),
 }
 
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+
 
 @dataclass(kw_only=True, config=STRICT)
 class RunConfig:
     """conf/train.yaml holds the values and says what each key means."""
 
     name: str
-    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+    seed: Seed
     direction: Direction
     pretrained: str | None
     teachers: str | None

@@ -208,21 +208,26 @@ class Run:
         """Whether a process is training it now, as far as this user may know."""
         return is_held(self.folder)
 
+    def require_alone(self) -> None:
+        """Raises `UserError` where other runs lie in its folder, which is to be replaced."""
+        real = self.folder.resolve()  # it may be a link to another disk
+        if within := [run.name for run in {*begun_runs(real), *trained_runs(real)} if run.folder != real]:
+            raise UserError(
+                f"{self} holds other runs ({', '.join(sorted(within))}), which would be thrown away with it: move them"
+            )
+
     def discard(self) -> None:
         """Deletes what was trained here, in one step, so that half of it is never mistaken for a run.
 
         Raises:
             UserError: other runs lie in its folder.
         """
-        real = self.folder.resolve()  # it may be a link to another disk
+        real = self.folder.resolve()
         discarded = real.with_name(f".{real.name}.discarded")
         shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
         if not self.was_begun:
             return
-        if within := [run.name for run in {*begun_runs(real), *trained_runs(real)} if run.folder != real]:
-            raise UserError(
-                f"{self} holds other runs ({', '.join(sorted(within))}), which would be thrown away with it: move them"
-            )
+        self.require_alone()
         real.rename(discarded)
         if self.folder.is_symlink():
             real.mkdir()  # or it would lead nowhere

@@ -20,7 +20,8 @@ def find_evaluations(
     one run can be compared.
 
     Args:
-        test_set: on which the runs are compared; None takes the first that all were evaluated on.
+        test_set: on which the runs are compared; None takes that of the folders beside them, or else the first that
+            all were evaluated on.
         label: how they were decoded; None is as the first of the runs decodes after its training.
         alone: whether one is enough, because it is compared with something else.
 
@@ -46,9 +47,11 @@ def find_evaluations(
             )
         return [_by_folder(run) for run in named]
     label = label or decoding_label(runs[0].config.decoding)
-    test_set = test_set or _first_test_set(runs, label)
+    folders = {run: _by_folder(run) for run in named if run not in runs}
+    theirs = {one.test_set for one in folders.values()}
+    test_set = test_set or (theirs.pop() if len(theirs) == 1 else _first_test_set(runs, label))
     _require_evaluated(runs, label, test_set)
-    found = [Evaluation(run, f"{test_set}-{label}") if run in runs else _by_folder(run) for run in named]
+    found = [folders.get(run) or Evaluation(run, f"{test_set}-{label}") for run in named]
     if len(set(found)) < len(found):
         raise UserError(
             f"runs={text}: two of them are the same evaluation, since a run's name stands for its {test_set}-{label}; "

@@ -16,6 +16,7 @@ from hydra.errors import OverrideParseException
 from endeavour.config import in_quotes, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
+from endeavour.runs.config import NOT_PART_OF_A_RUN
 from endeavour.settings import config_folder
 from endeavour.storage import user_path
 
@@ -29,9 +30,10 @@ LAUNCHERS = {
 }
 # A grid's metric, and a search's default.
 METRIC = "validation.bleu"
-# Where, how many and how many at a time: these do not make it another sweep.
+# What does not make it another sweep: where it runs, how many trials, how many at a time. Decoding and evaluation may,
+# because a search's metric may be a score of a test set.
 NOT_PART_OF_A_SWEEP = (
-    "name",
+    *(key for key in NOT_PART_OF_A_RUN if key not in ("decoding", "evaluation")),
     "hydra/launcher",
     "hydra.launcher.",
     "hydra.sweeper.n_trials",

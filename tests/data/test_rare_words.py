@@ -185,6 +185,13 @@ def test_parts_hold_out_together(tmp_path: Path, settings: dict[str, Any]) -> No
     assert sum(counts["pairs"] for counts in data.parts.values()) == len(TEXT) - HELD_OUT
 
 
+def test_a_part_that_is_held_out_whole_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    rare = [("Xylophon quokka zephyr .", "Xylophon Quokka Zephir .")]
+    corpus = in_parts(tmp_path / "parts", {"all": TEXT, "few": rare}, held_out_rare=1)
+    with pytest.raises(UserError, match=r"corpus\.parts\.few .*held out"):
+        prepare_data(**settings | {"corpus": corpus})
+
+
 def test_the_textbook_has_rare_words_too(tmp_path: Path, settings: dict[str, Any]) -> None:
     values = OmegaConf.to_container(OmegaConf.load(CONF / "corpus" / "textbook.yaml"))
     corpus = CorpusConfig(**(values | {"train_pairs": 400, "held_out_rare": 20}))

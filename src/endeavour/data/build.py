@@ -1,7 +1,7 @@
 """Fills a folder from sentence pairs: text tables, tokenizers, id arrays.
 
 Memory is bounded by some batches of text, the ids of a shard, the tokenizer's sample, the validation and test sets, and
-the hashes by which duplicates are found: 8 bytes a pair, and 80 more where near-duplicates are dropped. The training
+the hashes by which duplicates are found: 8 bytes a pair, and 40 more where near-duplicates are dropped. The training
 split is processed in shards, see `part`, so that an interrupted build continues where it stopped. Knows no config of a
 run, and not whether the folder is new.
 """

@@ -17,7 +17,7 @@ from endeavour.optional import require
 
 Hashes = NDArray[np.uint64]
 
-_BANDS = 10
+_BANDS = 5
 _SEED = 42
 
 
@@ -72,7 +72,7 @@ def side_hashes(pairs: Sequence[Pair]) -> Hashes:
 
 
 class NearHashes:
-    """Ten of each pair, of which pairs that share most of their words have one in common; [pairs, 10].
+    """Five of each pair, of which pairs that share most of their words have one in common; [pairs, 5].
 
     MinHash (Broder 1997, "On the resemblance and containment of documents") over the set of the words of both sides,
     without case, punctuation and numbers; the signature is cut into bands, and pairs with an equal band are taken for

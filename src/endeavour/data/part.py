@@ -153,8 +153,8 @@ class Part:
             dropped = ", ".join(f"{step.name} {step.dropped}" for step in self.steps if step.dropped)
             of = f" of corpus.parts.{self.name}" if self.name else ""
             raise UserError(
-                f"all {self.read} training pairs{of} were dropped ({dropped}); check corpus.held_out_rare and the "
-                "settings under cleaning"
+                f"cleaning dropped all {self.read} training pairs{of} ({dropped}); check the settings under "
+                "cleaning, and corpus.held_out_rare"
             )
 
 

@@ -62,8 +62,9 @@ def repetition(text: str) -> float:
     the pairs of neighbouring words that occurred before.
     """
     runs = sum(len(run[0]) for run in _RUN.finditer(text) if not run[1].isdecimal()) / len(text)
-    bigrams = list(pairwise(_words(text.casefold())))
-    return max(runs, 1 - len(set(bigrams)) / len(bigrams)) if len(bigrams) > 1 else runs
+    words = _words(text.casefold())
+    bigrams = len(words) - 1
+    return max(runs, 1 - len(set(pairwise(words))) / bigrams) if bigrams > 1 else runs
 
 
 def overlap(english: str, german: str) -> float:

@@ -3,7 +3,7 @@
  * Knows every part by its interface and nothing of what a view shows.
  */
 
-import * as api from "./api.js";
+import { get } from "./api.js";
 import { createForcing } from "./forcing.js";
 import { openHelp } from "./help.js";
 import { listenForKeys, roving, setRoving } from "./keys.js";
@@ -70,15 +70,17 @@ function wireTools() {
 }
 
 /** Keeps up with runs that are begun, trained, evaluated and deleted. */
-async function followRuns(systems, search) {
+async function followRuns(systems, search, state) {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
     if (document.hidden) continue;
     try {
-      const changed = systems.update(await api.get("/api/runs"));
-      // What failed for want of a server or of a checkpoint may succeed now.
+      const before = systems.default;
+      const changed = systems.update(await get("/api/runs"));
+      // The model may be another one now, and what failed for want of a server or of a checkpoint may succeed.
       const { status, offline } = search.current;
-      if (status === "error" && (offline || changed)) search.start();
+      const other = systems.default !== before && !state.get().run;
+      if (other || (status === "error" && (offline || changed))) search.start();
     } catch {
       // The server is away; the parts that need it say so.
     }
@@ -136,13 +138,13 @@ async function boot() {
   const tooltip = createTooltip();
   wireTools();
   const toViews = wireTabs(state);
-  const systems = createSystems(await api.get("/api/runs"));
+  const systems = createSystems(await get("/api/runs"));
   wireCopyLink(state, systems);
   if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
   const search = createSearch(state);
   const results = createResults(state, search);
   const forcing = createForcing(state, announce);
-  const context = { api, state, runs: systems, search, results, forcing, tooltip, announce, report };
+  const context = { state, runs: systems, search, results, forcing, tooltip, announce, report };
 
   mountSentence(context);
   mountTranslation(context);
@@ -156,7 +158,7 @@ async function boot() {
     Backspace: () => forcing.undo(),
   });
   search.start();
-  followRuns(systems, search);
+  followRuns(systems, search, state);
   await views.show(state.get().v, new Set());
 }
 

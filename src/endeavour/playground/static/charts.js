@@ -149,7 +149,8 @@ function listen(node, { onHover, onChoose }, locate) {
  * @returns {{node: SVGElement, highlight: (left: number | null, right: number | null) => void}}
  */
 export function links({ left, right, values, titles, width, row, ...on }) {
-  const labels = Math.min(130, Math.max(...[...left, ...right].map((text) => textWidth(text)))) + 12;
+  const longest = Math.min(130, 0.3 * width);
+  const labels = Math.min(longest, Math.max(...[...left, ...right].map((text) => textWidth(text)))) + 12;
   const top = 30;
   const height = top + Math.max(left.length, right.length) * row;
   const middle = (position, count) => top + (height - top - count * row) / 2 + (position + 0.5) * row;
@@ -180,7 +181,7 @@ export function links({ left, right, values, titles, width, row, ...on }) {
       el(
         "text",
         { x, y: middle(i, texts.length), dy: "0.35em", "text-anchor": anchor, class: "label" },
-        shortened(text, 130),
+        shortened(text, longest),
       ),
     );
   const [leftWords, rightWords] = [words(left, from - 8, "end"), words(right, to + 8, "start")];

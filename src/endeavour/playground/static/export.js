@@ -5,7 +5,7 @@
  */
 
 import { h } from "./dom.js";
-import { el } from "./svg.js";
+import { el } from "./drawing.js";
 
 const STYLES = [
   "fill",

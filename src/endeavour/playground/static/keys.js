@@ -46,6 +46,7 @@ export function listenForKeys(toView, actions) {
   });
 }
 
+const TURNED = { ArrowDown: "ArrowUp", ArrowUp: "ArrowDown" };
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /** The position that an arrow, Home or End leads to among `count`; null for other keys. */
@@ -60,8 +61,9 @@ function moved(key, position, count) {
  *
  * @param {HTMLElement} container
  * @param {string} selector of its items
+ * @param {boolean} [upwards] each item stands above the one before it
  */
-export function roving(container, selector) {
+export function roving(container, selector, upwards = false) {
   const items = () => [...container.querySelectorAll(selector)];
   const only = (item) => items().forEach((other) => other.setAttribute("tabindex", other === item ? 0 : -1));
   container.addEventListener("focusin", ({ target }) => target.matches(selector) && only(target));
@@ -69,7 +71,8 @@ export function roving(container, selector) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const all = items();
     const position = all.indexOf(event.target.closest(selector));
-    const next = position < 0 ? null : moved(event.key, position, all.length);
+    const key = (upwards && TURNED[event.key]) || event.key;
+    const next = position < 0 ? null : moved(key, position, all.length);
     if (next === null) return;
     event.preventDefault();
     all[next].focus();

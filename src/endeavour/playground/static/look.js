@@ -13,7 +13,7 @@ import { createHeads } from "./look/heads.js";
 import { createLarge } from "./look/large.js";
 import { chosenMap, entropy, headOf, layerOf } from "./look/maps.js";
 import { createStrip, piecesTable, surprisalGraphic } from "./look/strip.js";
-import { tableOf } from "./svg.js";
+import { tableOf } from "./drawing.js";
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {

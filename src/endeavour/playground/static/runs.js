@@ -54,7 +54,8 @@ export function mount(root, context) {
       .map((name) => runs.runOf(name)?.name)
       .filter(Boolean);
     for (const { name, training: now } of runs.runs) if (now) watched.add(name);
-    training.follow([...names, ...[...watched].filter((name) => runs.runOf(name))]);
+    const [main, ...others] = names;
+    training.follow([main, ...[...watched].filter((name) => runs.runOf(name)), ...others].filter(Boolean));
   }
 
   function showDamaged() {

@@ -8,7 +8,7 @@ import { figure } from "./figure.js";
 import { forcedCount } from "./forcing.js";
 import { createSettings, createTime } from "./search/controls.js";
 import { createDetails } from "./search/details.js";
-import { idsOf, named, pathAlong, pathTo, statesAt } from "./search/layout.js";
+import { NODE, idsOf, named, pathAlong, pathTo, statesAt } from "./search/layout.js";
 import { createReference } from "./search/reference.js";
 import { drawTree } from "./search/tree.js";
 import { asJson, described, explained, nodesTable } from "./search/words.js";
@@ -204,11 +204,14 @@ export function mount(root, context) {
     const [from, to] = [place.x * zoom, (place.x + place.width) * zoom];
     if (from < stage.scrollLeft + 24) stage.scrollLeft = from - 48;
     else if (to > stage.scrollLeft + stage.clientWidth - 24) stage.scrollLeft = to + 48 - stage.clientWidth;
+    const [top, bottom] = [place.y * zoom, (place.y + NODE.height) * zoom];
+    if (top < stage.scrollTop) stage.scrollTop = top - 24;
+    else if (bottom > stage.scrollTop + stage.clientHeight) stage.scrollTop = bottom + 24 - stage.clientHeight;
   }
 
   search.subscribe((current) => {
     if (current.status === "running" && !current.steps) time = null;
-    for (const card of [beam.node, scored])
+    for (const card of [beam.node, side, scored])
       card.classList.toggle("stale", current.stale || current.status === "idle");
     if (current.stale || state.get().v !== "search") return;
     waiting ||= requestAnimationFrame(draw);

@@ -59,6 +59,6 @@ export function mountSentence({ state, runs }) {
     if (changed.has("run")) showRun(current.run);
   }
   state.subscribe(update);
-  runs.subscribe(showModel);
+  runs.subscribe(() => showRun(state.get().run));
   update(state.get(), new Set(["q", "run"]));
 }

@@ -110,6 +110,7 @@ export function mountTranslation(context) {
   }
 
   function begin(position, letter) {
+    if (search.current.stale) return; // the pieces are of another question
     const { ids, pieces } = shown;
     const { p, t } = state.get();
     typing = typeOver(output, pieces, position, letter, {

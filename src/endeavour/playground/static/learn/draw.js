@@ -5,7 +5,7 @@
  */
 
 import { MINUS, decimal } from "../format.js";
-import { diverging, el, svg, textWidth } from "../svg.js";
+import { diverging, el, svg, textWidth } from "../drawing.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
 const TYPICAL = 0.98; // the share of numbers that are within the colour scale; the others have its darkest shade

@@ -4,7 +4,7 @@
  */
 
 import { decimal } from "../format.js";
-import { el, tableOf } from "../svg.js";
+import { el, tableOf } from "../drawing.js";
 import { reach, sheet, text } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 

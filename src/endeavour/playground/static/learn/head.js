@@ -4,7 +4,8 @@
  */
 
 import { decimal } from "../format.js";
-import { diverging, el, matrix, shortened, svg, tableOf } from "../svg.js";
+import { matrix } from "../charts.js";
+import { diverging, el, shortened, svg, tableOf } from "../drawing.js";
 import { brief, fixed, reach, room, sheet, text } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 

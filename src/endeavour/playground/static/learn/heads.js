@@ -4,7 +4,7 @@
  */
 
 import { decimal, percent } from "../format.js";
-import { el, sequential, tableOf } from "../svg.js";
+import { el, sequential, tableOf } from "../drawing.js";
 import { reach, sheet, text } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 

@@ -36,25 +36,25 @@ function formula(...children) {
   return math;
 }
 
-const wave = (name) =>
-  row(i(name), o("("), i("t"), o("/"), sup(n("10000"), row(n(2), i("i"), o("/"), i("d"))), o(")"));
+const wave = (name, width) =>
+  row(i(name), o("("), i("t"), o("/"), sup(n("10000"), row(n(2), i("i"), o("/"), n(width))), o(")"));
 
 const POSITIONS = {
-  sinusoidal: () => [
-    formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"))), o("="), wave("sin")),
-    formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"), o("+"), n(1))), o("="), wave("cos")),
+  sinusoidal: ({ width }) => [
+    formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"))), o("="), wave("sin", width)),
+    formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"), o("+"), n(1))), o("="), wave("cos", width)),
     formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("p"), i("t"))),
   ],
   learned: () => [
     formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("P"), i("t"))),
   ],
-  rotary: () => [
+  rotary: ({ width, num_heads }) => [
     formula(
       sub(i("θ"), i("i")),
       o("="),
       i("t"),
       o("·"),
-      sup(n("10000"), row(o("−"), n(2), i("i"), o("/"), i("d"))),
+      sup(n("10000"), row(o("−"), n(2), i("i"), o("/"), n(width / num_heads))),
     ),
     formula(
       row(o("("), sub(i("a"), i("i")), o(","), sub(i("b"), i("i")), o(")")),
@@ -84,15 +84,18 @@ const POSITIONS = {
   ],
 };
 
+/** What enters a sublayer, or the last projection: the stream, which pre-norm models normalise first. */
+const entering = ({ norm }) => (norm === "pre" ? call("norm", bold("x")) : bold("x"));
+
 const linear = (result, from, map) =>
-  row(bold(result), o("="), bold(from), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
+  row(bold(result), o("="), from, sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
 
 const ACTIVATIONS = {
-  relu: () => call("max", n(0), o(","), bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  gelu: () => call("gelu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  silu: () => call("silu", bold("x"), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  swiglu: () => {
-    const half = (map) => row(bold("x"), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
+  relu: (x) => call("max", n(0), o(","), x(), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
+  gelu: (x) => call("gelu", x(), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
+  silu: (x) => call("silu", x(), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
+  swiglu: (x) => {
+    const half = (map) => row(x(), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
     return row(o("("), call("silu", half("g")), o("⊙"), o("("), half("v"), o(")"), o(")"));
   },
 };
@@ -107,7 +110,7 @@ const FORMULAS = {
   embedding: ({ width }) => [
     formula(sub(bold("e"), i("t")), o("="), sub(bold("E"), sub(word("id"), i("t"))), o("·"), root(n(width))),
   ],
-  positions: ({ positions }) => POSITIONS[positions](),
+  positions: (model) => POSITIONS[model.positions](model),
   stream: ({ norm }) => [
     norm === "pre"
       ? formula(bold("x"), o("←"), bold("x"), o("+"), call("sublayer", call("norm", bold("x"))))
@@ -124,9 +127,13 @@ const FORMULAS = {
       bold("b"),
     ),
   ],
-  project: (_, kind) => {
-    const from = kind === "cross" ? "m" : "x";
-    return [formula(linear("q", "x", "Q")), formula(linear("k", from, "K")), formula(linear("v", from, "V"))];
+  project: (model, kind) => {
+    const from = () => (kind === "cross" ? bold("m") : entering(model));
+    return [
+      formula(linear("q", entering(model), "Q")),
+      formula(linear("k", from(), "K")),
+      formula(linear("v", from(), "V")),
+    ];
   },
   scores: () => [
     formula(sub(i("s"), row(i("t"), i("j"))), o("="), sub(bold("q"), i("t")), o("·"), sub(bold("k"), i("j"))),
@@ -192,8 +199,8 @@ const FORMULAS = {
       ? formula(bold("x"), o("←"), bold("x"), o("+"), bold("y"))
       : formula(bold("x"), o("←"), call("norm", bold("x"), o("+"), bold("y"))),
   ],
-  feed_forward: ({ activation }) => [
-    formula(bold("y"), o("="), ACTIVATIONS[activation](), sub(bold("W"), n(2)), o("+"), sub(bold("b"), n(2))),
+  feed_forward: (model) => [
+    formula(bold("y"), o("="), ACTIVATIONS[model.activation](() => entering(model)), sub(bold("W"), n(2)), o("+"), sub(bold("b"), n(2))),
   ],
   stack: ({ encoder_layers, decoder_layers, norm }) => {
     const layers = row(
@@ -221,13 +228,13 @@ const FORMULAS = {
       sub(bold("V"), word("source")),
     ),
   ],
-  logits: ({ tie }) => [
+  logits: (model) => [
     formula(
       sub(i("z"), i("w")),
       o("="),
-      bold("x"),
+      entering(model),
       o("·"),
-      sub(bold(tie === "none" ? "W" : "E"), i("w")),
+      sub(bold(model.tie === "none" ? "W" : "E"), i("w")),
       word(" for each piece "),
       i("w"),
     ),

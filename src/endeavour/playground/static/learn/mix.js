@@ -4,7 +4,7 @@
  */
 
 import { decimal, percent } from "../format.js";
-import { el, shortened, tableOf } from "../svg.js";
+import { el, shortened, tableOf } from "../drawing.js";
 import { brief, heat, reach, room, sheet, text } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter

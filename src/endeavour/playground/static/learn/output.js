@@ -5,7 +5,8 @@
 
 import { decimal, label, percent, thousands } from "../format.js";
 import { average } from "../look/maps.js";
-import { el, links, shortened, tableOf } from "../svg.js";
+import { links } from "../charts.js";
+import { el, shortened, tableOf } from "../drawing.js";
 import { arrow, brief, reach, room, sheet, text } from "./draw.js";
 import { vector } from "./vectors.js";
 

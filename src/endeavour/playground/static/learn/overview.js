@@ -4,7 +4,7 @@
  */
 
 import { roving, setRoving } from "../keys.js";
-import { el } from "../svg.js";
+import { el } from "../drawing.js";
 
 const [WIDTH, COLUMN, LOW] = [296, 141, 26]; // px: the map, one side of it, a low block
 const [ENCODER, DECODER] = [1, 154]; // left edges
@@ -21,7 +21,7 @@ export function createOverview(onChoose) {
     role: "group",
     "aria-label": "Map of the model: each block leads to its step",
   });
-  roving(node, "[role=button]");
+  roving(node, "[role=button]", true);
   let blocks = [];
 
   function show(model) {

@@ -5,7 +5,7 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, tableOf } from "../svg.js";
+import { el, shortened, tableOf } from "../drawing.js";
 import { reach, sheet, text } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 

@@ -4,7 +4,7 @@
  */
 
 import { decimal } from "../format.js";
-import { el, tableOf } from "../svg.js";
+import { el, tableOf } from "../drawing.js";
 import { brief, sheet, text } from "./draw.js";
 
 /** What division by √d does to the scores of one query, and to the weights that would follow. */

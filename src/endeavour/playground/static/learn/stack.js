@@ -4,7 +4,7 @@
  */
 
 import { decimal, label, percent } from "../format.js";
-import { el, onFill, sequential, shortened, tableOf } from "../svg.js";
+import { el, onFill, sequential, shortened, tableOf } from "../drawing.js";
 import { brief, sheet, text } from "./draw.js";
 
 /** Lengths of the vectors layer by layer, and what would be predicted if the decoder ended there. */

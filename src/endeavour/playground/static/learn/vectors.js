@@ -4,7 +4,7 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, textWidth } from "../svg.js";
+import { el, shortened, textWidth } from "../drawing.js";
 import { heat, legend, profile, reach, room, text } from "./draw.js";
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import { beginsWord, decimal, isSpecial, label, thousands } from "../format.js";
-import { el, tableOf, textWidth } from "../svg.js";
+import { el, tableOf, textWidth } from "../drawing.js";
 import { arrow, brief, reach, sheet, text } from "./draw.js";
 import { strips, vector } from "./vectors.js";
 

@@ -5,7 +5,8 @@
 
 import { figure } from "../figure.js";
 import { MINUS } from "../format.js";
-import { bars, tableOf } from "../svg.js";
+import { bars } from "../charts.js";
+import { tableOf } from "../drawing.js";
 import { entropies } from "./maps.js";
 
 const FAR = 4; // places from which all distances are one

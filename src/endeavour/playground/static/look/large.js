@@ -4,7 +4,8 @@
  */
 
 import { figure } from "../figure.js";
-import { links, matrix, tableOf, textWidth } from "../svg.js";
+import { links, matrix } from "../charts.js";
+import { tableOf, textWidth } from "../drawing.js";
 
 const [SMALLEST, LARGEST] = [16, 34]; // px, the side of a square
 

@@ -7,7 +7,7 @@ import { alternativeRows } from "../alternatives.js";
 import { h } from "../dom.js";
 import { bits, decimal, label, ordinal, percent } from "../format.js";
 import { roving, setRoving } from "../keys.js";
-import { el, svg, textWidth } from "../svg.js";
+import { el, svg, textWidth } from "../drawing.js";
 import { unitsOf } from "./units.js";
 
 const LEAST = 0.005; // weight that is not shown on a chip

@@ -4,7 +4,8 @@
  */
 
 import { percent } from "../format.js";
-import { matrix, tableOf } from "../svg.js";
+import { matrix } from "../charts.js";
+import { tableOf } from "../drawing.js";
 
 /**
  * @param {{rows: string[], columns: string[], values: number[][], cell: number, caption: string, tooltip: object}} on

@@ -7,7 +7,7 @@
 import { h } from "../dom.js";
 import { decimal, label, percent, pieceName, readable } from "../format.js";
 import { average } from "../look/maps.js";
-import { el, shortened, svg, tableOf, textWidth } from "../svg.js";
+import { el, shortened, svg, tableOf, textWidth } from "../drawing.js";
 import { attentionMatrix } from "./attention.js";
 import { systemTitle } from "./systems.js";
 

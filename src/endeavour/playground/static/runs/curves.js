@@ -4,7 +4,7 @@
  */
 
 import { thousands } from "../format.js";
-import { el, svg } from "../svg.js";
+import { el, svg } from "../drawing.js";
 
 const MOST_POINTS = 500; // of a curve; longer ones are thinned evenly
 const LEFT = 52;

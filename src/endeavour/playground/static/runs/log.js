@@ -4,7 +4,7 @@
  * few times a second.
  */
 
-import { overtaken } from "../api.js";
+import { events, overtaken } from "../api.js";
 
 const PAUSE = 120; // ms between two drawings
 const RETRY = 2000; // ms after the connection was lost
@@ -20,13 +20,12 @@ const empty = () => ({
 });
 
 /**
- * @param {object} api
  * @param {string} run
  * @param {(log: object) => void} onChange
  * @returns {{run: string, train: object[], validation: object[], attention: object[], samples: object[],
  *   damaged: number, ended: boolean, lost: string | null, close: () => void}} `damaged` lines could not be read
  */
-export function followLog(api, run, onChange) {
+export function followLog(run, onChange) {
   const log = { run, ...empty() };
   const controller = new AbortController();
   let waiting = 0;
@@ -50,7 +49,7 @@ export function followLog(api, run, onChange) {
   async function follow() {
     while (!controller.signal.aborted && !log.ended) {
       try {
-        await api.events(`/api/log?${new URLSearchParams({ run })}`, {
+        await events(`/api/log?${new URLSearchParams({ run })}`, {
           signal: controller.signal,
           onEvent: take,
         });

@@ -4,7 +4,7 @@
  */
 
 import { decimal, thousands } from "../format.js";
-import { tableOf } from "../svg.js";
+import { tableOf } from "../drawing.js";
 
 export const NUMBERS = "1234"; // of runs; systems on one sentence have letters
 

@@ -5,7 +5,7 @@
  */
 
 import { Answers } from "../answers.js";
-import { overtaken } from "../api.js";
+import { overtaken, stream } from "../api.js";
 import { marked } from "../diff.js";
 import { h } from "../dom.js";
 import { figure } from "../figure.js";
@@ -20,7 +20,7 @@ const LETTERS = "ABCDEF";
 const KEPT = 40; // answers
 
 export function createSentence(context) {
-  const { api, state, search, results, runs, announce, report, tooltip } = context;
+  const { state, search, results, runs, announce, report, tooltip } = context;
   const list = h("ol", { class: "systems" });
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const picker = createPicker(runs, add);
@@ -67,9 +67,11 @@ export function createSentence(context) {
   const main = () => ({ name: state.get().run || runs.default, beam: null });
 
   function add(system) {
-    if (further().some((one) => sameSystem(one, system)) || further().length > 4) return;
+    if (further().some((one) => sameSystem(one, system)))
+      return announce(`${systemTitle(system)} is compared already`);
+    if (further().length > 4) return report("Five further systems are the most: remove one first");
     state.set({ w: printSystems([...further(), system]) }, { push: true });
-    announce(`${systemTitle(system)} is compared`);
+    return announce(`${systemTitle(system)} is compared`);
   }
   const remove = (system) =>
     state.set({ w: printSystems(further().filter((one) => !sameSystem(one, system))) }, { push: true });
@@ -88,7 +90,7 @@ export function createSentence(context) {
     };
     const key = JSON.stringify(body);
     if (!answers.has(key)) {
-      await api.stream("/api/search", body, {
+      await stream("/api/search", body, {
         signal,
         onEvent: (name, data) => name === "result" && answers.set(key, data),
       });
@@ -230,7 +232,8 @@ export function createSentence(context) {
       target: { ids: hypothesis.ids },
     });
     if (both) {
-      const step = partingStep(a.hypothesis.pieces, b.hypothesis.pieces);
+      const same = a.hypothesis.text === b.hypothesis.text; // in other pieces, if the vocabularies differ
+      const step = same ? null : partingStep(a.hypothesis.pieces, b.hypothesis.pieces);
       parting.node.hidden = step === null;
       verdict.textContent =
         step === null ? `A and ${b.letter} find the same translation.` : partText(a, b, step);

@@ -5,13 +5,13 @@
  */
 
 import { Answers } from "../answers.js";
-import { overtaken } from "../api.js";
+import { get, overtaken } from "../api.js";
 import { marked } from "../diff.js";
 import { debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
-import { el, svg, tableOf } from "../svg.js";
+import { el, svg, tableOf } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
 
@@ -20,7 +20,7 @@ const KEPT = 3; // evaluations in memory
 const NOTHING = { key: null, run: "", rows: [], scores: {} };
 const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
-export function createTestSets({ api, state, runs, announce, report }) {
+export function createTestSets({ state, runs, announce, report }) {
   const choose = h("select", {
     id: "test-set",
     onchange: () => state.set({ set: choose.value }, { push: true }),
@@ -168,7 +168,7 @@ export function createTestSets({ api, state, runs, announce, report }) {
     try {
       if (!loaded.has(want.key)) {
         const query = new URLSearchParams({ run: want.run.name, folder: want.evaluation.folder });
-        loaded.set(want.key, await api.get(`/api/evaluation?${query}`, { signal }));
+        loaded.set(want.key, await get(`/api/evaluation?${query}`, { signal }));
       }
       data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
       node.classList.remove("stale");

@@ -15,7 +15,7 @@ import { createSamples } from "./samples.js";
 
 const MOST = 4; // runs at a time
 
-export function createTraining({ api, runs, announce, tooltip }) {
+export function createTraining({ runs, announce, tooltip }) {
   const legend = h("ul", { class: "legend" });
   const plot = figure({
     title: "Curves",
@@ -53,7 +53,7 @@ export function createTraining({ api, runs, announce, tooltip }) {
       "header",
       {},
       h("h2", { id: "training-title" }, "Training"),
-      h("p", { class: "hint" }, "The runs compared above, and those being trained now."),
+      h("p", { class: "hint" }, `Those being trained now, and the runs compared above; ${MOST} at the most.`),
     ),
     legend,
     h("div", { class: "split" }, plot.node, maps.node),
@@ -71,7 +71,7 @@ export function createTraining({ api, runs, announce, tooltip }) {
     const goesOn = (log) => wanted.includes(log.run) && !(log.ended && runs.runOf(log.run)?.training);
     for (const log of logs) if (!goesOn(log)) log.close();
     logs = wanted.map(
-      (name) => logs.find((log) => log.run === name && goesOn(log)) ?? followLog(api, name, changed),
+      (name) => logs.find((log) => log.run === name && goesOn(log)) ?? followLog(name, changed),
     );
     const before = whose.value;
     whose.replaceChildren(...wanted.map((name) => h("option", { value: name }, name)));

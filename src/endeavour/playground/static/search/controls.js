@@ -4,7 +4,6 @@
  */
 
 import { h } from "../dom.js";
-import { decimal } from "../format.js";
 
 const BEAMS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
 const TICK = 450; // ms a step when it is played
@@ -14,7 +13,7 @@ export function createSettings({ state, runs }) {
   const beam = slider("Beam size", { min: 0, max: BEAMS.length - 1, step: 1 }, (i) =>
     state.set({ beam: BEAMS[i], node: null, t: "" }),
   );
-  const penalty = slider("Length penalty α", { min: 0, max: 2, step: 0.1 }, (lp) =>
+  const penalty = slider("Length penalty α", { min: 0, max: 3, step: 0.05 }, (lp) =>
     state.set({ lp, node: null, t: "" }),
   );
   const reset = h(
@@ -36,7 +35,7 @@ export function createSettings({ state, runs }) {
       BEAMS.findLastIndex((one) => one <= size),
       String(size),
     );
-    penalty.show(lp ?? own.length_penalty, decimal(lp ?? own.length_penalty, 1));
+    penalty.show(lp ?? own.length_penalty, String(lp ?? own.length_penalty));
     reset.hidden = size === own.beam_size && (lp ?? own.length_penalty) === own.length_penalty;
   }
   return { node, update };

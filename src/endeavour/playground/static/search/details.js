@@ -28,7 +28,10 @@ export function createDetails(root, { state, search, forcing, report }) {
   let asking = new AbortController();
   let timer = 0;
   const known = new Answers(KEPT, search);
-  search.subscribe(({ stale }) => stale && asking.abort());
+  search.subscribe(({ stale }) => {
+    root.inert = stale; // the ids are of another question
+    if (stale) asking.abort();
+  });
   const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
   roving(list, "button");
 

@@ -4,7 +4,7 @@
  */
 
 import { percent, pieceName } from "../format.js";
-import { textWidth } from "../svg.js";
+import { textWidth } from "../drawing.js";
 
 export const NODE = { height: 36, pitch: 44, gap: 32, top: 30 };
 const WIDTHS = { least: 56, most: 150, padding: 20 };

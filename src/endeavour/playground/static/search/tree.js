@@ -4,7 +4,7 @@
  * solid line, finished ones pointed with a double one, pruned ones square and dashed: none of it depends on colour.
  */
 
-import { shortened, el, svg } from "../svg.js";
+import { shortened, el, svg } from "../drawing.js";
 import { layout, named, NODE, numbers } from "./layout.js";
 import { described } from "./words.js";
 

@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { decimal, ordinal, percent } from "../format.js";
-import { tableOf } from "../svg.js";
+import { tableOf } from "../drawing.js";
 import { named } from "./layout.js";
 
 const probability = (node) => percent(Math.exp(node.log_probability));

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from commands import endeavour
-from endeavour.pipeline import training, validation
+from endeavour.pipeline import training_process, validation
 from endeavour.runs.run import Run
 from endeavour.training.checkpoint import average_weights
 from endeavour.training.distributed import Ranks
@@ -147,7 +147,7 @@ def test_a_run_keeps_the_precision_that_it_chose_on_whatever_machine_it_goes_on(
             measured.append(precision)
             return Precision(precision, "as this machine measured")
 
-        monkeypatch.setattr(training, "choose_training_precision", choose)
+        monkeypatch.setattr(training_process, "choose_training_precision", choose)
 
     machine(torch.bfloat16)
     assert endeavour("train", *settings) == 0

@@ -119,7 +119,8 @@ def _data(
     else:
         data = text or prepared(tokenizers=pretrained_tokenizers(config))
     test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
-    require_trainable(config, data)
+    if not begun:
+        require_trainable(config, data)
     if begun or teachers is None:
         return data, test_sets, None
     teachers.check(data)

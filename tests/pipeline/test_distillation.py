@@ -276,7 +276,7 @@ def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run
         raise Interrupted(15, "outputs/new-teacher-2")
 
     with monkeypatch.context() as patch:
-        patch.setattr(training._Training, "train", stopped)
+        patch.setattr(training.TrainingProcess, "train", stopped)
         assert endeavour("train", *command) == 143
     assert not (outputs / "new").exists()
     assert endeavour("train", *command[:-1]) == 0

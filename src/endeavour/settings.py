@@ -8,15 +8,18 @@ from argparse import Action, ArgumentParser
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from endeavour.errors import UserError
 
 # For `@pydantic.dataclasses.dataclass(kw_only=True, config=STRICT)`: a name such as `1` may be typed without quotes,
 # no number may be NaN or infinite, and a key that nobody reads is refused.
 STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+
+Share = Annotated[float, Field(ge=0, le=1)]
+ShareBelow1 = Annotated[float, Field(ge=0, lt=1)]  # of a dropout, an average or a smoothing
 
 T = TypeVar("T")
 

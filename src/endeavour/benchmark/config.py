@@ -3,14 +3,13 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
-from endeavour.settings import STRICT
+from endeavour.settings import STRICT, ShareBelow1
 
 OURS = "endeavour"  # the name of our own rows
 
-Fraction = Annotated[float, Field(ge=0, lt=1)]
 Some = Field(min_length=1)
 
 
@@ -77,14 +76,14 @@ class BenchConfig:
     tokens_per_batch: PositiveInt
     compile: Literal["auto", "always", "never"]
     cuda_graphs: Literal["auto", "always", "never"]
-    label_smoothing: Fraction
+    label_smoothing: ShareBelow1
     clip_norm: PositiveFloat | None
     learning_rate: PositiveFloat
-    adam_beta1: Fraction
-    adam_beta2: Fraction
+    adam_beta1: ShareBelow1
+    adam_beta2: ShareBelow1
     adam_epsilon: PositiveFloat
-    weight_decay: Annotated[float, Field(ge=0)]
-    warmup_updates: Annotated[int, Field(ge=0)]
+    weight_decay: NonNegativeFloat
+    warmup_updates: NonNegativeInt
     updates: PositiveInt
     epoch_updates: PositiveInt
     beam_sizes: Annotated[list[PositiveInt], Some]

@@ -21,9 +21,8 @@ from endeavour.data.perturbations import (
 from endeavour.data.protection import protect_training_pair
 from endeavour.data.tokenizer import Tokenizers, encode_normal_pairs
 from endeavour.directions import Language
-from endeavour.settings import STRICT
+from endeavour.settings import STRICT, Share
 
-Rate = Annotated[float, Field(ge=0, le=1)]
 Ids = tuple[list[int], list[int]]  # of source and target
 
 
@@ -32,12 +31,12 @@ class AugmentationConfig:
     """Of which share of the training pairs a copy is added, by perturbation; conf/augmentation/none.yaml."""
 
     seed: Annotated[int, Field(ge=0)]
-    upper_case: Rate
-    title_case: Rate
-    typos: Rate
-    no_final_punctuation: Rate
-    no_umlauts: Rate
-    placeholders: Rate
+    upper_case: Share
+    title_case: Share
+    typos: Share
+    no_final_punctuation: Share
+    no_umlauts: Share
+    placeholders: Share
 
     @property
     def rates(self) -> dict[Perturbation, float]:

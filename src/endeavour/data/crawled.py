@@ -15,9 +15,8 @@ from endeavour.data.languages import LanguageCheck
 from endeavour.data.surface import is_broken, markup_share, overlap, repetition
 from endeavour.directions import Languages
 from endeavour.optional import require
-from endeavour.settings import STRICT
+from endeavour.settings import STRICT, Share
 
-Share = Annotated[float, Field(ge=0, le=1)]
 PairFilter = Callable[[Pair], bool]  # a pair in normal form, not empty → whether it is dropped
 
 

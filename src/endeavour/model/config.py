@@ -1,13 +1,11 @@
 """The settings of a model. Knows names and numbers; no tensors."""
 
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
-from endeavour.settings import STRICT
-
-Probability = Annotated[float, Field(ge=0, lt=1)]
+from endeavour.settings import STRICT, ShareBelow1
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -25,10 +23,10 @@ class ModelConfig:
     positions: Literal["sinusoidal", "learned", "rotary"]
     max_length: PositiveInt
     tie: Literal["none", "decoder", "all"]
-    dropout: Probability
-    attention_dropout: Probability
-    activation_dropout: Probability
-    embedding_dropout: Probability
+    dropout: ShareBelow1
+    attention_dropout: ShareBelow1
+    activation_dropout: ShareBelow1
+    embedding_dropout: ShareBelow1
 
     @model_validator(mode="after")
     def _check_width(self) -> Self:

@@ -107,9 +107,9 @@ def learn(
         "components": components,
         "model": _description(model),
         "tokens": {
-            "source": _named(source_ids, pieces[0]),
-            "target_in": _named([BOS, *target_ids], pieces[1]),
-            "target_out": _named([*target_ids, EOS], pieces[1]),
+            "source": named_pieces(source_ids, pieces[0]),
+            "target_in": named_pieces([BOS, *target_ids], pieces[1]),
+            "target_out": named_pieces([*target_ids, EOS], pieces[1]),
         },
         "embedding": {
             "source": _embedding_numbers(encoder, count, components)
@@ -228,7 +228,8 @@ def _rotation_numbers(model: Transformer, length: int) -> Numbers | None:
     return rotation and {"cosine": rounded(rotation.cosine), "sine": rounded(rotation.sine)}
 
 
-def _named(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
+def named_pieces(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
+    """Ids with their written forms."""
     return [{"id": number, "piece": piece} for number, piece in zip(ids, pieces(ids), strict=True)]
 
 

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import Protected, protect, protect_target, restore
-from endeavour.data.tokenizer import Tokenizer, placeholders_of
+from endeavour.data.tokenizer import placeholders_of
 from endeavour.decoding.alignment import attention, saliency
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import score_pieces
 from endeavour.errors import UserError
-from endeavour.playground.learn import learn
+from endeavour.playground.learn import learn, named_pieces
 from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
 from endeavour.playground.systems import System
 from endeavour.special import BOS, EOS, UNK
@@ -32,12 +32,6 @@ WEIGHT_DECIMALS = 4
 def rounded(value: float) -> float | None:
     """None for what is no number or infinite, which JSON does not have."""
     return round(value, DECIMALS) if math.isfinite(value) else None
-
-
-def named_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[Shown]:
-    """Ids with their written form."""
-    pieces = tokenizer.pieces(ids)
-    return [{"id": number, "piece": piece} for number, piece in zip(ids, pieces, strict=True)]
 
 
 def source_ids(system: System, text: str, longest: int) -> list[int]:
@@ -130,7 +124,7 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
             }
         )
     return {
-        "source": named_pieces(ours[0], source),
+        "source": named_pieces(source, ours[0].pieces),
         "target": rows,
         "text": restore(
             ours[1].decode([target])[0], protected(system, asked.text).spans, placeholders_of(ours)
@@ -147,9 +141,9 @@ def show_attention(system: System, asked: Pair, longest: int) -> Shown:
     maps = attention(system.loaded.first, source, target)
     ours = system.loaded.tokenizers
     return {
-        "source": named_pieces(ours[0], source),
-        "target_in": named_pieces(ours[1], [BOS, *target]),
-        "target_out": named_pieces(ours[1], [*target, EOS]),
+        "source": named_pieces(source, ours[0].pieces),
+        "target_in": named_pieces([BOS, *target], ours[1].pieces),
+        "target_out": named_pieces([*target, EOS], ours[1].pieces),
         "encoder": _weights(maps.encoder),
         "decoder": _weights(maps.decoder),
         "cross": _weights(maps.cross),
@@ -160,8 +154,8 @@ def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
     """What each target piece owes to each source piece, as [target][source]."""
     source, target = _pair_ids(system, asked, longest)
     return {
-        "source": named_pieces(system.loaded.tokenizers[0], source),
-        "target": named_pieces(system.loaded.tokenizers[1], [*target, EOS]),
+        "source": named_pieces(source, system.loaded.tokenizers[0].pieces),
+        "target": named_pieces([*target, EOS], system.loaded.tokenizers[1].pieces),
         "weights": _weights(saliency(system.loaded.first, source, target)),
     }
 

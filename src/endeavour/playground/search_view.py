@@ -15,10 +15,10 @@ from endeavour.decoding.prefix import Prefix, typed_prefix
 from endeavour.decoding.scoring import score_pieces
 from endeavour.decoding.search_tree import Node, Trace, ids_up_to, trace_search
 from endeavour.errors import UserError
+from endeavour.playground.learn import named_pieces
 from endeavour.playground.pair_views import (
     Shown,
     encode,
-    named_pieces,
     own_ids,
     protected,
     require_few_characters,
@@ -100,8 +100,8 @@ class _SearchView:
     def start(self) -> Shown:
         prefix = self.prefix or Prefix()
         return {
-            "source": named_pieces(self._source_tokenizer, self.source),
-            "prefix": named_pieces(self._tokenizer, prefix.ids),
+            "source": named_pieces(self.source, self._source_tokenizer.pieces),
+            "prefix": named_pieces(prefix.ids, self._tokenizer.pieces),
             "typed": prefix.text.decode().replace(SPACE_MARK, " "),
             "beam_size": self.beam_size,
             "length_penalty": self.alpha,
@@ -157,7 +157,7 @@ class _SearchView:
     def _hypothesis(self, hypothesis: Hypothesis, node: int) -> Shown:
         return {
             "ids": hypothesis.ids,
-            "pieces": named_pieces(self._tokenizer, [*hypothesis.ids, EOS]),
+            "pieces": named_pieces([*hypothesis.ids, EOS], self._tokenizer.pieces),
             "text": self._text(hypothesis.ids),
             "log_probability": rounded(hypothesis.log_probability),
             "score": rounded(hypothesis.score),
@@ -188,7 +188,7 @@ class _SearchView:
         path = trace.follow([*ids, EOS])
         left_at = len(path) + 1 if len(path) < len(scores) else None
         return {
-            "pieces": named_pieces(self._tokenizer, [*ids, EOS]),
+            "pieces": named_pieces([*ids, EOS], self._tokenizer.pieces),
             "log_probability": rounded(total),
             "score": rounded(total / length_penalty(len(scores), self.alpha)),
             "left_at": left_at,

@@ -1,15 +1,13 @@
 """The settings of a training. Knows neither data nor models."""
 
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
-from endeavour.settings import STRICT
+from endeavour.settings import STRICT, ShareBelow1
 from endeavour.training.mixture import Stage
-
-Fraction = Annotated[float, Field(ge=0, lt=1)]
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -23,15 +21,15 @@ class TrainingConfig:
     compile: Literal["auto", "always", "never"]
     cuda_graphs: Literal["auto", "always", "never"]
     sharded: bool
-    label_smoothing: Fraction
+    label_smoothing: ShareBelow1
     r_drop: NonNegativeFloat
     clip_norm: PositiveFloat | None
     learning_rate: PositiveFloat
     schedule: Literal["inverse_sqrt", "cosine"]
     warmup_updates: NonNegativeInt
     final_learning_rate: NonNegativeFloat
-    adam_beta1: Fraction
-    adam_beta2: Fraction
+    adam_beta1: ShareBelow1
+    adam_beta2: ShareBelow1
     adam_epsilon: PositiveFloat
     weight_decay: NonNegativeFloat
     max_updates: PositiveInt | None

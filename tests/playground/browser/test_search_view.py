@@ -1,11 +1,12 @@
 """The Search view: the beam as a tree, its settings and its time, steering it, and scoring a given translation."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from in_browser import SENTENCE, Visit, hold_answer, translation, until_held
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from served import Served
 
@@ -139,6 +140,24 @@ def test_the_search_is_played_step_by_step(visit: Visit, site: Served) -> None:
     translation(page)
     page.locator("#tab-search").click()
     expect(page.locator("#view-search .node")).to_have_count(len(nodes_of(site, text="Ja!")))
+
+
+def test_what_is_pruned_at_the_end_was_kept_until_then(visit: Visit, page: Page) -> None:
+    def prune_a_kept_node(route: Route) -> None:
+        answer = route.fetch()
+        events = [json.loads(line[6:]) for line in answer.text().splitlines() if line.startswith("data: ")]
+        last_but_one = events[-3]["nodes"]
+        late.append(next(node["id"] for node in last_but_one if node["status"] == "kept"))
+        body = answer.text().replace('"pruned_late":[', f'"pruned_late":[{{"id":{late[-1]},"why":"late"}},')
+        route.fulfill(response=answer, body=body.replace("},]", "}]"))
+
+    late: list[int] = []
+    page.route("**/api/search", prune_a_kept_node)
+    searched(visit)
+    node = page.locator(f"#node-{late[-1]}")
+    expect(node).to_have_class(re.compile(r"\bpruned\b"))
+    page.get_by_role("slider", name="Step of the search").press("ArrowLeft")
+    expect(node).to_have_class(re.compile(r"\bkept\b"))
 
 
 def test_what_was_found_for_the_last_sentence_cannot_be_chosen_for_the_next(visit: Visit) -> None:

@@ -8,7 +8,7 @@ import { figure } from "./figure.js";
 import { forcedCount } from "./forcing.js";
 import { createSettings, createTime } from "./search/controls.js";
 import { createDetails } from "./search/details.js";
-import { NODE, idsOf, named, pathAlong, pathTo, statesAt } from "./search/layout.js";
+import { NODE, beforeTheEnd, idsOf, named, pathAlong, pathTo, statesAt } from "./search/layout.js";
 import { createReference } from "./search/reference.js";
 import { drawTree } from "./search/tree.js";
 import { asJson, described, explained, nodesTable } from "./search/words.js";
@@ -145,10 +145,11 @@ export function mount(root, context) {
   function draw() {
     waiting = 0;
     const current = search.current;
-    const { nodes, steps, done, hypotheses } = current;
-    if (!nodes.size) return;
+    const { steps, done, hypotheses } = current;
+    if (!current.nodes.size) return;
     const now = time === null ? steps : Math.min(time, steps);
     const atEnd = done && now === steps;
+    const nodes = atEnd ? current.nodes : beforeTheEnd(current.nodes);
     const pieces = hypotheses[0]?.pieces ?? [];
     const forced = done ? forcedCount(state.get().p, pieces) : current.prefix.length;
     tree = drawTree({
@@ -162,7 +163,7 @@ export function mount(root, context) {
     beam.show({
       graphic: tree.node,
       json: asJson(current),
-      table: () => nodesTable(nodes),
+      table: () => nodesTable(current.nodes),
       note: state.get().q,
       name: "Beam search",
     });

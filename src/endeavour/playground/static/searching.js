@@ -22,7 +22,7 @@ const nothing = {
   source: [],
   prefix: [], // forced pieces
   typed: "", // forced text after them
-  nodes: new Map(), // by id
+  nodes: new Map(), // by id; of those pruned at the end, `before` is the status until then
   steps: 0,
   text: "", // the best so far
   hypotheses: [],
@@ -83,7 +83,7 @@ export function createSearch(state) {
     } else if (name === "result") {
       for (const { id, ...late } of data.pruned_late) {
         const node = current.nodes.get(id);
-        if (node) current.nodes.set(id, { ...node, ...late, status: "pruned" });
+        if (node) current.nodes.set(id, { ...node, ...late, status: "pruned", before: node.status });
       }
       const { hypotheses, reference, milliseconds } = data;
       const text = hypotheses[0]?.text ?? "";

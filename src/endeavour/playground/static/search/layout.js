@@ -59,6 +59,10 @@ export function pathAlong(nodes, tokens) {
   return path;
 }
 
+/** The nodes while the search still runs: none is pruned yet by what was found later. */
+export const beforeTheEnd = (nodes) =>
+  new Map([...nodes].map(([id, node]) => [id, node.before ? { ...node, status: node.before } : node]));
+
 /** What is written into a node. */
 export const named = ({ piece, parent }) => (parent === null ? "start" : pieceName(piece));
 

@@ -205,6 +205,20 @@ def test_a_piece_is_followed_by_mouse(learn: Visit) -> None:
     expect(step(page, "logits").locator(".told")).to_contain_text("After “<s>”")
 
 
+def test_an_address_restores_what_is_followed(learn: Visit) -> None:
+    page = learn(kind="cross")
+    step(page, "softmax").locator(".stage").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    told = step(page, "softmax").locator(".told")
+    chosen = page.locator(".follow").nth(1).locator("[aria-pressed=true]")
+    followed, said = chosen.inner_text(), told.text_content() or ""
+    page.wait_for_url("**key=**")
+    page.reload()
+    expect(chosen).to_have_text(followed)
+    expect(told).to_have_text(said)
+
+
 def test_another_translation_is_followed_through(learn: Visit) -> None:
     page = learn()
     pieces = page.locator(".follow").nth(1).locator("button")

@@ -160,6 +160,28 @@ def test_what_is_pruned_at_the_end_was_kept_until_then(visit: Visit, page: Page)
     expect(node).to_have_class(re.compile(r"\bkept\b"))
 
 
+def test_an_address_restores_the_step_that_is_shown(visit: Visit) -> None:
+    page = searched(visit, at=2)
+    time = page.get_by_role("slider", name="Step of the search")
+    expect(time).to_have_attribute("aria-valuetext", re.compile("step 2 of"))
+    time.press("ArrowRight")
+    page.wait_for_url("**at=3**")
+    time.press("End")
+    page.wait_for_url(lambda url: "at=" not in url)
+
+
+def test_after_a_reload_undo_takes_the_last_piece_back(visit: Visit) -> None:
+    page = searched(visit)
+    page.locator("#view-search .node.best").nth(3).dblclick()
+    forced = page.locator("#output:not(.stale) .piece.forced")
+    expect(forced).to_have_count(3)
+    page.wait_for_url("**p=**")
+    page.reload()
+    expect(forced).to_have_count(3)
+    page.keyboard.press("Backspace")
+    expect(forced).to_have_count(2)
+
+
 def test_what_was_found_for_the_last_sentence_cannot_be_chosen_for_the_next(visit: Visit) -> None:
     page = searched(visit)
     options = page.locator("#hypotheses [role=option]")

@@ -3,7 +3,7 @@
  * Knows the keys p and t of the state; not how a prefix is chosen or shown.
  */
 
-import { parsePrefix, printPrefix } from "./state.js";
+import { NEW_SEARCH, parsePrefix, printPrefix } from "./state.js";
 import { readable } from "./format.js";
 
 /** @returns {{force: Function, undo: () => boolean, able: () => boolean}} */
@@ -29,19 +29,24 @@ export function createForcing(state, announce) {
       const next = printPrefix(ids, typed);
       if (next === p) return;
       const entry = { p, t };
-      state.set({ p: next, t: "", node: null }, { push: !more });
+      state.set({ ...NEW_SEARCH, p: next }, { push: !more });
       if (!more) past.push(entry);
     },
     /** Takes the last force back; false if nothing is forced. */
     undo() {
       if (!state.get().p) return false;
-      const before = past.pop() ?? { p: "", t: "" };
-      state.set({ ...before, node: null }, { push: true });
+      state.set({ ...NEW_SEARCH, ...(past.pop() ?? shorter(state.get().p)) }, { push: true });
       announce("Undone");
       return true;
     },
     able: () => Boolean(state.get().p),
   };
+}
+
+/** What is left of a prefix whose choices are not known, as in an address: without its typed text, or its last piece. */
+function shorter(p) {
+  const { ids, text } = parsePrefix(p);
+  return { p: printPrefix(text ? ids : ids.slice(0, -1)) };
 }
 
 /** How many of a translation's pieces are forced by `p`: its ids, and the pieces that spell its typed text. */

@@ -18,6 +18,7 @@ import { stepsOf } from "./learn/story.js";
 
 const KEPT = 16; // answers
 const OF_TRANSLATION = new Set(["cross", "logits", "probability", "search"]); // steps whose pictures have no keys
+const FOLLOWED = ["source", "target", "key"];
 const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer depends on
 
 /** See app.js for what a view is handed and what it returns. */
@@ -30,13 +31,12 @@ export function mount(root, context) {
     if (stale) running.abort();
   });
   let data = null;
-  let followed = { source: 0, target: 0, key: null };
   let model = "";
   let temperature = plainTemperature;
 
   const choices = createChoices({ onChoose: (patch) => state.set(patch), onFollow: choose });
   const overview = createOverview((step, kind) => {
-    if (kind && kind !== state.get().kind) state.set({ kind });
+    if (kind && kind !== state.get().kind) state.set({ kind, key: null });
     pages.go(step, { focus: true });
   });
   const extras = createExtras({
@@ -45,7 +45,7 @@ export function mount(root, context) {
       show();
     },
     onCross() {
-      state.set({ kind: "cross" }, { push: true });
+      state.set({ kind: "cross", key: null }, { push: true });
       pages.go("project", { focus: true });
     },
     onView: (v) => state.set({ v }, { push: true }),
@@ -69,8 +69,14 @@ export function mount(root, context) {
 
   /** What is followed: a piece of the source, one of the translation, a key. */
   function choose(patch) {
-    followed = { ...followed, key: null, ...patch };
-    show();
+    state.set({ key: null, ...patch });
+  }
+
+  /** The pieces that are followed: unless others were chosen, those in the middle. */
+  function followed() {
+    const { source, target } = state.get();
+    const within = (chosen, { length }) => Math.min(chosen ?? Math.floor((length - 1) / 2), length - 1);
+    return { source: within(source, data.tokens.source), target: within(target, data.tokens.target_in) };
   }
 
   /** All that a drawing needs to know. */
@@ -87,7 +93,8 @@ export function mount(root, context) {
     const own = kind === "decoder" ? labels.target : labels.source;
     labels.keys = [...own, ...attention.visible[0].slice(own.length).map(() => "<pad>")];
     labels.all = [...labels.source, ...labels.target];
-    const q = followed[side];
+    const { source, target } = followed();
+    const q = side === "source" ? source : target;
     const weights = attention.weights[head][q];
     const best = weights.indexOf(Math.max(...weights));
     return {
@@ -101,12 +108,12 @@ export function mount(root, context) {
       temperature,
       tooltip,
       choose,
-      source: followed.source,
-      target: followed.target,
+      source,
+      target,
       position: q,
       tokens: side === "source" ? tokens.source : tokens.target_in,
       real: own.length, // keys that are pieces; the others are padding
-      k: followed.key ?? best,
+      k: Math.min(state.get().key ?? best, own.length - 1),
       model: data.model,
       follow: (row) => choose({ [side]: row }),
       chooseKey: (key) => choose({ key }),
@@ -165,7 +172,6 @@ export function mount(root, context) {
     root.classList.add("stale");
     try {
       const fresh = await answers.post("/api/learn", body, running.signal);
-      follow(fresh);
       data = fresh;
       problem.hidden = true;
       root.classList.remove("stale");
@@ -175,20 +181,6 @@ export function mount(root, context) {
       problem.hidden = false;
       problem.textContent = error.message;
     }
-  }
-
-  /** Another sentence is followed from a piece in its middle; the same one where it was. */
-  function follow(fresh) {
-    const ids = (answer) => answer && JSON.stringify([answer.tokens.source, answer.tokens.target_in]);
-    if (ids(data) === ids(fresh)) {
-      if (data.kind !== fresh.kind) followed.key = null;
-      return;
-    }
-    followed = {
-      source: Math.floor((fresh.tokens.source.length - 1) / 2),
-      target: Math.floor((fresh.tokens.target_in.length - 1) / 2),
-      key: null,
-    };
   }
 
   function show() {
@@ -201,7 +193,7 @@ export function mount(root, context) {
       pages.build(steps);
       pages.go(stepOf(steps), { quiet: true });
     }
-    choices.show(data, followed);
+    choices.show(data, followed());
     pages.show(seen);
     mark(pages.current());
   }
@@ -221,6 +213,7 @@ export function mount(root, context) {
   return {
     update(_, changed) {
       if (CHOSEN.some((key) => changed.has(key)) || changed.has("v")) load();
+      else if (FOLLOWED.some((key) => changed.has(key))) show();
       if (changed.has("step") && data) {
         // Other views leave the window somewhere else.
         const how = changed.has("v") ? { quiet: true } : { unlessThere: true };

@@ -27,13 +27,12 @@ const ZOOMS = [0.5, 0.65, 0.8, 1, 1.25, 1.6];
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
   const { state, search, forcing, announce, tooltip } = context;
-  let time = null; // the step that is shown; null: the last
   let tree = null;
   let zoom = 1;
   let waiting = 0;
 
   const settings = createSettings(context);
-  const clock = createTime((step) => ((time = step), draw()));
+  const clock = createTime((at) => state.set({ at: at < search.current.steps ? at : null }));
   const zooms = h(
     "div",
     { class: "zooms", role: "group", "aria-label": "Zoom" },
@@ -147,7 +146,7 @@ export function mount(root, context) {
     const current = search.current;
     const { steps, done, hypotheses } = current;
     if (!current.nodes.size) return;
-    const now = time === null ? steps : Math.min(time, steps);
+    const now = Math.min(state.get().at ?? steps, steps);
     const atEnd = done && now === steps;
     const nodes = atEnd ? current.nodes : beforeTheEnd(current.nodes);
     const pieces = hypotheses[0]?.pieces ?? [];
@@ -211,7 +210,6 @@ export function mount(root, context) {
   }
 
   search.subscribe((current) => {
-    if (current.status === "running" && !current.steps) time = null;
     for (const card of [beam.node, side, scored])
       card.classList.toggle("stale", current.stale || current.status === "idle");
     if (current.stale || state.get().v !== "search") return;
@@ -224,7 +222,7 @@ export function mount(root, context) {
       settings.update();
       if (changed.has("v")) (draw(), reference.update());
       else if (changed.has("ref")) reference.update();
-      else if (changed.has("t")) draw();
+      else if (changed.has("t") || changed.has("at")) draw();
       else if (changed.has("node")) select();
       if (changed.has("node") && state.get().node !== null)
         announce(described(search.current.nodes.get(chosenNode()) ?? { parent: null }));

@@ -4,7 +4,7 @@
  */
 
 import { h } from "./dom.js";
-import { NEW_SENTENCE } from "./state.js";
+import { NEW_SEARCH, NEW_SENTENCE } from "./state.js";
 
 /** Fills the left card and the model's line in the head of the page. */
 export function mountSentence({ state, runs }) {
@@ -19,7 +19,7 @@ export function mountSentence({ state, runs }) {
   });
   select.addEventListener("change", () =>
     state.set(
-      { run: select.value === runs.default ? "" : select.value, p: "", t: "", node: null },
+      { ...NEW_SEARCH, run: select.value === runs.default ? "" : select.value, p: "", source: null },
       { push: true },
     ),
   );

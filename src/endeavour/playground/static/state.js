@@ -35,20 +35,27 @@ const KEYS = {
   beam: count(), // null: as the run was configured
   lp: number(), // length penalty, likewise
   node: count(), // the chosen node of the search
+  at: count(), // the step of the search that is shown; null: the last
   kind: choice("cross", "encoder", "decoder"), // which attention
   map: choice("attention", "saliency"), // what Look's large picture shows
   layer: count(), // 0-based; null: the view's own choice
   head: count("avg"), // likewise; "avg": the mean of all
   words: flag(false), // pieces joined into words
   step: count(0), // Learn: the step that is open
+  source: count(), // Learn: the piece that is followed; null: one in the middle
+  target: count(), // likewise
+  key: count(), // Learn: what the query attends to; null: most
   w: text(), // Runs: further systems, comma-separated
   set: text(), // Runs: "run/evaluation folder"
   sort: text(),
   filter: text(),
 };
 
+/** What another search of the same sentence leaves behind. */
+export const NEW_SEARCH = { t: "", node: null, at: null, target: null, key: null };
+
 /** What a new sentence leaves behind. */
-export const NEW_SENTENCE = { p: "", t: "", ref: "", node: null };
+export const NEW_SENTENCE = { ...NEW_SEARCH, p: "", ref: "", source: null };
 
 const DELAY = 250; // ms; browsers limit how often the address may change, and typing changes it with every key
 

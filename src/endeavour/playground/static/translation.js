@@ -11,7 +11,7 @@ import { forcedCount } from "./forcing.js";
 import { decimal, label, readable } from "./format.js";
 import { mountHypotheses } from "./hypotheses.js";
 import { roving, setRoving } from "./keys.js";
-import { printIds } from "./state.js";
+import { NEW_SEARCH, printIds } from "./state.js";
 import { typeOver } from "./typing.js";
 
 const END = "</s>";
@@ -118,7 +118,7 @@ export function mountTranslation(context) {
       onEnd(kept, left) {
         typing = null;
         focusNext = left ? null : kept && state.get().p !== p ? AFTER_FORCED : position;
-        if (!kept) state.set({ p, t, node: null }, { push: true });
+        if (!kept) state.set({ ...NEW_SEARCH, p, t }, { push: true });
         if (search.current.done) showPieces();
       },
     });

@@ -15,7 +15,7 @@ const KINDS = { encoder: "Encoder", decoder: "Decoder", cross: "Cross" };
  */
 export function createChoices({ onChoose, onFollow }) {
   const kinds = segments("Which attention", Object.values(KINDS), (i) =>
-    onChoose({ kind: Object.keys(KINDS)[i] }),
+    onChoose({ kind: Object.keys(KINDS)[i], key: null }),
   );
   const layer = stepper("Layer", (value) => onChoose({ layer: value }));
   const head = stepper("Head", (value) => onChoose({ head: value }));

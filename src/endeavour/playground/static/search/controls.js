@@ -4,6 +4,7 @@
  */
 
 import { h } from "../dom.js";
+import { NEW_SEARCH } from "../state.js";
 
 const BEAMS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
 const TICK = 450; // ms a step when it is played
@@ -11,17 +12,17 @@ const TICK = 450; // ms a step when it is played
 /** The two settings of the search, which change it as they are moved. */
 export function createSettings({ state, runs }) {
   const beam = slider("Beam size", { min: 0, max: BEAMS.length - 1, step: 1 }, (i) =>
-    state.set({ beam: BEAMS[i], node: null, t: "" }),
+    state.set({ ...NEW_SEARCH, beam: BEAMS[i] }),
   );
   const penalty = slider("Length penalty α", { min: 0, max: 3, step: 0.05 }, (lp) =>
-    state.set({ lp, node: null, t: "" }),
+    state.set({ ...NEW_SEARCH, lp }),
   );
   const reset = h(
     "button",
     {
       type: "button",
       class: "quiet",
-      onclick: () => state.set({ beam: null, lp: null, node: null, t: "" }, { push: true }),
+      onclick: () => state.set({ ...NEW_SEARCH, beam: null, lp: null }, { push: true }),
     },
     "As the model was configured",
   );

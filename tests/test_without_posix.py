@@ -32,10 +32,10 @@ def no_posix(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delattr(module, name, raising=False)
     open_file = os.open
 
-    def open_no_folder(path: str, *arguments: int) -> int:
+    def open_no_folder(path: str, *arguments: int, dir_fd: int | None = None) -> int:
         if Path(path).is_dir():
             raise PermissionError(errno.EACCES, "Permission denied", path)
-        return open_file(path, *arguments)
+        return open_file(path, *arguments, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", open_no_folder)
     monkeypatch.setattr("shutil._use_fd_functions", False)

@@ -62,8 +62,11 @@ def test_of_what_was_not_begun_nothing_is_left(tmp_path: Path, capsys: pytest.Ca
     assert not capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "buffer", [8192, 131_072]
+)  # full while lines are written, or when the file is closed
 def test_on_a_full_disk_what_was_written_until_then_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    buffer: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Full(io.FileIO):
         def write(self, data: Any) -> int:
@@ -72,7 +75,7 @@ def test_on_a_full_disk_what_was_written_until_then_is_named(
             return super().write(bytes(data[:4096]))
 
     def opened(path: Path, gzipped: bool) -> io.TextIOWrapper:
-        return io.TextIOWrapper(io.BufferedWriter(Full(path, "w")), "utf-8")
+        return io.TextIOWrapper(io.BufferedWriter(Full(path, "w"), buffer), "utf-8")
 
     monkeypatch.setattr(output, "_open", opened)
     with pytest.raises(OSError, match="No space"):

@@ -51,7 +51,7 @@ def test_train_evaluate_translate(
     assert all((run_folder / name).exists() for name in expected)
     start = json.loads((run_folder / "run.json").read_text())[0]
     assert start["command"] == ["endeavour", "train", *settings]
-    assert start["packages"]["torch"] == torch.__version__
+    assert torch.__version__.startswith(start["packages"]["torch"])  # may add +cu130
     assert start["device"]["type"] == "cpu"
     scores = json.loads((run_folder / "evaluation" / "test-beam" / "scores.json").read_text())
     assert set(scores["scores"]) == {"bleu", "bleu_lowercased", "chrf", "ter"}

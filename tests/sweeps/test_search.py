@@ -13,7 +13,7 @@ import pytest
 from optuna.distributions import IntDistribution
 
 from endeavour.errors import UserError
-from endeavour.sweeps.search import _options, search
+from endeavour.sweeps.search import _options, database, search
 from endeavour.sweeps.trial import NOTE, falls_behind, result_rows
 from endeavour.training.loop import Pruned
 from stub_training import BEST_RATE, RATE, StubTraining
@@ -60,8 +60,9 @@ class Searching:
                 (folder / NOTE).write_text(json.dumps(note | {"error": str(error)}))
 
     def states(self) -> list[str]:
-        study = optuna.load_study(study_name="sweep", storage=f"sqlite:///{self.folder / 'study.db'}")
-        return [trial.state.name for trial in study.trials]
+        with database(f"sqlite:///{self.folder / 'study.db'}") as storage:
+            study = optuna.load_study(study_name="sweep", storage=storage)
+            return [trial.state.name for trial in study.trials]
 
 
 @pytest.fixture

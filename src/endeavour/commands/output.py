@@ -78,9 +78,11 @@ def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
                 shutil.copymode(output, partial)
         try:
             yield file
+            file.close()
         except BaseException:
             begun = True
-            with suppress(OSError):  # both write what was left to be written, and the disk may be full
+            # Both write what was left to be written, and the disk may be full; it may be closed already.
+            with suppress(OSError, ValueError):
                 begun = file.tell() > 0
             with suppress(OSError):
                 file.close()
@@ -89,7 +91,6 @@ def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
             else:
                 partial.unlink()
             raise
-        file.close()
 
 
 def _is_one_of(output: Path, inputs: Sequence[str]) -> bool:

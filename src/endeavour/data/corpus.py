@@ -5,6 +5,7 @@ and tokenizers, and leaves the network to `hub`.
 """
 
 import re
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
@@ -17,7 +18,7 @@ from pydantic.dataclasses import dataclass
 
 from endeavour.data import hub
 from endeavour.data.file_hashes import FileHashes
-from endeavour.data.files import Pair, read_pairs
+from endeavour.data.files import Pair, mode_of, read_pairs
 from endeavour.errors import UserError
 from endeavour.settings import STRICT
 from endeavour.storage import user_path
@@ -199,7 +200,8 @@ def _local_files(config: CorpusConfig, named: dict[str, list[str]]) -> dict[str,
     folder = user_path(config.path or ".")
     instead = config.path_files or {}
     try:
-        if not folder.is_dir():
+        mode = mode_of(folder)
+        if mode is None or not stat.S_ISDIR(mode):
             raise UserError(f"corpus.path={config.path}: no such folder")
         return {
             key: [

@@ -7,6 +7,7 @@ Every error names the file and the line.
 import gzip
 import json
 import os
+import stat
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,15 +83,28 @@ def read_errors(path: Path) -> Generator[None]:
 
 def require_file(path: Path) -> None:
     """Raises `UserError` where `path` is not a readable file."""
-    with read_errors(path):  # a folder above it that may not be entered, a name that is too long
-        if path.is_dir():
-            raise UserError(f"{path}: a folder, not a file")
-        if not path.exists():
-            raise UserError(f"{path}: no such file")
-        if not path.is_file():
-            raise UserError(f"{path}: not a regular file")
+    with read_errors(path):
+        mode = mode_of(path)
+    if mode is None:
+        raise UserError(f"{path}: no such file")
+    if stat.S_ISDIR(mode):
+        raise UserError(f"{path}: a folder, not a file")
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: not a regular file")
     if not os.access(path, os.R_OK):
         raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
+
+
+def mode_of(path: Path) -> int | None:
+    """`st_mode` of what is there; None if nothing is.
+
+    Raises:
+        OSError: nobody can tell, as of a name that is too long; since Python 3.14 `Path.exists` hides that.
+    """
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def text_lines(path: Path) -> Iterator[str]:

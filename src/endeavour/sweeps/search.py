@@ -9,7 +9,8 @@ import itertools
 import math
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -22,6 +23,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -74,17 +76,29 @@ def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run:
     fixed = [str(item.input_line) for item in parsed if not item.is_sweep_override()]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction = "minimize" if less_is_better(config.metric) else "maximize"
-    study = optuna.create_study(
-        study_name=folder.name, storage=config.storage, direction=direction, load_if_exists=True
-    )
-    failed: set[int] = set()
-    while batch := _next_batch(study, config, space, failed):
-        run({number: [*fixed, *_overrides(trial, space)] for number, trial in batch.items()})
-        for trial in batch.values():
-            _tell(study, trial, config.metric, folder / str(trial.number), failed)
-        if len(failed) >= FAILURES_AT_FIRST and not _in_state(study, TrialState.COMPLETE):
-            print(f"the search ends: {len(failed)} trials failed, and none was finished", file=sys.stderr)
-            return
+    with database(config.storage) as storage:
+        study = optuna.create_study(
+            study_name=folder.name, storage=storage, direction=direction, load_if_exists=True
+        )
+        failed: set[int] = set()
+        while batch := _next_batch(study, config, space, failed):
+            run({number: [*fixed, *_overrides(trial, space)] for number, trial in batch.items()})
+            for trial in batch.values():
+                _tell(study, trial, config.metric, folder / str(trial.number), failed)
+            if len(failed) >= FAILURES_AT_FIRST and not _in_state(study, TrialState.COMPLETE):
+                print(f"the search ends: {len(failed)} trials failed, and none was finished", file=sys.stderr)
+                return
+
+
+@contextmanager
+def database(url: str) -> Generator[RDBStorage]:
+    """Optuna's storage at an address of SQLAlchemy; its connections are closed at the end."""
+    storage = RDBStorage(url)
+    try:
+        yield storage
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
 
 
 def _next_batch(

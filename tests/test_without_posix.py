@@ -30,6 +30,7 @@ def no_posix(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, names in ((os, OF_OS), (signal, OF_SIGNAL)):
         for name in names:
             monkeypatch.delattr(module, name, raising=False)
+    monkeypatch.setattr(os, "process_cpu_count", os.cpu_count, raising=False)  # asks sched_getaffinity here
     open_file = os.open
 
     def open_no_folder(path: str, *arguments: int, dir_fd: int | None = None) -> int:

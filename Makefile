@@ -16,6 +16,8 @@ endef
 quote = '$(subst $(line_break_),'$$'\n'',$(subst ','\'',$(1)))'
 typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(findstring command,$(origin $(key_))),$(key_))))
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
+# make would expand `$(…)` in a text to export it, and so run $(shell …).
+unexport $(typed)
 
 .DEFAULT_GOAL := help
 .PHONY: prepare train eval translate score filter play pictures compare export sweep bench test slow faults mutants docs check format clean help

@@ -65,6 +65,12 @@ def test_overrides_pass_through(target: str, checkout: Path) -> None:
     assert sorted(got[1:]) == sorted(typed)
 
 
+def test_make_runs_nothing_that_stands_in_a_text(checkout: Path) -> None:
+    text = "text=costs $(shell touch ran) $(x)"
+    assert json.loads(make(checkout, "translate", text)) == ["translate", text]
+    assert not (checkout / "ran").exists()
+
+
 def test_make_keeps_its_own_variables(checkout: Path) -> None:
     assert json.loads(make(checkout, "train", "PYTHON=python3", "seed=2")) == ["train", "seed=2"]
 

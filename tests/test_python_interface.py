@@ -151,5 +151,6 @@ def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:
     untrained_run(config, Run(root, "first run").load_tokenizers())
     both = endeavour.load(f"{QUOTED} other", output_folder=root, device="cpu")
     assert both.name == f"{QUOTED} other"
+    assert endeavour.load(["first run", "other"], output_folder=root, device="cpu").name == both.name
     assert both.score("the dog", "der Hund") != run.score("the dog", "der Hund")
     assert both.attention("the dog", "der Hund").cross.shape[0] == 2, "the first run's"

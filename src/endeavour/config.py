@@ -220,6 +220,8 @@ def one_line(error: Exception) -> str:
         return f"{key} is not a key of this command: --cfg job shows them all"
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
     name, equals, _ = override.partition("=")
+    if override and not equals:
+        return f'{override}: settings are key=value, and a value with spaces stands in quotes: text="A dog"'
     # Quotes do not help a function, such as range(…), that is given what it cannot take.
     if equals and "while evaluating" not in text:
         text += f"; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"

@@ -262,7 +262,7 @@ class TrainedRun:
 
 
 def load(
-    run: str | None = None,
+    run: str | Sequence[str] | None = None,
     *,
     output_folder: str | Path = "outputs",
     device: str = "auto",
@@ -272,7 +272,7 @@ def load(
     """Opens a trained run.
 
     Args:
-        run: its name; "a b c" are an ensemble; None is the newest finished run.
+        run: its name; "a b c" or ["a", "b", "c"] are an ensemble; None is the newest finished run.
         output_folder: where run folders lie.
         device: auto, cpu, cuda, cuda:1 …, mps.
         quantization: of the export that engine="ctranslate2" reads.
@@ -282,6 +282,8 @@ def load(
     Raises:
         UserError: there is no such run, or a value that decoding does not accept.
     """
+    if run is not None and not isinstance(run, str):
+        run = " ".join(quoted(name) for name in run)
     runs = select_runs(run, user_path(output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
     return TrainedRun(runs, settings, device=device, quantization=quantization)

@@ -286,12 +286,13 @@ def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "key"),
     [
+        ("name=../elsewhere", "name='../elsewhere'"),
         ("decoding=sample", "decoding=sample"),
         ("decoding=mbr", "decoding=mbr"),
         ("decoding.precision=bf16", "decoding.precision"),
     ],
 )
-def test_a_decoding_that_is_not_measured_is_refused(setting: str, key: str, tmp_path: Path) -> None:
+def test_what_is_not_measured_or_written_is_refused(setting: str, key: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         bench(load_bench([f"output_folder={tmp_path}", "device=cpu", setting]), [])
     assert str(refused.value).startswith(key)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,9 @@ from endeavour.pipeline.filtering import DualScorer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.special import BOS, EOS
-from untrained import untrained_run
+from endeavour.storage import atomic_folder
+from untrained import TINY, untrained_run
 
-TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 WORDS = ["dog Hund", "cat Katze", "house Haus", "tree Baum", "river Fluss", "door Tür", "garden Garten"]
 PAIRS = [
     (
@@ -123,7 +123,6 @@ def test_scores_are_kept_and_another_share_needs_no_model(
         (["keep=0.25"], round(0.25 * len(PAIRS))),
         (["keep=1"], len(PAIRS)),
         (["keep=1", f"min_score={limit}"], sum(float(row[2]) >= limit for row in rows)),
-        (["min_score=1"], 0),
     ):
         assert filtered(root, corpus, *overrides) == 0
         assert len(rows_of(kept)) == count
@@ -211,6 +210,19 @@ def test_other_files_in_the_folder_are_not_taken_for_scores(
     assert filtered(root, corpus) == 2
     assert "another output=" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    shutil.rmtree(folder)
+    with atomic_folder(folder) as partial:
+        (partial / "weights").write_text("")
+    assert filtered(root, corpus) == 2
+    assert "something else than scores" in capsys.readouterr().err
+
+
+def test_a_filter_that_keeps_nothing_says_so(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filtered(root, corpus, "min_score=1") == 2
+    assert "none reaches min_score" in capsys.readouterr().err
+    assert filtered(root, corpus) == 0
 
 
 def test_of_equal_scores_the_first_are_kept(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
     [
         ({"a.tsv": "en\tother\n1\t2\n"}, r"a\.tsv:1: no column 'de'.*to 1 and 2"),
         ({"a.tsv": "en\tde\ten\n1\t2\t3\n"}, r"a\.tsv:1: 2 columns are called 'en'"),
-        ({"a.tsv": "en\tde\n1\t2\n3\n"}, r"a\.tsv:3: the line has 1 columns, not 2"),
+        ({"a.tsv": "en\tde\n1\t2\n3\n"}, r"a\.tsv:3: the line has 1 columns, not 2; correct"),
         ({"a.tsv": "en\tde\nA dog\tran.\tEin Hund lief.\n"}, r"a\.tsv:2: the line has 3 columns, not 2"),
         ({"a.jsonl": '{"en": ' + "1" * 5000 + "}\n"}, r"a\.jsonl:1: not a JSON object"),
         ({"a.jsonl": "[" * 100_000 + "\n"}, r"a\.jsonl:1: not a JSON object"),
@@ -164,6 +164,14 @@ def test_without_a_header_every_line_has_as_many_columns_as_the_first(tmp_path):
         write(tmp_path / "a.tsv", content)
         with pytest.raises(UserError, match=message):
             read(tmp_path, "a.tsv", **NUMBERS)
+
+
+def test_the_keys_of_columns_are_named_as_they_are_typed(tmp_path):
+    write(tmp_path / "a.jsonl", '{"en": "1", "de": "2"}\n')
+    with pytest.raises(
+        UserError, match=r"set corpus\.english_column and corpus\.german_column, and give \.tsv"
+    ):
+        read(tmp_path, "a.jsonl", **NUMBERS)
 
 
 def test_one_column_is_not_both_sides(tmp_path):
@@ -304,7 +312,14 @@ def test_hashes_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
         assert FileHashes(store).of(file) == first
     file.write_text("two")  # of the same size
     later(file)
-    for content in (None, "", "[]", "torn {", "null"):  # what it cannot read costs one more reading
+    for content in (
+        None,
+        "",
+        "[]",
+        "torn {",
+        "null",
+        json.dumps({str(file.resolve()): 5}),
+    ):  # what it cannot read costs one more reading
         if content is not None:
             store.write_text(content)
         assert FileHashes(store).of(file) == hashlib.sha256(b"two").hexdigest() != first

@@ -102,6 +102,11 @@ def test_the_textbook_is_clean() -> None:
         ("May 3, 2005", "03.05.2005"),
         ("at 3 pm", "um 15 Uhr"),
         ("at 11:45 a.m.", "um 11.45 Uhr"),
+        ("Open 9am-5pm", "Geöffnet von 9 bis 17 Uhr"),
+        ("at 12:15 am", "um 0:15 Uhr"),
+        ("100 people", "hundert Menschen"),
+        ("a thousand", "1000"),
+        ("100% sure", "hundertprozentig sicher"),
         ("2 million dollars", "2.000.000 Dollar"),
         ("1.5 million", "1.500.000"),
         ("two thousand", "2.000"),
@@ -131,6 +136,8 @@ def test_numbers_agree_however_they_are_written(english, german) -> None:
         ("at 3 pm", "um 16 Uhr"),
         ("1,000 people", "1,5 Leute"),
         ("2 million", "3.000.000"),
+        ("3 hundred", "hundert"),
+        ("5 programs", "17 Programme"),
         ("tennis", "10 Spiele"),
     ],
 )
@@ -141,6 +148,7 @@ def test_numbers_that_differ_are_noticed_on_either_side(english, german) -> None
 def test_a_symbol_may_be_named_on_the_other_side() -> None:
     assert symbols_agree("5% of $3", "5 Prozent von 3 Dollar")
     assert symbols_agree("20 degrees", "20 °C")
+    assert symbols_agree("100% sure", "hundertprozentig sicher")
     assert not symbols_agree("20 people", "20 °C")
     assert not symbols_agree("€5", "$5")
 
@@ -149,6 +157,7 @@ def test_shares_of_a_line() -> None:
     assert markup_share('<a href="x y">Read more</a> &nbsp; now') == pytest.approx(3 / 6)
     assert markup_share("See www.example.org or a/b.html for - that") == pytest.approx(3 / 7)
     assert markup_share("Plain, good words; and 1,000 more!") == 0
+    assert markup_share("- Yes.") == 0
     assert repetition("aaaaaaaa bb") == pytest.approx(8 / 11)
     assert repetition("ha ha ha ha") == pytest.approx(2 / 3)
     assert repetition("10000000 one two three four") == 0

@@ -76,6 +76,14 @@ def test_few_items_and_one_core_need_no_process(monkeypatch: pytest.MonkeyPatch)
     assert list(map_in_order(str, [0, None, 2], alone=0)) == ["0", "None", "2"]
 
 
+@pytest.mark.parametrize(("asked", "cores"), [("1", 1), ("3,1", 3), (" 2 ", 2)])
+def test_as_many_cores_are_used_as_openmp_is_given(
+    asked: str, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert usable_cores() == cores
+
+
 def test_items_are_read_as_they_are_needed_and_processes_end_when_no_more_are() -> None:
     read: list[int] = []
 

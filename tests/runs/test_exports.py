@@ -23,7 +23,7 @@ def test_a_device_is_a_kind_and_an_index(
     assert _device(name) == expected
 
 
-@pytest.mark.parametrize("name", ["mps", "cuda:x"])
+@pytest.mark.parametrize("name", ["mps", "cuda:x", "cpu:7"])
 def test_a_device_that_the_engine_does_not_know_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=rf"device={name}: decoding\.engine=ctranslate2"):
         _device(name)

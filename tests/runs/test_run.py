@@ -71,6 +71,24 @@ def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -
     assert select_runs(None, tmp_path, begun=True) == [trained]
 
 
+def test_a_run_that_is_not_finished_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    run, _, _ = begun(tmp_path)
+    with pytest.raises(UserError, match="run is not finished: its own command continues it"):
+        select_runs("run", run.root)
+    with run.lock(), pytest.raises(UserError, match="run is being trained"):
+        select_runs("run", run.root)
+
+
+@pytest.mark.parametrize("name", ["run/model", "run/export/ctranslate2-int8", "group/.hidden", ".hidden"])
+def test_a_run_is_not_trained_where_another_replaces_or_nobody_finds_it(
+    name: str, tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _, _ = begun(tmp_path)
+    assert endeavour("train", *folders, f"name={name}") == 2
+    assert "choose another name=…" in capsys.readouterr().err
+    assert not (run.root / name).exists()
+
+
 def test_runs_are_selected_by_name(tmp_path: Path) -> None:
     a, inner, spaced = (finished(tmp_path, name) for name in ("a", "group/b", "c d"))
     assert select_runs("a", tmp_path) == [a]
@@ -223,7 +241,8 @@ def test_what_cannot_begin_or_be_evaluated_is_refused_before_a_restart_loses_any
     ):
         overrides = [*parallel_files, *folders, "name=run", "evaluation.tokenized_bleu=true", wrong]
         assert endeavour("train", *overrides, "model.positions=learned", "training.restart=true") == 2
-        assert wrong.rpartition(".")[2] in capsys.readouterr().err or "typo" in wrong
+        named = "typo" if "typo" in wrong else wrong.rpartition(".")[2]
+        assert named in capsys.readouterr().err
         assert run.checkpoint_folder.is_dir()
 
 

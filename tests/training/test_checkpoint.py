@@ -13,6 +13,7 @@ from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import (
+    checkpoints_in,
     load_model,
     random_state,
     restore_random_state,
@@ -86,6 +87,32 @@ def test_a_disk_that_is_full_is_an_error_of_the_disk(tmp_path: Path, monkeypatch
     with pytest.raises(OSError, match="weights") as error:
         save_tensors({}, tmp_path / "weights.safetensors")
     assert error.value.errno == errno.ENOSPC
+
+
+def test_where_no_checkpoint_is_intact_a_run_begins_again_and_says_so(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    model = make_model(0)
+    checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=2, keep_best=1)
+    optimizer = make_optimizer(model, run_config([]).training)
+
+    def save(update: int) -> None:
+        checkpoints.save(model, {}, TrainState(update=update), [random_state(torch.device("cpu"))])
+
+    save(300)
+    save(400)
+    for path in checkpoints_in(tmp_path):
+        (path / "weights.safetensors").write_bytes(b"")
+    state, notes = checkpoints.restore_newest(model, optimizer)
+    assert state.update == 0
+    assert [note.partition(":")[0] for note in notes] == [
+        "skipped a damaged checkpoint",
+        "skipped a damaged checkpoint",
+        "no checkpoint is intact",
+    ]
+    save(100)
+    save(200)
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000100", "update-00000200"]
 
 
 def test_only_what_was_written_as_a_checkpoint_is_deleted(tmp_path: Path, tokenizer: Tokenizer) -> None:

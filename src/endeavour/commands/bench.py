@@ -40,6 +40,7 @@ from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare
 from endeavour.progress import say
 from endeavour.runs.config import Seed
+from endeavour.runs.names import run_name
 from endeavour.runs.provenance import describe_start
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
@@ -77,6 +78,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         raise UserError(f"decoding={config.decoding.name}: a benchmark measures searches, leave it out")
     if config.decoding.precision != "fp32":
         raise UserError("decoding.precision: a benchmark measures all of bench.precisions, leave it out")
+    name = run_name("name", config.name, str(Path(config.output_folder) / "bench"))
     console = Console(stderr=True)
     device = choose_device(config.device)
     data = prepare(config, augmentation=None)
@@ -100,13 +102,13 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     if device.type == "cpu":
         keep_memory()  # as `train` does; the references gain from it too
     results: dict[str, Any] = {
-        "name": config.name,
+        "name": name,
         "start": describe_start(device, command),
         "references": {name: version(PACKAGES[name]) for name in subject.references},
         "settings": settings_of_figures(config, device),
         "notes": subject.notes,
     }
-    folder = result_folder(Path(config.output_folder) / "bench" / config.name, results["settings"])
+    folder = result_folder(Path(config.output_folder) / "bench" / name, results["settings"])
     measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])

@@ -27,7 +27,7 @@ from endeavour.runs.choice import select_runs
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run
 from endeavour.settings import STRICT
-from endeavour.storage import atomic_folder, write_errors
+from endeavour.storage import atomic_folder, waiting_lock, write_errors
 
 CARD_SECTIONS = ("tokenizer", "model", "training", "decoding")
 
@@ -125,8 +125,9 @@ def _written(
     exporter = Exporter(
         format=format, quantization=quantization, trained=trained, weights_digest=run.weights_digest
     )
-    with write_errors(folder, "output_folder"), atomic_folder(folder) as partial:
-        parity = exporter.write(partial)
+    with write_errors(folder, "output_folder"):
+        with waiting_lock(folder.parent, f"exporting {run}"), atomic_folder(folder) as partial:
+            parity = exporter.write(partial)
     _show(folder, parity, console)
     return folder, Written(name=folder.name, size=size_of_model(folder), parity=parity)
 

@@ -80,6 +80,11 @@ def filter(config: FilterRoot) -> Path:
             kept = output / KEPT
             selection = select_pairs(output / SCORES, kept, keep=config.keep, min_score=config.min_score)
             write_atomically(output / "report.md", filter_as_markdown(report, selection, output.name))
+            if not selection.kept:
+                raise UserError(
+                    f"{kept} is empty: of {report['read']:,} pairs cleaning left {selection.pairs:,}, and none reaches "
+                    f"min_score; {output / 'report.md'} has the scores and what cleaning drops"
+                )
     say(
         console,
         f"pairs read {report['read']:,}, scored {selection.pairs:,}, kept {selection.kept:,} "
@@ -127,6 +132,8 @@ def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
         return False
     remedy = "choose another output=…, or delete it"
     verify(output, remedy)
+    if not (output / MANIFEST).is_file():
+        raise UserError(f"output={output} holds something else than scores: {remedy}")
     saved = json.loads((output / MANIFEST).read_text("utf-8"))["recipe"]
     if differing := [key for key, value in recipe.items() if saved[key] != value]:
         raise UserError(f"output={output} holds the scores of other {' and '.join(differing)}: {remedy}")

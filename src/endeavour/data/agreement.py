@@ -27,14 +27,14 @@ _DIGITS = re.compile(r"\d+")
 _THOUSANDS = re.compile(r"(?<=\d)[.,'’](?=\d{3}(?!\d))")
 _SPACED_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?: \d{3})+(?!\d)")
 _ROMAN_NUMERAL = re.compile(r"\b[IVX]+\b")
-_TWELVE_HOURS = re.compile(r"\b[ap]\.? ?m\b")
+_TWELVE_HOURS = re.compile(r"(?<![^\W\d])[ap]\.? ?m\b")
 _MAGNITUDE = re.compile(
     r"hundred|hundert|thousand|tausend|tsd|mil+ion|mil+iard|billion|mio|mrd|\d ?(?:k|m|bn)\b"
 )
 
 _SYMBOL = re.compile("[%€$£¥°§©#@]")
 _NAMES = {
-    "%": "per cent|percent|prozent|v. ?h",
+    "%": r"per cent|percent|\w*prozent|v. ?h",
     "€": "euro?",
     "$": "dollar|usd|bucks",
     "£": "pound|pfund|gbp|sterling",
@@ -57,12 +57,13 @@ def numbers_agree(english: str, german: str) -> bool:
     right_words = _GERMAN_NUMBERS.values(german) | _roman(german)
     both = f"{english}\n{german}".casefold()
     if _TWELVE_HOURS.search(both):
-        left, right = {_hour(figure) for figure in left}, {_hour(figure) for figure in right}
+        left, right = ({_hour(figure) for figure in figures} - {"0"} for figures in (left, right))
     if _MAGNITUDE.search(both):
         if sorted("".join(left).replace("0", "")) == sorted("".join(right).replace("0", "")):
             return True
         left, right, left_words, right_words = (
-            {figure.rstrip("0") for figure in figures} for figures in (left, right, left_words, right_words)
+            {figure.rstrip("0") for figure in figures}
+            for figures in (left, right, left_words | {"1"}, right_words | {"1"})  # hundert is 100
         )
     return left - right <= right_words and right - left <= left_words
 

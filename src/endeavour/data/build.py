@@ -168,7 +168,7 @@ def _read_held_out(
         (folder / f"{name}.{side}.txt").write_bytes("".join(f"{text}\n" for text in texts).encode())
     normal = [(normalize(source), normalize(target)) for source, target in rows]
     held_out.add(normal)
-    path = scratch / f"{name}.arrow"
+    path = scratch / f"split {name}.arrow"  # with a space, which no other file has
     with new_table(path) as table:
         write(table, normal)
     progress(f"read {name}", len(rows), None)

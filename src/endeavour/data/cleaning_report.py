@@ -1,5 +1,6 @@
 """What a preparation or a filter read, changed, dropped and kept, as Markdown. Pure."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -109,5 +110,5 @@ def _cell(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    fence = "``" if "`" in text else "`"
-    return f"{fence} {text} {fence}" if fence == "``" or not text.strip() else f"{fence}{text}{fence}"
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if "`" in text or not text.strip() else f"{fence}{text}{fence}"

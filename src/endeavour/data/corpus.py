@@ -184,7 +184,7 @@ def load_parts(config: CorpusConfig) -> dict[str, Iterable[Pair]]:
 
 def _read(config: CorpusConfig, files: dict[str, list[Path]]) -> dict[str, Iterable[Pair]]:
     columns = {"english_column": config.english_column or "", "german_column": config.german_column or ""}
-    return {name: read_pairs(paths, **columns) for name, paths in files.items()}
+    return {name: read_pairs(paths, section="corpus", **columns) for name, paths in files.items()}
 
 
 def _hub_files(config: CorpusConfig, progress: Progress) -> dict[str, list[Path]]:

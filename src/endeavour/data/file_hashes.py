@@ -22,7 +22,8 @@ class FileHashes:
         with suppress(OSError, ValueError):  # without the store, the files are only read once more
             known = json.loads(store.read_text("utf-8"))
             if isinstance(known, dict):
-                self._known = cast("dict[str, list[Any]]", known)
+                entries = cast("dict[str, Any]", known).items()
+                self._known = {key: entry for key, entry in entries if isinstance(entry, list)}
 
     def of(self, path: Path) -> str:
         """The SHA-256 of a file's content, in hexadecimal. Raises `UserError` where it cannot be read."""
@@ -30,10 +31,10 @@ class FileHashes:
         with read_errors(path):
             state = path.stat()
             key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
-            if self._known.get(key, [])[:2] != stamp:
+            if self._known.get(key, [])[:-1] != stamp:
                 self._known[key] = [*stamp, file_digest(path)]
                 self._changed = True
-        return self._known[key][2]
+        return self._known[key][-1]
 
     def save(self) -> None:
         """Writes what was learnt to the store; does without where it cannot be written."""

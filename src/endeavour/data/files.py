@@ -11,6 +11,7 @@ import stat
 import zlib
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +29,17 @@ def kind_of(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str) -> Iterator[Pair]:
+@dataclass(frozen=True)
+class _Columns:
+    """Where the two texts of a record are, and by which keys a user says so."""
+
+    names: Pair
+    keys: str
+
+
+def read_pairs(
+    paths: Sequence[Path], *, english_column: str, german_column: str, section: str = ""
+) -> Iterator[Pair]:
     """The (English, German) pairs of one split.
 
     Args:
@@ -36,6 +47,7 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
             files; read one after the other.
         english_column, german_column: a name in the TSV header, a key of the JSON object or a Parquet column
             ("translation.en" reaches into a nested one), or "1", "2", … for a TSV file without a header.
+        section: of the config, whose keys these are.
 
     Raises:
         UserError: a missing file, column or partner line, one column for both sides, invalid UTF-8, invalid JSON,
@@ -47,10 +59,12 @@ def read_pairs(paths: Sequence[Path], *, english_column: str, german_column: str
         )
     for path in paths:
         require_file(path)
-    return chain.from_iterable(_sources(paths, (english_column, german_column)))
+    prefix = section and f"{section}."
+    columns = _Columns((english_column, german_column), f"{prefix}english_column and {prefix}german_column")
+    return chain.from_iterable(_sources(paths, columns))
 
 
-def _sources(paths: Sequence[Path], columns: Pair) -> list[Iterator[Pair]]:
+def _sources(paths: Sequence[Path], columns: _Columns) -> list[Iterator[Pair]]:
     """What reads each file of records, and each two line-aligned files."""
     records = {".tsv": _read_tsv, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
     sources: list[Iterator[Pair]] = []
@@ -157,36 +171,35 @@ def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
         yield left, right
 
 
-def _read_tsv(path: Path, columns: Pair) -> Iterator[Pair]:
+def _read_tsv(path: Path, columns: _Columns) -> Iterator[Pair]:
     lines = enumerate(text_lines(path), start=1)
     width = None
-    if all(column.isdecimal() and int(column) > 0 for column in columns):
-        first, second = (int(column) - 1 for column in columns)
+    if all(column.isdecimal() and int(column) > 0 for column in columns.names):
+        first, second = (int(column) - 1 for column in columns.names)
     else:
         header = next(lines, (1, ""))[1].split("\t")
-        for column in columns:
+        for column in columns.names:
             if column not in header:
                 raise UserError(
-                    f"{path}:1: no column {column!r} in the header {header}; set english_column and "
-                    "german_column, to 1 and 2 for a file without a header"
+                    f"{path}:1: no column {column!r} in the header {header}; set {columns.keys}, "
+                    "to 1 and 2 for a file without a header"
                 )
             if header.count(column) > 1:
                 raise UserError(f"{path}:1: {header.count(column)} columns are called {column!r}; rename one")
-        first, second = (header.index(column) for column in columns)
+        first, second = (header.index(column) for column in columns.names)
         width = len(header)
     for number, line in lines:
         fields = line.split("\t")
         # Without a header lines may have more columns than are read, but all of them as many.
         width = width or max(len(fields), first + 1, second + 1)
         if len(fields) != width:
-            raise UserError(
-                f"{path}:{number}: the line has {len(fields)} columns, not {width}; "
-                "fields are separated by tabs, and a sentence must not hold one"
-            )
+            many = "columns are separated by tabs, and a sentence must not hold one"
+            remedy = many if len(fields) > width else "correct or delete the line"
+            raise UserError(f"{path}:{number}: the line has {len(fields)} columns, not {width}; {remedy}")
         yield fields[first], fields[second]
 
 
-def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
+def _read_json_lines(path: Path, columns: _Columns) -> Iterator[Pair]:
     for number, line in enumerate(text_lines(path), start=1):
         where = f"{path}:{number}"
         try:
@@ -194,10 +207,10 @@ def _read_json_lines(path: Path, columns: Pair) -> Iterator[Pair]:
         except (ValueError, RecursionError) as error:  # a ValueError: a number of thousands of digits
             reason = getattr(error, "msg", error)  # without its "line 1", which is not that of the file
             raise UserError(f"{where}: not a JSON object ({reason}); correct or delete the line") from error
-        yield _text(record, columns[0], where), _text(record, columns[1], where)
+        yield _texts(record, columns, where)
 
 
-def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
+def _read_parquet(path: Path, columns: _Columns) -> Iterator[Pair]:
     # Imported here: a prepare with nothing to do, or other files, needs none of it.
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
@@ -207,7 +220,7 @@ def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
             rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())
             for number, row in enumerate(rows, start=1):
                 where = f"{path}, row {number}"
-                yield _text(row, columns[0], where), _text(row, columns[1], where)
+                yield _texts(row, columns, where)
     except UserError:
         raise
     except (OSError, ValueError, ArrowException) as error:
@@ -216,15 +229,20 @@ def _read_parquet(path: Path, columns: Pair) -> Iterator[Pair]:
         ) from error
 
 
-def _text(record: object, column: str, where: str) -> str:
-    """The text in `column` of a decoded record; a dot reaches into a nested object."""
+def _texts(record: object, columns: _Columns, where: str) -> Pair:
+    """Both texts of a decoded record."""
+    english, german = columns.names
+    return _text(record, english, columns.keys, where), _text(record, german, columns.keys, where)
+
+
+def _text(record: object, column: str, keys: str, where: str) -> str:
+    """The text in `column`, of which a dot reaches into a nested object."""
     value: Any = record
     for key in column.split("."):
         if not isinstance(value, dict) or key not in value:
             found = sorted(cast("dict[str, Any]", value)) if isinstance(value, dict) else type(value).__name__
-            raise UserError(
-                f"{where}: no column {column!r} (found: {found}); set english_column and german_column"
-            )
+            mixed = ", and give .tsv files beside it a header line" if column.isdecimal() else ""
+            raise UserError(f"{where}: no column {column!r} (found: {found}); set {keys}{mixed}")
         value = cast("dict[str, Any]", value)[key]
     if not isinstance(value, str):
         shown = f"{value!r:.40}"

@@ -32,7 +32,9 @@ Result = TypeVar("Result")
 
 def usable_cores() -> int:
     """As many as OpenMP would take."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
+    asked = (
+        os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    )  # the others are of nested regions
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

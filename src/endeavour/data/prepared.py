@@ -43,6 +43,8 @@ class PreparedData:
         try:
             manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
             digests = json.loads((folder / DIGESTS).read_text("utf-8"))
+            if not isinstance(manifest, dict) or not isinstance(digests, dict):
+                raise ValueError("not a JSON object")
         except (OSError, ValueError) as error:
             raise UserError(f"{folder}: no complete prepared data ({error}); {_remedy(folder)}") from error
         return cls(folder, manifest, digests)

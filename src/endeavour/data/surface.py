@@ -14,6 +14,7 @@ _MARKUP_WORD = re.compile(
     r"\S*(?:https?:|www\.|://|\w@\w+\.\w|[{}<>\\=|_^~]|\.(?:com|org|net|de|html?|php|jpe?g|png|gif|pdf)\b)\S*"
     r"|[»›•·/–—*#+-]+"
 )
+_SPOKEN = re.compile(r"^\s*[-–—] ")  # of subtitles
 # A text with none of these has no markup, which need not be looked for then.
 _MARKUP_SIGN = re.compile(r"[<>{}\[\]&@\\=|_^~/:»›•·–—*#+-]|\.\w|www")
 # UTF-8 that was read as Latin-1 or Windows-1252, and what was replaced because it was no UTF-8. "JOÃO" is Portuguese.
@@ -45,7 +46,7 @@ def markup_share(text: str) -> float:
         return 0.0
     text, tags = _TAG.subn(" ", text)
     text, entities = _ENTITY.subn(" ", text)
-    words = text.split()
+    words = _SPOKEN.sub("", text).split()
     marked = tags + entities + sum(_MARKUP_WORD.fullmatch(word) is not None for word in words)
     return marked / max(1, tags + entities + len(words))
 

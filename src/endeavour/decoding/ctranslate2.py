@@ -75,7 +75,7 @@ class CTranslate2Engine:
             )
             if device == "cuda":  # only now its libraries are loaded
                 self._translator.translate_batch([self._source_pieces[:1]], max_decoding_length=1)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:  # a ValueError: no such index
             if device != "cuda":
                 raise
             raise UserError(

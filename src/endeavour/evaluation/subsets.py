@@ -30,7 +30,10 @@ _BLEU = Metric("BLEU", partial(BLEU, effective_order=True, force=True))
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """The sentences with `shortest` to `longest` source words (whitespace-separated; None: no upper end)."""
+    """The sentences with `shortest` to `longest` source words (whitespace-separated; None: no upper end).
+
+    An empty sentence is in the first.
+    """
 
     shortest: int
     longest: int | None

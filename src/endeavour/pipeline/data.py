@@ -84,13 +84,19 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
         if not user_path(corpus_path).is_dir():
             raise UserError(f"corpus_path={corpus_path}: no such folder")
         config.corpus = validated(CorpusConfig, asdict(config.corpus) | {"path": corpus_path}, "corpus")
-    data = prepare(
-        config,
-        augmentation=config.augmentation,
-        tokenizers=run.load_tokenizers(),
-        extra_pairs=teacher_pairs(run) if config.teachers else (),
-        console=console,
-    )
+    try:
+        data = prepare(
+            config,
+            augmentation=config.augmentation,
+            tokenizers=run.load_tokenizers(),
+            extra_pairs=teacher_pairs(run) if config.teachers else (),
+            console=console,
+        )
+    except UserError as error:
+        raise UserError(
+            f"{error}\nthe data of {run} are not in {folder}, and cannot be prepared again: restore either, or name "
+            "its place (data_folder=…, corpus_path=…); other text is scored by +evaluation.files.NAME=[FILE,FILE]"
+        ) from error
     if data.content_digest != digest:
         raise UserError(
             f"{run} was trained on other data: the corpus has changed since; restore its files, or train anew under "

@@ -138,6 +138,7 @@ def _read_files(
             [user_path(path) for path in paths],
             english_column=settings.english_column,
             german_column=settings.german_column,
+            section="evaluation",
         )
     )
     listed = ", ".join(paths) or "no file"

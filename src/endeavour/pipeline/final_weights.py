@@ -25,12 +25,12 @@ def load_final_weights(
         UserError: a checkpoint was altered.
     """
     several = {
-        "last": checkpoints.last(),
+        "last": checkpoints.last(state),
         "best": checkpoints.best(state),
         "none": checkpoints.best(state)[:1],
     }[average]
     if not several:  # the best was damaged, and deleted
-        several = checkpoints.last()[-1:]
+        several = checkpoints.last(state)[-1:]
         print(f"note: the best checkpoints are gone: the final model is {several[0]}", file=sys.stderr)
     mean = average_weights(several)
     if len(several) > 1:

@@ -58,6 +58,9 @@ def require_trained(run: Run, remedy: str) -> None:
     """Raises `UserError`, with the trained runs there are and the remedy, where a run has no final weights."""
     if run.is_trained:
         return
+    if run.was_begun:
+        how = "is being trained" if run.is_locked else "is not finished: its own command continues it"
+        raise UserError(f"{run} {how}")
     names = [one.name for one in trained_runs(run.root)]
     known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
     raise UserError(f"{run} holds no trained model ({known})\n{remedy}")

@@ -69,6 +69,6 @@ def _device(name: str) -> tuple[str, int]:
     kind, _, index = name.partition(":")
     if kind == "auto":
         kind = "cuda" if require("ctranslate2").get_cuda_device_count() else "cpu"
-    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
+    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal() or (kind == "cpu" and int(index or 0)):
         raise UserError(f"device={name}: decoding.engine=ctranslate2 runs on auto, cpu, cuda, cuda:1 …")
     return kind, int(index or 0)

@@ -37,6 +37,17 @@ if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export i
     from endeavour.model.transformer import Transformer
 
 Summary = dict[str, Any]
+# In a run's folder, and its own: what is in them is replaced and deleted.
+OWN_FOLDERS = {
+    "model",
+    "checkpoints",
+    "evaluation",
+    "export",
+    "pictures",
+    "teacher_data",
+    "wandb",
+    "tensorboard",
+}
 IMPORTED = "imported"  # the status of a run whose weights come from elsewhere
 
 
@@ -207,6 +218,20 @@ class Run:
     def is_locked(self) -> bool:
         """Whether a process is training it now, as far as this user may know."""
         return is_held(self.folder)
+
+    def require_free_place(self) -> None:
+        """Raises `UserError` where it would be in a hidden folder, or in one that another run replaces or deletes."""
+        parts = Path(self.name).parts
+        if any(part.startswith(".") for part in parts):
+            raise UserError(
+                f"name={self.name}: a run in a hidden folder is not found again; choose another name=…"
+            )
+        for depth, part in enumerate(parts[1:], start=1):
+            above = Run(self.root, str(Path(*parts[:depth])))
+            if part in OWN_FOLDERS and above.has_config:
+                raise UserError(
+                    f"name={self.name}: {above.folder / part} belongs to the run {above.name}; choose another name=…"
+                )
 
     def require_alone(self) -> None:
         """Raises `UserError` where other runs lie in its folder, which is to be replaced."""

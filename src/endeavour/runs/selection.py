@@ -5,7 +5,7 @@ from pathlib import Path
 
 from endeavour.data.corpus import RARE, VALIDATION
 from endeavour.errors import UserError
-from endeavour.runs.choice import named_runs
+from endeavour.runs.choice import named_runs, require_trained
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import Evaluation, decoding_label, evaluated_runs, evaluations_of
 from endeavour.runs.run import Run
@@ -72,6 +72,7 @@ def _require_evaluated(runs: Sequence[Run], label: str, test_set: str) -> None:
     for run in runs:
         evaluation = Evaluation(run, f"{test_set}-{label}")
         if not evaluation.is_finished:
+            require_trained(run, "train it first")
             raise UserError(
                 f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)}): "
                 f"run `{_remedy(run, runs, label, test_set)}`"
@@ -91,6 +92,7 @@ def _first_test_set(runs: Sequence[Run], label: str) -> str:
         return common[0]
     for run, there in zip(runs, evaluated, strict=True):
         if not there:
+            require_trained(run, "train it first")
             raise UserError(
                 f"{run} has no evaluation by {label} ({_listed(run)}): run `{_remedy(run, runs, label)}`"
             )

@@ -126,7 +126,7 @@ class Checkpoints:
                 (partial / "state.json").write_text(json.dumps(content), "utf-8")
         except (OSError, SafetensorError) as error:
             raise RunError(self._unwritable(target, model, error)) from error
-        kept = {target, *self.last(), *self.best(state)}
+        kept = {target, *self.last(state), *self.best(state)}
         for path in self.folder.iterdir():  # also what a kill left half written or half deleted
             if path not in kept and _OWN.fullmatch(path.name):
                 shutil.rmtree(path, ignore_errors=True)  # what somebody holds open is left to the next save
@@ -154,7 +154,8 @@ class Checkpoints:
             The state, and lines for the user: damaged checkpoints that were skipped, another number of processes.
         """
         notes: list[str] = []
-        for path in reversed(checkpoints_in(self.folder)):
+        there = checkpoints_in(self.folder)
+        for path in reversed(there):
             try:
                 verify(path)
             except UserError as error:
@@ -177,11 +178,14 @@ class Checkpoints:
             return state, notes
         if rank:  # dropout of its own; the main process draws as a single process would
             torch.manual_seed(torch.initial_seed() + rank)
+        if there:
+            notes.append("no checkpoint is intact: the training begins again")
         return TrainState(), notes
 
-    def last(self) -> list[Path]:
-        """The newest scheduled checkpoints, at most `keep_last`, oldest first."""
+    def last(self, state: TrainState) -> list[Path]:
+        """The newest scheduled checkpoints, at most `keep_last`, oldest first; later ones than `state` are damaged."""
         scheduled = [path for path in checkpoints_in(self.folder) if not path.name.endswith(STOPPED)]
+        scheduled = [path for path in scheduled if path.name <= self.path(state.update).name]
         return scheduled[-self._keep_last :]
 
     def best(self, state: TrainState) -> list[Path]:

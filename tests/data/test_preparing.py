@@ -22,7 +22,7 @@ from endeavour.data.crawled import CrawledConfig
 from endeavour.data.dataset import RaggedArray
 from endeavour.data.encoding import TrainingEncoder
 from endeavour.data.normalization import normalize
-from endeavour.data.prepared import MANIFEST, PreparedData
+from endeavour.data.prepared import MANIFEST, PreparedData, find_prepared
 from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
@@ -246,6 +246,20 @@ def test_an_input_that_changes_while_it_is_read_is_not_taken_for_the_one_before(
         prepare_data(**settings, progress=change)
     assert not list((settings["folder"] / "prepared").glob("[!.]*"))
     assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)
+
+
+@pytest.mark.parametrize("damage", ["", "[]"])
+def test_damaged_data_are_passed_over(damage, settings):
+    first = prepare_data(**settings)
+    (first.folder / MANIFEST).write_text(damage)
+    assert find_prepared(settings["folder"], first.content_digest) is None
+
+
+def test_a_split_may_be_called_as_a_file_of_the_build_is(tmp_path):
+    settings = settings_in(tmp_path) | {"corpus": write(tmp_path / "raw", **{"clean-00000": TEST})}
+    named = prepare_data(**settings)
+    assert rows(named, "clean-00000", "source") == rows(named, "test", "source")
+    assert rows(named, "train", "source") == rows(prepare_data(**settings_in(tmp_path)), "train", "source")
 
 
 def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):

@@ -125,9 +125,12 @@ def _written(
     exporter = Exporter(
         format=format, quantization=quantization, trained=trained, weights_digest=run.weights_digest
     )
-    with write_errors(folder, "output_folder"):
-        with waiting_lock(folder.parent, f"exporting {run}"), atomic_folder(folder) as partial:
-            parity = exporter.write(partial)
+    with (
+        write_errors(folder, "output_folder"),
+        waiting_lock(folder.parent, f"exporting {run}"),
+        atomic_folder(folder) as partial,
+    ):
+        parity = exporter.write(partial)
     _show(folder, parity, console)
     return folder, Written(name=folder.name, size=size_of_model(folder), parity=parity)
 

@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
@@ -22,6 +23,14 @@ SMALL += ["model.encoder_layers=2", "model.decoder_layers=2"]
 SMALL += ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=4"]
 JSON = "application/json"
 TIMEOUT = 60  # seconds after which a test has failed; none waits for it
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits for it. A test fails in which it does not come."""
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.001)
 
 
 @dataclass

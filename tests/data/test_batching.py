@@ -17,8 +17,8 @@ from endeavour.data.dataset import ParallelDataset, RaggedArray, flat, join_rows
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 from endeavour.training.updates import updates
+from multi30k import MULTI30K, needs_multi30k
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=80)
 
 
@@ -114,9 +114,9 @@ def test_numbers_of_more_than_16_bits_are_sorted_alike() -> None:
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="Multi30k is not there")
+@needs_multi30k
 def test_padding_is_under_4_percent_on_multi30k() -> None:
-    texts = [(REAL / f"train.{language}").read_text("utf-8").splitlines() for language in ("en", "de")]
+    texts = [(MULTI30K / f"train.{language}").read_text("utf-8").splitlines() for language in ("en", "de")]
     source, target = (np.array([len(line.split()) + 1 for line in side], np.int32) for side in texts)
     batches = epoch_batches(source, target, tokens_per_batch=4096, seed=1, epoch=0)
     cells = sum(len(rows) * int(source[rows].max() + target[rows].max()) for rows in batches)

@@ -28,9 +28,9 @@ from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
 from endeavour.special import EOS
 from endeavour.storage import DIGESTS
+from multi30k import MULTI30K, needs_multi30k
 
 CONF = Path(__file__).parents[2] / "conf"
-MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 
 ENGLISH = ["dog", "cat", "old man", "girl", "green apple", "house", "car", "tree"]
 GERMAN = ["Hund", "Kater", "alter Mann", "Mädchen", "grüner Apfel", "Häuschen", "Wagen", "Baum"]
@@ -507,7 +507,7 @@ def test_a_line_break_inside_a_reference_is_an_error(settings, tmp_path):
         prepare_data(**settings)
 
 
-@pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"Multi30k is not at {MULTI30K}")
+@needs_multi30k
 def test_multi30k(settings):
     names = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
     settings["corpus"] = replace(

@@ -18,7 +18,7 @@ from configs import run_config
 from endeavour.decoding import beam_search as search_module
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.special import BOS, EOS, PAD
+from endeavour.special import EOS, PAD
 
 pytestmark = pytest.mark.usefixtures("on_device")
 
@@ -88,32 +88,11 @@ def test_stopping_early_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(ours, theirs)
 
 
-def test_no_hypothesis_exceeds_its_own_limit_nor_holds_padding() -> None:
-    model = random_model(12, seed=4)
-    with torch.no_grad():  # a model that would rather never end, and likes PAD and BOS
-        model.decoder_norm.bias.sub_(model.output_weight[EOS] * 3)
-        model.decoder_norm.bias.add_((model.output_weight[PAD] + model.output_weight[BOS]) * 3)
-    lengths = [6, 0, 3]
-    found = search(model, random_sources(12, lengths), num_hypotheses=4, max_length_offset=1)
-    for length, hypotheses in zip(lengths, found, strict=True):
-        assert hypotheses
-        for hypothesis in hypotheses:
-            assert len(hypothesis.ids) <= int(1.5 * length + 1)
-            assert not {PAD, BOS, EOS} & set(hypothesis.ids)
-    assert len(found[0][0].ids) == 10
-
-
 def test_a_limit_of_nothing_gives_the_empty_sentence() -> None:
     model = random_model(12)
     (found,) = search(model, random_sources(12, [0]), num_hypotheses=4, max_length_offset=0)
     assert [hypothesis.ids for hypothesis in found] == [[]]
     assert search(model, torch.empty(0, 3, dtype=torch.int64)) == []
-
-
-def test_learned_positions_set_a_limit_of_their_own() -> None:
-    model = random_model(12, seed=4, positions="learned", max_length=7)
-    found = search(model, random_sources(12, [5, 2]), max_length_ratio=9.0, num_hypotheses=4)
-    assert max(len(hypothesis.ids) for hypotheses in found for hypothesis in hypotheses) <= 6
 
 
 def test_dropout_is_refused() -> None:

@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_translator_exact import Echo
 
 from endeavour.config import load_config
 from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
-from endeavour.decoding import translator as module
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
@@ -115,17 +115,6 @@ def test_how_much_candidates_count(found: dict[str, float], sampling: bool, best
     assert all(0 < translation.score <= 100 for translation in ranked)
 
 
-def test_with_a_utility_fewer_lines_are_searched_before_the_first_is_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "CANDIDATES_WINDOW", 2)
-    for utility, searched in ((None, 5), ("chrf", 2)):
-        engine = Repeating(FOUND)
-        decoding = replace(CANDIDATES, utility=utility)
-        next(Translator(engine, vocabularies(), window=5, decoding=decoding).translate(["Ja!"] * 9))
-        assert engine.sources == searched
-
-
 def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -133,19 +122,6 @@ def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(PyTorchEngine, "_search_batch", full)
     with pytest.raises(UserError, match=r"decoding\.tokens_per_b"):
         list(translator().translate(["Worte wie diese."]))
-
-
-class Echo:
-    """An engine whose translation is the source, with its tokens counted."""
-
-    longest: int | None = None
-
-    def __init__(self) -> None:
-        self.met: list[list[int]] = []
-
-    def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        self.met += [list(source) for source in sources]
-        return [[Hypothesis(list(source[:-1]), 0.0, 0.0)] for source in sources]
 
 
 @pytest.mark.parametrize("longest", [6, 100])
@@ -159,7 +135,9 @@ def test_spans_come_back_of_symbols_in_every_part_of_a_line(longest: int) -> Non
         "",
         "Ja!",
     ]
-    pieces = [piece.strip("\u2581") for ids in engine.met for piece in marked.pieces(ids)]
+    pieces = [
+        piece.strip("\u2581") for batch in engine.calls for ids in batch for piece in marked.pieces(ids)
+    ]
     assert [piece for piece in pieces if "⟦" in piece] == symbols(count)
     (other,) = Translator(engine, (marked, vocabularies()[1])).translate(
         [line]

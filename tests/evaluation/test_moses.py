@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from endeavour.data.files import text_lines
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, moses
-
-MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
-published = pytest.mark.skipif(not MULTI30K.is_dir(), reason=f"no {MULTI30K}")
+from multi30k import MULTI30K, needs_multi30k
 
 
 @pytest.mark.parametrize(
@@ -80,7 +78,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         moses.read_tokenized(tmp_path / "nowhere", ["Ein Hund."], "de")
 
 
-@published
+@needs_multi30k
 @pytest.mark.parametrize("language", ["de", "en"])
 @pytest.mark.parametrize("split", ["val", "test_2016_flickr"])
 def test_the_published_files_come_out_line_by_line(split: str, language: str) -> None:
@@ -88,7 +86,7 @@ def test_the_published_files_come_out_line_by_line(split: str, language: str) ->
     assert ours == list(text_lines(MULTI30K / "tok" / f"{split}.lc.norm.tok.{language}"))
 
 
-@published
+@needs_multi30k
 def test_translations_score_the_same_against_the_published_file() -> None:
     references = list(text_lines(MULTI30K / "test_2016_flickr.de"))
     path = MULTI30K / "tok" / "test_2016_flickr.lc.norm.tok.de"
@@ -109,7 +107,7 @@ def test_translations_score_the_same_against_the_published_file() -> None:
     assert (ours.value, ours.low, ours.high) == (theirs.value, theirs.low, theirs.high)
 
 
-@published
+@needs_multi30k
 def test_the_validation_file_is_not_taken_for_the_test_set() -> None:
     references = list(text_lines(MULTI30K / "test_2016_flickr.de"))
     with pytest.raises(UserError, match="1,014 lines for 1,000 references"):

@@ -79,7 +79,7 @@ def run_config(settings: list[str]) -> RunConfig:
 def data_of(settings: list[str]) -> PreparedData:
     """What a run would be trained on whose teachers are trained."""
     config = run_config(settings)
-    return training._data(Run.of(config), config, None, lambda *_: None)[0]
+    return training._data(Run.of(config), config, None, [])[0]
 
 
 def translations(runs: str, sources: list[str], folder: Path) -> list[str]:

@@ -25,7 +25,7 @@ from endeavour.playground.worker import Cancelled, Job
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import write_model
-from served import JSON, TIMEOUT, Served, events_of, served, small_run
+from served import JSON, TIMEOUT, Served, events_of, served, small_run, until
 from untrained import untrained_model
 
 
@@ -63,11 +63,9 @@ def test_what_waits_for_a_client_that_went_away_is_not_done(site: Served, path: 
     }
     connection = site.connect()
     connection.request("POST", path, json.dumps(bodies[path]), {"Content-Type": JSON})
-    while not worker.waiting:
-        pass
+    until(lambda: worker.waiting > 0)
     connection.close()
-    while worker.waiting:
-        pass
+    until(lambda: worker.waiting == 0)
     gate.set()
     assert site.post(path, bodies[path]).status == 200
 

@@ -181,7 +181,7 @@ BODIES = st.one_of(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(st.sampled_from(POSTS), BODIES, st.sampled_from([JSON, JSON, JSON, FORM]))
 def test_whatever_is_sent_is_answered_or_refused_in_json(
     site: Served, path: str, body: bytes, kind: str

@@ -20,7 +20,7 @@ from endeavour.playground.systems import NotFound
 from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.storage import write_atomically, write_json
-from served import TIMEOUT, Served, events_of, served, small_run
+from served import TIMEOUT, Served, events_of, served, small_run, until
 
 LINES = {
     "sources": ["Satz 7.", "Ja!", "a b c d e f g h i", "Nein."],
@@ -335,10 +335,7 @@ def test_logs_are_served_to_a_limited_number(run: Run, begun: Run) -> None:
             assert site.get("/api/log?run=run").status == 503
             add(begun, {"update": 2})
             assert next(events) == ("line", {"update": 2})
-        while (
-            site.get("/api/log?run=run").status == 503
-        ):  # until the server has noticed that the client is gone
-            pass
+        until(lambda: site.get("/api/log?run=run").status != 503)  # the client's going has been noticed
         assert site.stream("/api/log?run=run") == [("reset", {}), ("end", {})]
 
 

@@ -16,7 +16,7 @@ from endeavour.playground.systems import System
 from endeavour.playground.worker import Job
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator
-from served import TIMEOUT, Answer, Served
+from served import TIMEOUT, Answer, Served, until
 
 FORM = "application/x-www-form-urlencoded"
 TEXTS = ["Satz 7 hat Worte.", "Ja!", "", "wie\n\nWorte wie 12"]
@@ -160,8 +160,7 @@ def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pyte
 
     with ThreadPoolExecutor(clients) as pool:
         done = [pool.submit(client, number) for number in range(clients)]
-        while site.playground.worker.waiting < clients:
-            pass
+        until(lambda: site.playground.worker.waiting == clients)
         gate.set()
         assert all(answer.status == 200 for one in done for answer in one.result())
     assert sum(calls) == 3 * sum(1 + number % 3 for number in range(clients))
@@ -209,8 +208,7 @@ def test_who_finds_the_queue_full_is_told_to_come_again(
     monkeypatch.setattr(site.playground.worker, "_most_waiting", 1)
     with ThreadPoolExecutor(1) as pool:
         waits = pool.submit(asked, site, "Ja!")
-        while not site.playground.worker.waiting:
-            pass
+        until(lambda: site.playground.worker.waiting > 0)
         for path, body in (
             ("/translate", {"q": "Ja!", "target": "de"}),
             ("/api/search", {"text": "Ja!"}),

@@ -12,7 +12,6 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.open: list[tuple[str, str]] = []
         self.tags: list[str] = []
-        self.classes: list[str] = []
         self.attributes: list[str] = []
         self.styles: list[str] = []  # all CSS, of elements and of attributes
         self.flagged: list[str] = []  # cells that stand out
@@ -29,7 +28,6 @@ class Page(HTMLParser):
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += [name for name, _ in attrs]
-        self.classes += (dict(attrs).get("class") or "").split()
         self.styles.append(dict(attrs).get("style") or "")
 
     def handle_endtag(self, tag: str) -> None:

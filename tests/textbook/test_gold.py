@@ -143,7 +143,8 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("dative f", say(HE, "danken", indirect=n("Frau"), progressive=True), "He is thanking the woman.", "Er dankt der Frau."),
     ("dative n", say(SHE, "helfen", indirect=n("Kind"), **PAST), "She helped the child.", "Sie hat dem Kind geholfen."),
     ("dative plural", say(WE, "helfen", indirect=ns("Kind"), progressive=True), "We are helping the children.", "Wir helfen den Kindern."),
-    ("dative plural -s", say(I, "fahren", direction=to("Park"), progressive=True), "I am driving to the park.", "Ich fahre in den Park."),
+    ("dative plural -s", say(HE, "helfen", indirect=ns("Baby"), progressive=True), "He is helping the babies.", "Er hilft den Babys."),
+    ("direction m", say(I, "fahren", direction=to("Park"), progressive=True), "I am driving to the park.", "Ich fahre in den Park."),
     ("dative plural -n", say(HE, "sprechen", oblique=ns("Frau"), progressive=True), "He is speaking with the women.", "Er spricht mit den Frauen."),
     ("genitive m", say(n("Auto", owner=n("Vater", "my")), "sein", predicate=be("alt")), "My father's car is old.", "Das Auto meines Vaters ist alt."),
     ("genitive f", say(n("Hund", owner=n("Schwester", "my")), "sein", predicate=be("braun")), "My sister's dog is brown.", "Der Hund meiner Schwester ist braun."),
@@ -189,7 +190,7 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("stem dunkel", say(n("Wald", "the", "dunkel"), "sein", predicate=be("groß")), "The dark forest is big.", "Der dunkle Wald ist groß."),
     ("stem hoch", say(n("Brücke", "the", "hoch"), "sein", predicate=be("alt")), "The high bridge is old.", "Die hohe Brücke ist alt."),
     ("article an", say(SHE, "essen", n("Orange", "a"), progressive=True), "She is eating an orange.", "Sie isst eine Orange."),
-    ("article a university", say(WE, "suchen", n("Uhr", "a"), progressive=True), "We are looking for a watch.", "Wir suchen eine Uhr."),
+    ("article a university", say(WE, "suchen", n("Universität", "a"), progressive=True), "We are looking for a university.", "Wir suchen eine Universität."),
     # Pronouns
     ("pronoun acc", say(I, "anrufen", Pronoun("he"), time=TOMORROW, progressive=True), "I am calling him tomorrow.", "Ich rufe ihn morgen an."),
     ("pronoun dat", say(HE, "helfen", indirect=SHE, time=TODAY, progressive=True), "He is helping her today.", "Er hilft ihr heute."),

@@ -13,7 +13,6 @@ from endeavour.training import bf16_speed, precision
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.precision import (
     Precision,
-    autocast,
     choose_decoding_precision,
     choose_training_precision,
     dtype_of,
@@ -194,10 +193,3 @@ def test_measuring_draws_nothing_at_random() -> None:
     ):
         assert 0 < found < math.inf
     assert torch.equal(torch.random.get_rng_state(), before)
-
-
-def test_autocast() -> None:
-    with autocast(CPU, torch.bfloat16):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
-    with autocast(CPU, torch.float32):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32

@@ -1,13 +1,12 @@
 """Runs that are there with untrained models, for tests that need no good translations."""
 
-import torch
-
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, write_json
 from endeavour.training.checkpoint import write_model
+from random_models import drawn
 
 TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
 TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
@@ -22,13 +21,8 @@ def small_tokenizers(config: RunConfig) -> Tokenizers:
 
 def untrained_model(config: RunConfig, tokenizers: Tokenizers, seed: int = 0) -> Transformer:
     """A model in evaluation mode, random enough that two seeds translate differently."""
-    torch.manual_seed(seed)
     source, target = (tokenizer.vocabulary_size for tokenizer in tokenizers)
-    model = Transformer(config.model, source_vocabulary=source, target_vocabulary=target)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    return model.eval()
+    return drawn(config.model, (source, target), alpha=0.2, seed=seed)
 
 
 def untrained_run(

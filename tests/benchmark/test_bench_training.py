@@ -16,11 +16,11 @@ from endeavour.benchmark.task import Task
 from endeavour.benchmark.training import check_budget, count, run_updates
 from endeavour.data.batching import collate
 from endeavour.errors import UserError
-from endeavour.model.attention import CrossAttention, SelfAttention
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training import step
 from endeavour.training.graphs import NEVER
+from torch_weights import copy_layers
 
 MakeTask = Callable[..., Task]
 CPU = torch.device("cpu")
@@ -164,28 +164,8 @@ def test_the_spread_of_rates_and_the_rate_of_a_product() -> None:
 
 def copy_weights(ours: Transformer, theirs: TorchTransformer) -> None:
     """Puts our weights into torch's modules; the norms that end its post-norm stacks become the identity."""
-
-    def attention(mine: SelfAttention | CrossAttention, other: nn.MultiheadAttention) -> None:
-        fused = [mine.input] if isinstance(mine, SelfAttention) else [mine.query, mine.memory]
-        assert other.in_proj_bias is not None
-        other.in_proj_weight.copy_(torch.cat([linear.weight for linear in fused]))
-        other.in_proj_bias.copy_(torch.cat([linear.bias for linear in fused]))
-        other.out_proj.load_state_dict(mine.output.state_dict())
-
-    stacks = ((ours.encoder, theirs.transformer.encoder), (ours.decoder, theirs.transformer.decoder))
+    copy_layers(ours, theirs.transformer.encoder, theirs.transformer.decoder)
     with torch.no_grad():
         theirs.source_embedding.weight.copy_(ours.source_embedding.weight)
-        for mine_stack, their_stack in stacks:
-            for mine, other in zip(mine_stack, their_stack.layers, strict=True):
-                assert isinstance(mine, EncoderLayer | DecoderLayer)
-                attention(mine.self_attention, other.self_attn)
-                other.linear1.load_state_dict(mine.feed_forward.inner.state_dict())
-                other.linear2.load_state_dict(mine.feed_forward.outer.state_dict())
-                residuals = [mine.attention_residual, mine.feed_forward_residual]
-                if isinstance(mine, DecoderLayer):
-                    attention(mine.cross_attention, other.multihead_attn)
-                    residuals.insert(1, mine.cross_residual)
-                for number, residual in enumerate(residuals, start=1):
-                    getattr(other, f"norm{number}").load_state_dict(residual.norm.state_dict())
     if ours.config.norm == "post":
         theirs.transformer.encoder.norm = theirs.transformer.decoder.norm = None

@@ -2,40 +2,27 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.model import Model
-from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
+from random_models import drawn, tiny
 
 # Source and target ids, of one forward pass over all of them, to logits.
 Logits = Callable[[Tensor, Tensor], Tensor]
 
-CONF = Path(__file__).parents[2] / "conf"
-
 
 def random_model(vocabulary: int, *, seed: int = 0, **changes: object) -> Transformer:
     """A random model that is neither sure nor indifferent, and ends sentences after a few tokens."""
-    values = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "tiny.yaml"))
-    assert isinstance(values, dict)
     small = {"width": 16, "encoder_layers": 1, "decoder_layers": 2, "feed_forward": 32}
-    config = replace(
-        ModelConfig(**{str(key): value for key, value in values.items()}), **{**small, **changes}
-    )
-    torch.manual_seed(seed)
-    model = Transformer(config, source_vocabulary=vocabulary, target_vocabulary=vocabulary)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.3)
-    return model.eval()
+    config = replace(tiny(), **{**small, **changes})
+    return drawn(config, (vocabulary, vocabulary), alpha=0.3, seed=seed)
 
 
 def random_sources(vocabulary: int, lengths: list[int]) -> Tensor:

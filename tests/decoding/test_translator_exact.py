@@ -7,21 +7,19 @@ from dataclasses import replace
 
 import pytest
 import torch
-from omegaconf import OmegaConf
-from reference import CONF, random_model, random_sources, search
+from reference import random_model, random_sources, search
 from torch import Tensor
 
+from configs import run_config
 from endeavour.decoding import translator as module
 from endeavour.decoding.alignment import attention_picture
-from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translation, Translator
 from endeavour.special import BOS, EOS, PAD
 
 WORD_START = "\u2581"
-VALUES = OmegaConf.to_container(OmegaConf.load(CONF / "decoding" / "beam.yaml"))
-BEAM = DecodingConfig(**VALUES)  # type: ignore[arg-type]
+BEAM = run_config(["decoding=beam"]).decoding
 
 
 class Letters:

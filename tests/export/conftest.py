@@ -2,19 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 
 from endeavour.data.batching import pad
 from endeavour.decoding.config import DecodingConfig
-from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
+from random_models import drawn, tiny
 
-CONF = Path(__file__).parents[2] / "conf"
 VOCABULARIES = (31, 24)  # source and target; with tie=all both have the latter
 
 Model = Callable[..., Transformer]
@@ -25,19 +22,11 @@ def random_model(sources: list[list[int]]) -> Model:
     """A function of config changes to a model whose every weight, norms and biases too, is random."""
 
     def make(vocabularies: tuple[int, int] = VOCABULARIES, **changes: object) -> Transformer:
-        values = OmegaConf.to_container(OmegaConf.load(CONF / "model" / "tiny.yaml"))
-        assert isinstance(values, dict)
         small = {"width": 16, "num_heads": 2, "feed_forward": 24, "encoder_layers": 2, "decoder_layers": 3}
-        config = replace(
-            ModelConfig(**{str(key): value for key, value in values.items()}),
-            **{**small, "max_length": 64, **changes},
-        )
-        torch.manual_seed(1)
-        source, target = vocabularies if config.tie != "all" else (vocabularies[1],) * 2
-        model = Transformer(config, source_vocabulary=source, target_vocabulary=target)
+        config = replace(tiny(), **{**small, "max_length": 64, **changes})
+        sizes = vocabularies if config.tie != "all" else (vocabularies[1],) * 2
+        model = drawn(config, sizes, alpha=0.3, seed=1)
         with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
             # Sentences should end, but not at once: the last norm's bias is in all states.
             norm = (
                 model.decoder_norm if config.norm == "pre" else model.decoder[-1].feed_forward_residual.norm

@@ -1,11 +1,9 @@
 """What the model asks of its device, how its caches grow, in which precision it computes and what it draws."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from endeavour.model import attention, decoder_step, layers
@@ -22,23 +20,18 @@ from endeavour.model.positions import (
 )
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
+from random_models import drawn, tiny
 
-TINY = OmegaConf.to_container(OmegaConf.load(Path(__file__).parents[2] / "conf" / "model" / "tiny.yaml"))
 VOCABULARY = 13
 
 
 def config(**changes: object) -> ModelConfig:
     small = {"width": 16, "encoder_layers": 2, "decoder_layers": 3, "feed_forward": 24, "max_length": 30}
-    return replace(ModelConfig(**TINY), **{**small, **changes})  # type: ignore[arg-type]
+    return replace(tiny(), **{**small, **changes})
 
 
 def model(**changes: object) -> Transformer:
-    torch.manual_seed(0)
-    made = Transformer(config(**changes), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.1)
-    return made.eval()
+    return drawn(config(**changes), (VOCABULARY, VOCABULARY), alpha=0.1)
 
 
 SOURCE = torch.tensor([[5, 6, 7, EOS], [8, EOS, PAD, PAD]])

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from configs import run_config
 from endeavour.errors import UserError
-from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.config import ModelConfig
-from endeavour.model.layers import FeedForward
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
+from random_models import drawn, tiny
+from torch_weights import copy_layers
 
 VOCABULARY = 11
 VARIANTS = list(product(["pre", "post"], ["sinusoidal", "learned", "rotary"]))
@@ -28,13 +28,8 @@ def _model(**changes: object) -> Transformer:
     """A few thousand parameters, no dropout, biases and norms moved off their first values."""
     small = {"width": 16, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 24, "max_length": 18}
     undropped = {f"{where}dropout": 0.0 for where in ("", "attention_", "activation_", "embedding_")}
-    config = replace(_config("tiny"), **{**small, **undropped, **changes})
-    torch.manual_seed(0)
-    model = Transformer(config, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.1)
-    return model.eval()
+    config = replace(tiny(), **{**small, **undropped, **changes})
+    return drawn(config, (VOCABULARY, VOCABULARY), alpha=0.1)
 
 
 def _pair(batch: int = 3, source: int = 6, target: int = 5) -> tuple[Tensor, Tensor]:
@@ -44,24 +39,6 @@ def _pair(batch: int = 3, source: int = 6, target: int = 5) -> tuple[Tensor, Ten
     sources[:, -1], targets[:, 0] = EOS, BOS
     device = torch.get_default_device()
     return sources.to(device), targets.to(device)
-
-
-def _copy_attention(ours: SelfAttention | CrossAttention, theirs: nn.MultiheadAttention) -> None:
-    assert theirs.in_proj_bias is not None
-    if isinstance(ours, SelfAttention):
-        theirs.in_proj_weight.copy_(ours.input.weight)
-        theirs.in_proj_bias.copy_(ours.input.bias)
-    else:
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.memory.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.memory.bias]))
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
-
-
-def _copy_feed_forward(
-    ours: FeedForward, theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
-) -> None:
-    theirs.linear1.load_state_dict(ours.inner.state_dict())
-    theirs.linear2.load_state_dict(ours.outer.state_dict())
 
 
 @torch.no_grad()
@@ -84,18 +61,7 @@ def _torch_transformer(model: Transformer) -> nn.Transformer:
     for norm, ours in zip(norms, (model.encoder_norm, model.decoder_norm), strict=True):
         if norm is not None:
             norm.load_state_dict(ours.state_dict())
-    for ours, theirs in zip(model.encoder, encoder.layers, strict=True):
-        _copy_attention(ours.self_attention, theirs.self_attn)
-        _copy_feed_forward(ours.feed_forward, theirs)
-        theirs.norm1.load_state_dict(ours.attention_residual.norm.state_dict())
-        theirs.norm2.load_state_dict(ours.feed_forward_residual.norm.state_dict())
-    for ours, theirs in zip(model.decoder, decoder.layers, strict=True):
-        _copy_attention(ours.self_attention, theirs.self_attn)
-        _copy_attention(ours.cross_attention, theirs.multihead_attn)
-        _copy_feed_forward(ours.feed_forward, theirs)
-        theirs.norm1.load_state_dict(ours.attention_residual.norm.state_dict())
-        theirs.norm2.load_state_dict(ours.cross_residual.norm.state_dict())
-        theirs.norm3.load_state_dict(ours.feed_forward_residual.norm.state_dict())
+    copy_layers(model, encoder, decoder)
     return reference
 
 

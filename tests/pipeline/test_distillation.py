@@ -25,6 +25,7 @@ from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import load_model, write_model
 from endeavour.training.signals import Interrupted
+from random_models import shaken
 
 TINY = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40", "decoding=greedy"]
 TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
@@ -49,9 +50,7 @@ def shake(run: Path, seed: int = 5) -> None:
     """Makes a model that has learnt nothing say something else of each sentence."""
     model, tokenizers = load_model(run / "model", torch.device("cpu"))
     torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.3)
+    shaken(model, 0.3)
     with atomic_folder(run / "model") as partial:
         write_model(partial, model, tokenizers)
 

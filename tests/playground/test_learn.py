@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import product
 from typing import Any
 
@@ -12,12 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from configs import run_config
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 from endeavour.playground.learn import LONGEST, PADDING, learn
 from endeavour.special import BOS, EOS
+from random_models import drawn, tiny
 
 VOCABULARY = 23
 SOURCE = [5, 9, 4, 17, 6, 5, EOS]
@@ -29,24 +28,13 @@ WIDTH, HEADS, HEAD, LAYER = 24, 3, 2, 1
 CLOSE = {"atol": 1e-4, "rtol": 1e-5}
 
 
-@cache
-def _tiny() -> ModelConfig:
-    return run_config(["model=tiny"]).model
-
-
 def _config(**changes: object) -> ModelConfig:
     small = {"width": WIDTH, "num_heads": HEADS, "encoder_layers": 2, "decoder_layers": 3, "feed_forward": 40}
-    return replace(_tiny(), **{**small, "max_length": 12, **changes})
+    return replace(tiny(), **{**small, "max_length": 12, **changes})
 
 
 def _model(config: ModelConfig, vocabularies: tuple[int, int] = (VOCABULARY, VOCABULARY)) -> Transformer:
-    torch.manual_seed(0)
-    source, target = vocabularies
-    model = Transformer(config, source_vocabulary=source, target_vocabulary=target)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    return model.eval()
+    return drawn(config, vocabularies, alpha=0.2)
 
 
 def _pieces(ids: Sequence[int]) -> list[str]:

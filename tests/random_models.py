@@ -1,0 +1,30 @@
+"""Models whose every weight, of norms and biases too, is random: shared by the tests."""
+
+from functools import cache
+
+import torch
+
+from configs import run_config
+from endeavour.model.config import ModelConfig
+from endeavour.model.transformer import Transformer
+
+
+@cache
+def tiny() -> ModelConfig:
+    """That of `model=tiny`."""
+    return run_config(["model=tiny"]).model
+
+
+def shaken(model: Transformer, alpha: float) -> Transformer:
+    """The model, in evaluation mode, with noise of this deviation added to its weights."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=alpha)
+    return model.eval()
+
+
+def drawn(config: ModelConfig, vocabularies: tuple[int, int], *, alpha: float, seed: int = 0) -> Transformer:
+    """A new model for vocabularies of source and target, shaken."""
+    torch.manual_seed(seed)
+    source, target = vocabularies
+    return shaken(Transformer(config, source_vocabulary=source, target_vocabulary=target), alpha)

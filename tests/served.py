@@ -10,16 +10,15 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
+from configs import run_config
 from endeavour.commands.play import PlayRoot, open_playground
 from endeavour.config import load_config
 from endeavour.playground.server import Playground
 from endeavour.playground.serving import Server, listen
-from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
-from untrained import small_tokenizers, untrained_run
+from untrained import TINY, small_tokenizers, untrained_run
 
-SMALL = ["model.width=8", "model.num_heads=2", "model.feed_forward=8", "tokenizer.vocabulary_size=300"]
-SMALL += ["model.encoder_layers=2", "model.decoder_layers=2"]
+SMALL = [*TINY, "model.encoder_layers=2", "model.decoder_layers=2"]
 SMALL += ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=4"]
 JSON = "application/json"
 TIMEOUT = 60  # seconds after which a test has failed; none waits for it
@@ -113,7 +112,7 @@ def events_of(response: HTTPResponse) -> Iterator[tuple[str, Any]]:
 
 def small_run(root: Path, name: str, *overrides: str, seed: int = 0) -> Run:
     """A finished run whose model knows nothing."""
-    config = load_config("train", RunConfig, [*SMALL, *overrides, f"name={name}", f"output_folder={root}"])
+    config = run_config([*SMALL, *overrides, f"name={name}", f"output_folder={root}"])
     return untrained_run(config, small_tokenizers(config), seed=seed)
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from configs import run_config
 from endeavour.commands.bench import BenchRoot
 from endeavour.commands.translate import TranslateRoot
 from endeavour.config import load_config
@@ -87,7 +88,7 @@ def test_there_is_something_of_each_kind() -> None:
 @pytest.mark.parametrize("override", ["output_folder=${oc.env:NO_SUCH}/runs", "name=${corpus.nam}"])
 def test_an_interpolation_of_nothing_is_the_users_error(override: str) -> None:
     with pytest.raises(UserError, match=r"NO_SUCH|corpus\.nam"):
-        load_config("train", RunConfig, [override])
+        run_config([override])
 
 
 @pytest.mark.parametrize("override", ["output_folder=${oc.env:NO_SUCH}/runs", "output_folder=null"])
@@ -99,5 +100,5 @@ def test_nor_is_it_a_defect_where_a_run_is_looked_for(override: str) -> None:
 def test_folders_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    config = load_config("train", RunConfig, ["output_folder='~/runs'", "data_folder='~/data'"])
+    config = run_config(["output_folder='~/runs'", "data_folder='~/data'"])
     assert (config.output_folder, config.data_folder) == (str(tmp_path / "runs"), str(tmp_path / "data"))

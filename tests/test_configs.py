@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 from commands import endeavour
+from configs import run_config
 from endeavour.config import load_config
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.transformer import Transformer
-from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.settings import config_folder
 from roots import KINDS
@@ -45,7 +46,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a run that decodes and evaluates in its own way, as far as its config goes."""
     root = tmp_path_factory.mktemp("outputs")
     own = ["evaluation.num_pictures=7", "evaluation.english_column=a", "evaluation.tokenized_bleu=true"]
-    config = load_config("train", RunConfig, ["name=run", f"output_folder={root}", "decoding=sample", *own])
+    config = run_config(["name=run", f"output_folder={root}", "decoding=sample", *own])
     run = Run.of(config)
     run.model_folder.mkdir(parents=True)
     save_config(config, run.folder / "config.yaml")
@@ -91,10 +92,10 @@ def test_an_option_that_does_not_exist_is_refused_with_all_there_are(root: str, 
 )
 def test_what_hydra_cannot_read_is_named_with_the_remedy(key: str, value: str, quoted: str) -> None:
     with pytest.raises(UserError) as error:
-        load_config("train", RunConfig, ["corpus=files", *FILES, f"{key}={value}"])
+        run_config(["corpus=files", *FILES, f"{key}={value}"])
     assert str(error.value).startswith(f"{key}={value}: ")
     assert "quotes" in str(error.value)
-    config = load_config("train", RunConfig, ["corpus=files", *FILES, f"{key}={quoted}"])
+    config = run_config(["corpus=files", *FILES, f"{key}={quoted}"])
     assert "my" in f"{config.corpus.path}{config.corpus.splits}"
 
 
@@ -122,12 +123,12 @@ def test_as_trained_is_key_by_key_what_the_run_says() -> None:
 @pytest.mark.parametrize("option", options_of("model"))
 def test_every_model_can_be_built(option: str) -> None:
     layers = ["model.encoder_layers=1", "model.decoder_layers=1"]
-    config = load_config("train", RunConfig, [f"model={option}", *layers])
+    config = run_config([f"model={option}", *layers])
     Transformer(config.model, source_vocabulary=20, target_vocabulary=20)
 
 
 def test_the_default_name_is_made_of_corpus_model_and_seed() -> None:
-    assert load_config("train", RunConfig, ["model=small", "seed=3"]).name == "textbook-small-3"
+    assert run_config(["model=small", "seed=3"]).name == "textbook-small-3"
 
 
 class _Read(ast.NodeVisitor):
@@ -176,4 +177,4 @@ def test_every_key_is_read_somewhere_and_not_merely_checked() -> None:
 )
 def test_a_new_name_is_answered_with_how_to_add_it(key: str, value: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"+{key}={value}")):
-        load_config("train", RunConfig, [f"{key}=a.txt"])
+        run_config([f"{key}=a.txt"])

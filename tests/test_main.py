@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commands import endeavour, places
+from configs import run_config
 from endeavour.__main__ import COMMANDS
 from endeavour.commands.compare import CompareRoot
 from endeavour.config import LITERAL_KEYS, load_config, quote_literal
-from endeavour.runs.config import RunConfig
 from endeavour.training.signals import Interrupted
 
 
@@ -45,7 +45,7 @@ def test_file_names_need_no_quotes_for_hydra() -> None:
         "corpus.splits.validation=[a&b.tsv,plain.tsv]",
         "name=Übung",
     ]
-    config = load_config("train", RunConfig, [quote_literal(override) for override in typed])
+    config = run_config([quote_literal(override) for override in typed])
     assert config.corpus.path == "~/köpfe"
     assert config.corpus.splits["train"] == ["~/a.en", "texte/märchen.de"]
     assert config.corpus.splits["validation"] == ["a&b.tsv", "plain.tsv"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commands import endeavour, write_lines
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.tables import read_tables
 from endeavour.evaluation.comparison import CompareConfig, System, compare_systems
 from endeavour.evaluation.metrics import score_corpus
@@ -20,7 +20,7 @@ from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.words import TrainingText
 from endeavour.pipeline.data import prepare
 from endeavour.reports.evaluation_report import write_evaluation
-from endeavour.runs.config import RunConfig, save_config
+from endeavour.runs.config import save_config
 from endeavour.storage import write_json
 
 SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
@@ -54,7 +54,7 @@ def evaluated(
     folder.mkdir(parents=True, exist_ok=True)
     write_evaluation(folder, result, [])
     if not (outputs / run / "config.yaml").is_file():
-        config = load_config("train", RunConfig, [f"name={run}", f"tokenizer.lowercase={lowercase}"])
+        config = run_config([f"name={run}", f"tokenizer.lowercase={lowercase}"])
         save_config(config, outputs / run / "config.yaml")
     return folder
 
@@ -229,7 +229,7 @@ def test_text_is_set_against_the_training_text_in_its_normal_form() -> None:
 def test_words_are_counted_in_the_training_text_where_it_is(
     parallel_files: list[str], folders: list[str], outputs: Path
 ) -> None:
-    config = load_config("train", RunConfig, [*parallel_files, *folders])
+    config = run_config([*parallel_files, *folders])
     data = prepare(config, augmentation=None)
     write_json(outputs / "a" / "summary.json", {"data_digest": "of other data"})
     assert run(outputs, "runs=a b") == 0

@@ -9,11 +9,10 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from tiny_runs import FAST, make_runs
 
 from commands import endeavour, write_lines
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.playground.serving import Server
-from endeavour.runs.config import RunConfig
 from endeavour.storage import file_digest
 
 MBR = ["decoding=mbr", "decoding.num_hypotheses=6", "decoding.max_length_ratio=1"]
@@ -169,7 +168,7 @@ def test_a_corpus_that_was_moved_is_not_needed_where_it_was_prepared_and_read_wh
     parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, moved = tmp_path / "text", tmp_path / "moved"
-    splits = load_config("train", RunConfig, parallel_files).corpus.splits
+    splits = run_config(parallel_files).corpus.splits
     text.mkdir()
     for file in (file for files in splits.values() for file in files):
         shutil.copy(file, text)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from commands import endeavour
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data import part, tables
 from endeavour.data.cleaning import visible
 from endeavour.data.files import read_pairs
@@ -17,7 +17,6 @@ from endeavour.data.normalization import normalize
 from endeavour.data.scored_pairs import ScoredPair, join_scored, select_pairs, write_scored
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.pipeline.filtering import DualScorer
-from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.special import BOS, EOS
 from endeavour.storage import atomic_folder
@@ -44,9 +43,7 @@ DIRTY = [
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
-    tokenizer = Tokenizer.train(
-        [text for pair in PAIRS for text in pair], load_config("train", RunConfig, TINY).tokenizer
-    )
+    tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINY).tokenizer)
     for name, seed, more in (
         ("there", 0, []),
         ("back", 1, ["direction=de-en"]),
@@ -54,7 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("short", 3, ["model.positions=learned", "model.max_length=20"]),
     ):
         overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
-        untrained_run(load_config("train", RunConfig, overrides), (tokenizer, tokenizer), seed=seed)
+        untrained_run(run_config(overrides), (tokenizer, tokenizer), seed=seed)
     return folder
 
 

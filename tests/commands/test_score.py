@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from commands import endeavour, write_lines
+from configs import run_config
 from endeavour.commands.score import ScoreRoot, score
 from endeavour.config import load_config
 from endeavour.data.normalization import normalize
-from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.special import BOS, EOS
 from untrained import TINY, small_tokenizers, untrained_run
@@ -24,7 +24,7 @@ PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte")
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
-    tokenizers = small_tokenizers(load_config("train", RunConfig, TINY))
+    tokenizers = small_tokenizers(run_config(TINY))
     for name, seed, more in (
         ("one", 0, []),
         ("two", 1, []),
@@ -32,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("short", 3, ["model.positions=learned", "model.max_length=9"]),
     ):
         overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
-        untrained_run(load_config("train", RunConfig, overrides), tokenizers, seed=seed)
+        untrained_run(run_config(overrides), tokenizers, seed=seed)
     return folder
 
 

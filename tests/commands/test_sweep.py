@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from configs import run_config
 from endeavour.commands.sweep import sweep
-from endeavour.config import load_config, run_hydra
+from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
-from endeavour.runs.config import RunConfig
 from endeavour.sweeps.plan import make_plan
 from stub_training import RATE, StubTraining
 
@@ -110,7 +110,7 @@ def test_a_defect_is_not_the_users_error_and_its_traceback_is_named(
 def name_of(*overrides: str) -> str:
     """Of a trial with these values, which another trial has too."""
     plan = make_plan([f"{override},null" for override in overrides])
-    return load_config("train", RunConfig, [*overrides, *plan.added[1:]]).name
+    return run_config([*overrides, *plan.added[1:]]).name
 
 
 def test_names_of_trials_are_those_of_one_folder_however_much_is_swept() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commands import endeavour
+from configs import run_config
 from endeavour.commands import translate as module
 from endeavour.commands.translate import TranslateRoot, translate
 from endeavour.config import load_config
 from endeavour.errors import UserError
-from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from untrained import TINY, small_tokenizers, untrained_run
 
@@ -26,7 +26,7 @@ SHORT = ["decoding=greedy", "decoding.max_length_ratio=0", "decoding.max_length_
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("outputs")
-    config = load_config("train", RunConfig, [*TINY, *SHORT, "name=run", f"output_folder={folder}"])
+    config = run_config([*TINY, *SHORT, "name=run", f"output_folder={folder}"])
     return untrained_run(config, small_tokenizers(config))
 
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from commands import places
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.pipeline.data import prepare
-from endeavour.runs.config import RunConfig
 from untrained import untrained_run
 
 TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
@@ -17,7 +16,7 @@ def make_runs(folder: Path, corpus: list[str]) -> Path:
     """Data and outputs in `folder`: the runs `a`, `b` and `c` of one vocabulary, and `back` to English."""
     settings = [*corpus, *TINY, *FAST, *places(folder)]
     for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
-        config = load_config("train", RunConfig, [*settings, f"direction={direction}"])
+        config = run_config([*settings, f"direction={direction}"])
         data = prepare(config, augmentation=None)
         for seed, config.name in enumerate(names):
             untrained_run(config, data.load_tokenizers(), seed=seed, data_digest=data.content_digest)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from noise import cleaned
 from pydantic import ValidationError
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data import surface
 from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner
@@ -19,7 +19,6 @@ from endeavour.data.duplicates import NearHashes, SeenHashes
 from endeavour.data.languages import LanguageCheck
 from endeavour.data.surface import letter_runs, markup_share, overlap, repetition
 from endeavour.errors import UserError
-from endeavour.runs.config import RunConfig
 from endeavour.textbook.generate import textbook_splits
 
 CLEAN = [
@@ -43,7 +42,7 @@ DIRTY = {
 
 
 def crawled(*overrides: str) -> CleaningConfig:
-    return load_config("train", RunConfig, ["cleaning=crawled", *overrides]).cleaning
+    return run_config(["cleaning=crawled", *overrides]).cleaning
 
 
 def clean(config: CleaningConfig, pairs, languages=("en", "de"), size=100):

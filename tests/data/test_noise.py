@@ -7,9 +7,8 @@ import pytest
 from measure_noise import kept_by, kept_in, single_steps, table
 from noise import CLEAN, KINDS, add_noise
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.runs.config import RunConfig
 from endeavour.textbook.generate import textbook_splits
 
 
@@ -25,7 +24,7 @@ def noisy(pairs):
 
 @pytest.fixture(scope="module")
 def tokenizer(noisy):
-    config = replace(load_config("train", RunConfig, []).tokenizer, vocabulary_size=1000)
+    config = replace(run_config([]).tokenizer, vocabulary_size=1000)
     return Tokenizer.train((text for _, pair in noisy for text in pair), config)
 
 
@@ -36,7 +35,7 @@ def test_noise_is_half_as_much_as_there_is_clean_text(noisy, pairs):
 
 
 def test_crawled_finds_most_noise_and_leaves_what_is_clean(noisy, tokenizer):
-    kept = kept_by(load_config("train", RunConfig, ["cleaning=crawled"]).cleaning, noisy, tokenizer)
+    kept = kept_by(run_config(["cleaning=crawled"]).cleaning, noisy, tokenizer)
     assert kept["wrong_language"] <= 10
     assert kept["half_translated"] <= 25
     assert kept["boilerplate"] <= 30  # the first of each of 16 stays
@@ -46,7 +45,7 @@ def test_crawled_finds_most_noise_and_leaves_what_is_clean(noisy, tokenizer):
 
 
 def test_the_table_has_a_row_for_each_step_and_a_column_for_each_kind(noisy, tokenizer):
-    steps = single_steps(load_config("train", RunConfig, ["cleaning=crawled"]).cleaning)
+    steps = single_steps(run_config(["cleaning=crawled"]).cleaning)
     few = {name: steps[name] for name in ("drop_broken", "language_margin", "max_ratio")}
     header, _, *rows = table(
         noisy, {key: kept_by(config, noisy, tokenizer) for key, config in few.items()}

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from test_preparing import DIRTY, contents, in_shards, settings_in, write
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data import parallel
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
 from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.errors import RunError, UserError
-from endeavour.runs.config import RunConfig
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +158,7 @@ def test_data_are_the_same_on_several_processes(
     settings: dict[str, Any] = settings_in(tmp_path)
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     if kind == "crawled":
-        config = load_config("train", RunConfig, ["cleaning=crawled"])
+        config = run_config(["cleaning=crawled"])
         settings["cleaning"] = config.cleaning
         settings["tokenizer"] = TokenizerConfig(
             **vars(settings["tokenizer"]) | {"placeholders": 3, "vocabulary_size": 320}

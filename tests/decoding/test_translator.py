@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_translator_exact import Echo
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.engine import Hypothesis
@@ -18,11 +18,10 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.runs.config import RunConfig
 from untrained import SENTENCES, TINY, small_tokenizers, untrained_model
 
 SHORT = ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
-CONFIG = load_config("train", RunConfig, [*TINY, *SHORT])
+CONFIG = run_config([*TINY, *SHORT])
 
 LINES = st.lists(
     st.one_of(

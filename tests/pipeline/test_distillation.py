@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from commands import endeavour, places, write_splits
-from endeavour.config import load_config, quote_literal
+from configs import typed_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.decoding.config import DecodingConfig
@@ -71,13 +71,9 @@ def text(data: PreparedData) -> list[tuple[str, str]]:
     return [pair for pairs in read_tables(data.folder / "text" / "train") for pair in pairs]
 
 
-def run_config(settings: list[str]) -> RunConfig:
-    return load_config("train", RunConfig, [quote_literal(override) for override in settings])
-
-
 def data_of(settings: list[str]) -> PreparedData:
     """What a run would be trained on whose teachers are trained."""
-    config = run_config(settings)
+    config = typed_config(*settings)
     return training._data(Run.of(config), config, None, [])[0]
 
 
@@ -95,7 +91,7 @@ def test_the_data_are_the_text_and_after_it_what_each_teacher_makes_of_it(
     decoding: str, settings: list[str], outputs: Path, tmp_path: Path
 ) -> None:
     for seed, run in ((1, "one"), (2, "two")):  # which translate as they do after their own training
-        config = run_config([*settings, f"decoding={decoding}", f"name={run}", f"seed={seed}"])
+        config = typed_config(*settings, f"decoding={decoding}", f"name={run}", f"seed={seed}")
         save_config(config, outputs / run / "config.yaml")
     genuine, taught = data_of(settings), data_of([*settings, "teachers=one two"])
     pairs = text(genuine)
@@ -120,7 +116,7 @@ def test_runs_that_are_joined_translate_as_an_ensemble_that_decodes_like_the_fir
     settings: list[str], outputs: Path, tmp_path: Path
 ) -> None:
     shake(outputs / "two", seed=6)
-    first = run_config([*settings, "decoding=beam", "decoding.beam_size=3", "name=one"])
+    first = typed_config(*settings, "decoding=beam", "decoding.beam_size=3", "name=one")
     save_config(first, outputs / "one" / "config.yaml")
     pairs = text(data_of(settings))
     sources = [source for source, _ in pairs]
@@ -378,12 +374,12 @@ def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
     settings: list[str], tmp_path: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = [*settings, "name=new-teacher-2", "seed=2"]
-    teacher = Run.of(run_config(named))
+    teacher = Run.of(typed_config(*named))
     shutil.move(outputs / "two", teacher.folder)
     data_of([*settings, "teachers=2"])
     pairs = text(data_of(settings))
     changed = write_splits(tmp_path, {"train": pairs[1:], "validation": pairs[:1], "test": pairs[:1]})
-    save_config(run_config([*named, *changed]), teacher.folder / "config.yaml")
+    save_config(typed_config(*named, *changed), teacher.folder / "config.yaml")
     shutil.copytree(outputs / "one", outputs / "new", dirs_exist_ok=True)
     before = {path: path.stat().st_mtime_ns for path in outputs.rglob("*")}
     assert endeavour("train", *settings, *changed, "teachers=3 2", "training.restart=true") == 2
@@ -409,7 +405,11 @@ def test_a_teacher_translates_in_smaller_batches_where_they_are_asked_for(
     settings: list[str], decodings: list[DecodingConfig]
 ) -> None:
     whole = text(data_of([*settings, "teachers=one"]))
-    fewer = [*settings, f"data_folder={run_config(settings).data_folder}-2", "decoding.tokens_per_batch=100"]
+    fewer = [
+        *settings,
+        f"data_folder={typed_config(*settings).data_folder}-2",
+        "decoding.tokens_per_batch=100",
+    ]
     assert text(data_of([*fewer, "teachers=one"])) == whole
     first, second = [decoding.tokens_per_batch for decoding in decodings]
     assert first > second == 100
@@ -435,4 +435,4 @@ def test_in_a_sweep_commas_separate_values(settings: list[str], monkeypatch: pyt
     endeavour("sweep", *unnamed, "teachers=one,one two")
     assert [names for names, _ in trained] == ['"one"', '"one" "two"']
     for names, command in trained:  # as run.json has it, for the trial by itself
-        assert run_config(list(command[2:])).teachers == names
+        assert typed_config(*command[2:]).teachers == names

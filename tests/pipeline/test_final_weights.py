@@ -7,11 +7,10 @@ from typing import Any, cast
 import pytest
 import torch
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.pipeline.final_weights import WORSE, load_final_weights
-from endeavour.runs.config import RunConfig
 from endeavour.training.checkpoint import optimizer_tensors
 from endeavour.training.state import Checkpoints, TrainState
 
@@ -34,9 +33,7 @@ class LossNear:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Transformer, Checkpoints, TrainState]:
     """A run of three checkpoints, all of them kept, the best two noted."""
-    config = load_config(
-        "train", RunConfig, ["tokenizer.vocabulary_size=300", "model.width=16", "model.feed_forward=32"]
-    )
+    config = run_config(["tokenizer.vocabulary_size=300", "model.width=16", "model.feed_forward=32"])
     tokenizer = Tokenizer.train([f"Satz {n} hat Worte wie {n * 7}" for n in range(300)], config.tokenizer)
     model = Transformer(config.model, source_vocabulary=300, target_vocabulary=300)
     optimizer = torch.optim.Adam(model.parameters())

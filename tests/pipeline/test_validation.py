@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from commands import write_splits
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
@@ -24,7 +24,7 @@ VOCABULARY = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
 
 
 def prepared(*settings: str) -> tuple[RunConfig, PreparedData, Validator]:
-    config = load_config("train", RunConfig, [*settings, "validation_decoding.precision=fp32"])
+    config = run_config([*settings, "validation_decoding.precision=fp32"])
     data = prepare(config, augmentation=None)
     return config, data, Validator(data, config, torch.float32)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from configs import run_config
 from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.config import load_config
 from endeavour.errors import UserError
@@ -16,7 +17,7 @@ from endeavour.runs.run import Run
 
 def trained(root: Path, *settings: str) -> RunConfig:
     """What a command looks at before it decodes, of a finished run called `run`."""
-    config = load_config("train", RunConfig, ["name=run", f"output_folder={root}", *settings])
+    config = run_config(["name=run", f"output_folder={root}", *settings])
     run = Run.of(config)
     run.model_folder.mkdir(parents=True)
     run.begin(config, torch.device("cpu"), ["endeavour", "train"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from configs import run_config
 from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.commands.export import ExportRoot
 from endeavour.commands.play import PlayRoot
@@ -22,7 +23,7 @@ from endeavour.storage import write_json
 
 def begun(root: Path, name: str, *overrides: str) -> Run:
     """A run that has final weights, as far as its names tell."""
-    config = load_config("train", RunConfig, [f"name={name!r}", f"output_folder={root}", *overrides])
+    config = run_config([f"name={name!r}", f"output_folder={root}", *overrides])
     run = Run(root, name)
     run.model_folder.mkdir(parents=True)
     save_config(config, run.folder / "config.yaml")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from commands import endeavour
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.errors import UserError
 from endeavour.runs.choice import joined, named_runs, newest_run, select_runs
 from endeavour.runs.config import RunConfig, save_config
@@ -30,9 +30,7 @@ def finished(root: Path, name: str, age: int = 0) -> Run:
 def begun(tmp_path: Path) -> tuple[Run, RunConfig, RunConfig]:
     """A run with something in it, the config that continues it, and the one that throws it away."""
     typed = [f"output_folder={tmp_path / 'outputs'}", "name=run"]
-    config, restart = (
-        load_config("train", RunConfig, [*typed, *more]) for more in ([], ["training.restart=true"])
-    )
+    config, restart = (run_config([*typed, *more]) for more in ([], ["training.restart=true"]))
     run = Run.of(config)
     (run.checkpoint_folder / "update-00000001").mkdir(parents=True)
     save_config(config, run.folder / "config.yaml")

@@ -8,13 +8,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from endeavour.config import load_config, quote_literal
+from configs import typed_config
 from endeavour.errors import UserError
-from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config, teacher_config
-
-
-def run_config(*typed: str) -> RunConfig:
-    return load_config("train", RunConfig, [quote_literal(override) for override in typed])
+from endeavour.runs.config import differing_keys, read_config, save_config, teacher_config
 
 
 @pytest.mark.parametrize(
@@ -31,7 +27,7 @@ def run_config(*typed: str) -> RunConfig:
     ids=lambda typed: typed[0] if typed else "default",
 )
 def test_a_saved_config_reads_back_the_same(typed: list[str], tmp_path: Path) -> None:
-    config = run_config(*typed)
+    config = typed_config(*typed)
     save_config(config, tmp_path / "config.yaml")
     assert read_config(tmp_path / "config.yaml") == config
 
@@ -55,21 +51,21 @@ def _without_model(text: str) -> str:
 )
 def test_a_config_that_is_damaged_is_named(damage: Callable[[str], str], tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    save_config(run_config(), path)
+    save_config(typed_config(), path)
     path.write_text(damage(path.read_text("utf-8")), "utf-8")
     with pytest.raises(UserError, match=str(path)):
         read_config(path)
 
 
 def test_what_is_chosen_after_training_or_shown_of_it_makes_no_other_run() -> None:
-    saved = run_config("corpus=wmt14")
+    saved = typed_config("corpus=wmt14")
     same = ["name=other", "device=cpu", "data_folder=x", "output_folder=y", "corpus.path=z", "tracking=none"]
     same += ["decoding=greedy", "evaluation.bootstrap_samples=50", "training.restart=true"]
     same += ["training.log_every=7", "training.preflight=false", "training.communication_timeout=5"]
     same += ["training.max_skipped_updates=3", "training.sharded=true"]
     same += ["training.compile=never", "validation_decoding.tokens_per_batch=100"]
-    assert differing_keys(run_config("corpus=wmt14", *same), saved) == []
-    other = run_config("corpus=wmt14", "seed=2", "model.width=64", "validation_decoding.beam_size=2")
+    assert differing_keys(typed_config("corpus=wmt14", *same), saved) == []
+    other = typed_config("corpus=wmt14", "seed=2", "model.width=64", "validation_decoding.beam_size=2")
     found = differing_keys(other, saved)
     assert [line.partition(":")[0] for line in found] == [
         "model.width",
@@ -85,7 +81,7 @@ def test_what_is_chosen_after_training_or_shown_of_it_makes_no_other_run() -> No
 def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged(
     average: str, differing: set[str]
 ) -> None:
-    saved = run_config(f"training.average={average}")
+    saved = typed_config(f"training.average={average}")
     ours = replace(saved, training=replace(saved.training, keep_last=9, keep_best=9))
     found = {line.partition(":")[0].removeprefix("training.") for line in differing_keys(ours, saved)}
     assert found == differing
@@ -111,42 +107,42 @@ NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
 def test_values_that_do_not_fit_together_are_refused_by_name(typed: list[str], key: str) -> None:
     typed = [item.replace("validation_decoding=", "decoding@validation_decoding=") for item in typed]
     with pytest.raises(UserError, match=key):
-        run_config(*typed)
+        typed_config(*typed)
 
 
 def test_a_config_that_is_changed_in_python_is_checked_too() -> None:
     with pytest.raises(ValidationError, match="teachers"):
-        replace(run_config(), teachers="one two/..")
+        replace(typed_config(), teachers="one two/..")
 
 
 def test_a_name_is_one_however_it_is_written(tmp_path: Path) -> None:
     root = [f"output_folder={tmp_path}"]
     for name in ("my runs/a", f"{tmp_path}/my runs/a", "./my runs//a"):
-        config = run_config(*root, f"name={name}", f"pretrained={name}")
+        config = typed_config(*root, f"name={name}", f"pretrained={name}")
         assert (config.name, config.pretrained) == ("my runs/a", "my runs/a")
     for text in ("one 2", "one,2", "[one, 02]", f"{tmp_path}/one 2", "'one' 2"):
-        assert run_config(*root, f"teachers={text}").teachers == '"one" 2'
-    assert run_config(*root, "teachers=a+02 3").teachers == '"a+2" 3'
+        assert typed_config(*root, f"teachers={text}").teachers == '"one" 2'
+    assert typed_config(*root, "teachers=a+02 3").teachers == '"a+2" 3'
 
 
 @pytest.mark.parametrize("text", ["", "2 + 1", "2+", "one two/..", '"one', "./2024"])
 def test_teachers_that_are_badly_written_are_refused(text: str) -> None:
     with pytest.raises(UserError, match="teachers"):
-        run_config(f"teachers={text}")
+        typed_config(f"teachers={text}")
 
 
 def test_a_teacher_is_the_same_run_but_for_the_settings_of_teachers() -> None:
     other = ["+teacher_settings.model.width=256", "+teacher_settings.training.r_drop=0.5"]
-    config = run_config("teachers=2 one", *other, "training.restart=true", "seed=5")
-    expected = run_config("name=t", "seed=2", "model.width=256", "training.r_drop=0.5")
+    config = typed_config("teachers=2 one", *other, "training.restart=true", "seed=5")
+    expected = typed_config("name=t", "seed=2", "model.width=256", "training.r_drop=0.5")
     assert teacher_config(config, 2, "t") == expected
 
 
 def test_the_teachers_of_the_best_experiment_are_runs_of_the_lowercased_one() -> None:
-    best = run_config("experiment=multi30k_best")
+    best = typed_config("experiment=multi30k_best")
     for seed in (1, 2):
         teacher = teacher_config(best, seed, f"multi30k-lowercased-{seed}")
-        assert teacher == run_config("experiment=multi30k_lowercased", f"seed={seed}")
+        assert teacher == typed_config("experiment=multi30k_lowercased", f"seed={seed}")
 
 
 @pytest.mark.parametrize(
@@ -162,4 +158,4 @@ def test_the_teachers_of_the_best_experiment_are_runs_of_the_lowercased_one() ->
 )
 def test_teachers_that_there_cannot_be_are_refused(typed: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        run_config(*typed)
+        typed_config(*typed)

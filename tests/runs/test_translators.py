@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -17,7 +17,6 @@ from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.runs import translators
 from endeavour.runs.choice import select_runs
-from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator, resolve_decoding
 from endeavour.training.precision import Precision
@@ -32,7 +31,7 @@ TEXT = ["the dog sees a tree", "often the old man finds the dog today", "der Hun
 
 @cache
 def vocabularies() -> Tokenizers:
-    config = load_config("train", RunConfig, TINY).tokenizer
+    config = run_config(TINY).tokenizer
     tokenizer = Tokenizer.train([f"{line} {i}" for i in range(99) for line in TEXT], config)
     return tokenizer, tokenizer
 
@@ -41,7 +40,7 @@ def vocabularies() -> Tokenizers:
 def root(tmp_path: Path) -> Path:
     """The output folder of the finished runs a, b and c of one vocabulary."""
     for seed, name in enumerate("abc"):
-        config = load_config("train", RunConfig, [*TINY, f"name={name}", f"output_folder={tmp_path}"])
+        config = run_config([*TINY, f"name={name}", f"output_folder={tmp_path}"])
         untrained_run(config, vocabularies(), seed=seed)
     return tmp_path
 
@@ -52,7 +51,7 @@ def root(tmp_path: Path) -> Path:
 def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_order(
     decoding: list[str], root: Path
 ) -> None:
-    config = load_config("train", RunConfig, [*TINY, *QUICK, *decoding]).decoding
+    config = run_config([*TINY, *QUICK, *decoding]).decoding
     models = [Run(root, name).load_model(CPU)[0] for name in "cab"]
     direct = Translator(PyTorchEngine(Ensemble(models), config), vocabularies(), decoding=config).translate(
         [*TEXT, ""]
@@ -68,7 +67,7 @@ def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_orde
 def test_the_weights_of_a_greedy_search_are_stored_by_columns(
     decoding: str, columns: bool, root: Path
 ) -> None:
-    config = load_config("train", RunConfig, [*TINY, *QUICK, decoding]).decoding
+    config = run_config([*TINY, *QUICK, decoding]).decoding
     runs = select_runs("a b", root)
     loaded = load_runs(runs, CPU)
     translator = open_translator(runs, loaded, config, "int8")
@@ -84,8 +83,8 @@ def other_direction(run: Run) -> None:
 def other_vocabulary(run: Run) -> None:
     shutil.rmtree(run.folder)
     text = [f"ganz anderer Text von anderswo {i}" for i in range(99)]
-    tokenizer = Tokenizer.train(text, load_config("train", RunConfig, TINY).tokenizer)
-    config = load_config("train", RunConfig, [*TINY, f"name={run.name}", f"output_folder={run.root}"])
+    tokenizer = Tokenizer.train(text, run_config(TINY).tokenizer)
+    config = run_config([*TINY, f"name={run.name}", f"output_folder={run.root}"])
     untrained_run(config, (vocabularies()[0], tokenizer))
 
 
@@ -110,14 +109,14 @@ def test_an_export_has_no_precision_to_choose(root: Path, monkeypatch: pytest.Mo
     faster = Precision(torch.bfloat16, "measured")
     monkeypatch.setattr(translators, "choose_decoding_precision", lambda *_, **__: faster)
     model, _ = Run(root, "a").load_model(CPU)
-    ours = load_config("train", RunConfig, [*TINY, "decoding.precision=auto"]).decoding
+    ours = run_config([*TINY, "decoding.precision=auto"]).decoding
     exported = replace(ours, engine="ctranslate2")
     assert resolve_decoding(ours, model, CPU).precision == "bf16"
     assert resolve_decoding(exported, model, CPU) == exported
 
 
 def test_an_export_decodes_alone(root: Path) -> None:
-    decoding = load_config("train", RunConfig, TINY).decoding
+    decoding = run_config(TINY).decoding
     decoding.engine = "ctranslate2"
     runs = select_runs("a b", root)
     with pytest.raises(UserError, match=r"decoding\.engine=ctranslate2: an export holds one model"):

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.config import load_config
+from configs import run_config
 from endeavour.pipeline.training import train_run
-from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.sweeps.trial import NOTE, falls_behind
 from endeavour.training.checkpoint import checkpoints_in
@@ -63,7 +62,7 @@ def test_a_failed_trial_is_no_measure_for_others(tmp_path: Path) -> None:
 def test_a_run_that_was_pruned_is_saved_and_can_continue(
     parallel_files: list[str], folders: list[str]
 ) -> None:
-    config = load_config("train", RunConfig, [*parallel_files, *folders, "evaluation.splits=[validation]"])
+    config = run_config([*parallel_files, *folders, "evaluation.splits=[validation]"])
     run = Run.of(config)
     with pytest.raises(Pruned):
         train_run(config, [], prune=lambda: True)

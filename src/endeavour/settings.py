@@ -52,6 +52,8 @@ def _line(error: ValidationError, section: str) -> str:
             return _with_section(key, message.removeprefix("Value error, "))
         case "value_error":
             return f"{key}={first['input']}: {message.removeprefix('Value error, ')}"
+        case "int_from_float":
+            return f"{key}={first['input']}: a whole number is needed; what a search draws is one by int(interval(…))"
         case _:
             return f"{key}={first['input']}: {message[:1].lower()}{message[1:]}"
 

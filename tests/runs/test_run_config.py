@@ -102,6 +102,7 @@ NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
         (["name=../x"], "name="),
         (["pretrained=../x"], "pretrained="),
         (["seed=-1"], "seed=-1"),
+        (["training.warmup_updates=2.5"], r"training\.warmup_updates=2\.5: a whole number .*int\(interval"),
     ],
 )
 def test_values_that_do_not_fit_together_are_refused_by_name(typed: list[str], key: str) -> None:

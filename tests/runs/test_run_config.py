@@ -102,6 +102,7 @@ NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
         (["name=../x"], "name="),
         (["pretrained=../x"], "pretrained="),
         (["seed=-1"], "seed=-1"),
+        (["man"], "man: settings are key=value"),
         (["training.warmup_updates=2.5"], r"training\.warmup_updates=2\.5: a whole number .*int\(interval"),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_filter_that_keeps_nothing_says_so(
     root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert filtered(root, corpus, "min_score=1") == 2
-    assert "none reaches min_score" in capsys.readouterr().err
+    assert "keep and min_score none" in capsys.readouterr().err
     assert filtered(root, corpus) == 0
 
 

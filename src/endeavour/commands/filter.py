@@ -82,8 +82,8 @@ def filter(config: FilterRoot) -> Path:
             write_atomically(output / "report.md", filter_as_markdown(report, selection, output.name))
             if not selection.kept:
                 raise UserError(
-                    f"{kept} is empty: of {report['read']:,} pairs cleaning left {selection.pairs:,}, and none reaches "
-                    f"min_score; {output / 'report.md'} has the scores and what cleaning drops"
+                    f"{kept} is empty: of {report['read']:,} pairs cleaning left {selection.pairs:,}, and "
+                    f"keep and min_score none; {output / 'report.md'} has the scores and what cleaning drops"
                 )
     say(
         console,

@@ -32,9 +32,8 @@ Result = TypeVar("Result")
 
 def usable_cores() -> int:
     """As many as OpenMP would take."""
-    asked = (
-        os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    )  # the others are of nested regions
+    # Further numbers are those of nested regions.
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

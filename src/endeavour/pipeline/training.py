@@ -63,10 +63,10 @@ def train_run(
         run.require_same(config)
         if run.summary:
             return _nothing_to_do(run)
-    else:
+    else:  # a run that goes on is not held up by these
         run.require_free_place()
-    if _is_main_process() and not run.goes_on(config):
-        require_tracker(config.tracking)  # a run that goes on is not held up by it
+        if _is_main_process():
+            require_tracker(config.tracking)
     check_graphs(config.training.cuda_graphs, device, alone=is_alone())
     data, test_sets, translations = _data(run, config, text, command)
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:

@@ -184,8 +184,9 @@ class Checkpoints:
 
     def last(self, state: TrainState) -> list[Path]:
         """The newest scheduled checkpoints, at most `keep_last`, oldest first; later ones than `state` are damaged."""
-        scheduled = [path for path in checkpoints_in(self.folder) if not path.name.endswith(STOPPED)]
-        scheduled = [path for path in scheduled if path.name <= self.path(state.update).name]
+        reached = self.path(state.update).name
+        there = (path for path in checkpoints_in(self.folder) if path.name <= reached)
+        scheduled = [path for path in there if not path.name.endswith(STOPPED)]
         return scheduled[-self._keep_last :]
 
     def best(self, state: TrainState) -> list[Path]:

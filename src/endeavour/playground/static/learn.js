@@ -171,8 +171,7 @@ export function mount(root, context) {
     running = new AbortController();
     root.classList.add("stale");
     try {
-      const fresh = await answers.post("/api/learn", body, running.signal);
-      data = fresh;
+      data = await answers.post("/api/learn", body, running.signal);
       problem.hidden = true;
       root.classList.remove("stale");
       show();

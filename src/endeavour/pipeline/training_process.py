@@ -39,10 +39,10 @@ from endeavour.training.display import TrainingDisplay
 from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import train
-from endeavour.training.monitor import Monitor, Validation
+from endeavour.training.monitor import Monitor
 from endeavour.training.precision import Precision, choose_training_precision, dtype_of
 from endeavour.training.sharding import whole_model
-from endeavour.training.state import TrainState
+from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.trackers import open_tracker
 from endeavour.training.tracking import NoTracker, TrackedRun, Tracker
 
@@ -112,15 +112,7 @@ class TrainingProcess:
             ranks.leave()  # the others need not wait for the evaluation
             if whole is None:
                 return {}
-            model = whole.to(device)
-            made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)
-            with atomic_folder(run.model_folder) as partial:
-                write_model(partial, model, self.data.load_tokenizers())
-            Console(stderr=True).print(validation_table(log.read()))
-            improvement = improvement_of(log.read(), config.training.metric)
-            say(Console(stderr=True), improvement_line(improvement, state, config.training))
-            summary = self._summary(state, made_of, validator(model.eval()))
-            summary["still_improving"] = None if improvement is None else improvement.still
+            summary = self._finish(whole.to(device), checkpoints, state, validator, log)
             for split, row in summary["test"].items():
                 monitor.tested(state.update, split, row)
         finally:
@@ -195,11 +187,26 @@ class TrainingProcess:
             lines.append(f"resuming after update {state.update}")
         return lines
 
-    def _summary(self, state: TrainState, made_of: Sequence[Path], final: Validation) -> Summary:
-        """Evaluates the trained run; what summary.json is to hold."""
-        config = self.config
+    def _finish(
+        self,
+        model: Transformer,
+        checkpoints: Checkpoints,
+        state: TrainState,
+        validator: Validator,
+        log: MetricLog,
+    ) -> Summary:
+        """Writes the final weights, says how it went, and evaluates them: what summary.json is to hold."""
+        run, config = self.run, self.config
+        made_of = load_final_weights(model, config.training.average, checkpoints, state, validator)
+        with atomic_folder(run.model_folder) as partial:
+            write_model(partial, model, self.data.load_tokenizers())
+        console = Console(stderr=True)
+        console.print(validation_table(log.read()))
+        improvement = improvement_of(log.read(), config.training.metric)
+        say(console, improvement_line(improvement, state, config.training))
+        final = validator(model.eval())
         evaluator = Evaluator(
-            runs=[self.run],
+            runs=[run],
             decoding=config.decoding,
             quantization="float32",
             settings=config.evaluation,
@@ -217,6 +224,7 @@ class TrainingProcess:
             "checkpoints": [path.name for path in made_of],
             "validation": {"loss": final.loss, "perplexity": final.perplexity, "bleu": final.bleu},
             "test": evaluator.evaluate(self.test_sets),
+            "still_improving": None if improvement is None else improvement.still,
         }
 
     def _show_pictures(self) -> None:

@@ -68,20 +68,7 @@ def train(
     if _finished(state, config):
         return state
     device = ranks.device
-    sharded = is_sharded(model)
-    tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
-    if slower := prepare_attention(device):
-        monitor.note(slower)
-    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=ranks.alone)
-    loss_model: nn.Module = LossModel(
-        model,
-        label_smoothing=config.label_smoothing,
-        r_drop=config.r_drop,
-        compiled=not sharded and choose_compile(config.compile, device, graphed=graphed),
-    )
-    if not sharded:
-        loss_model = ranks.wrap_ddp(loss_model)
-    graphs = Graphs(model, device, note=monitor.note) if graphed else None
+    loss_model, graphs = _loss_model(model, config, ranks, note=monitor.note)
     loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None
     guard = NonFiniteGuard(state.skipped_in_a_row, device, loss_scale=loss_scale)
     window = MetricWindow(state.window)
@@ -139,6 +126,26 @@ def train(
                 if pruned:
                     raise Pruned(f"after update {state.update}")
     return state
+
+
+def _loss_model(
+    model: Transformer, config: TrainingConfig, ranks: Ranks, *, note: Callable[[str], None]
+) -> tuple[nn.Module, Graphs | None]:
+    """What an update calls on these devices: the model with its loss, and the graphs that replay it if any do."""
+    device = ranks.device
+    if slower := prepare_attention(device):
+        note(slower)
+    tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
+    graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=ranks.alone)
+    sharded = is_sharded(model)
+    loss_model = LossModel(
+        model,
+        label_smoothing=config.label_smoothing,
+        r_drop=config.r_drop,
+        compiled=not sharded and choose_compile(config.compile, device, graphed=graphed),
+    )
+    graphs = Graphs(model, device, note=note) if graphed else None
+    return loss_model if sharded else ranks.wrap_ddp(loss_model), graphs
 
 
 def _stream(

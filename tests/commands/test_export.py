@@ -19,7 +19,7 @@ from endeavour.__main__ import run_command
 from endeavour.errors import UserError
 from endeavour.export import formats
 from endeavour.runs.run import Run
-from endeavour.storage import atomic_folder
+from endeavour.storage import atomic_folder, waiting_lock
 from hub_writes import WritableHub
 
 
@@ -279,21 +279,38 @@ def test_a_missing_package_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("override", "named"),
+    ("overrides", "named"),
     [
         ("format=onnx", "'ctranslate2', 'huggingface', 'argos' or 'all'"),
         ("quantization=int4", "'bfloat16' or 'float32'"),
+        ("format=huggingface quantization=int8", "format=huggingface has float32 only"),
+        ("format=all quantization=int8", "format=all writes every one"),
         ("decoding.engine=marian", "'pytorch' or 'ctranslate2'"),
         ("decoding=sample", "decoding=beam"),
     ],
 )
 def test_what_cannot_be_exported_is_refused_by_name(
-    override: str, named: str, trained: Path, capsys: pytest.CaptureFixture[str]
+    overrides: str, named: str, trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert endeavour("export", *places(trained), override) == 2
+    assert endeavour("export", *places(trained), *overrides.split()) == 2
     complaint = capsys.readouterr().err
-    assert override.partition("=")[0] in complaint
+    assert overrides.split()[-1].partition("=")[0] in complaint
     assert named in complaint
+
+
+def test_of_two_exports_of_a_run_the_second_waits(workplace: Path) -> None:
+    exports = Run(workplace / "outputs", "run").export_folder("huggingface", None).parent
+    command = ["export", *places(workplace), "format=huggingface", "decoding=greedy"]
+    with waiting_lock(exports, "held here"):
+        second = subprocess.Popen(
+            [sys.executable, "-m", "endeavour", *command], stderr=subprocess.PIPE, text=True
+        )
+        assert second.stderr is not None
+        assert any("waiting for another process, which is exporting" in line for line in second.stderr)
+        assert not exports.exists()
+    second.communicate()
+    assert second.returncode == 0
+    assert [path.name for path in exports.iterdir()] == ["huggingface"]
 
 
 def test_an_ensemble_is_not_exported(workplace: Path) -> None:

@@ -38,7 +38,7 @@ class ExportRoot:
 
     run: str | None
     format: Literal["ctranslate2", "huggingface", "argos", "all"]
-    quantization: Quantization
+    quantization: Quantization | None
     push: str | None
     data_folder: str
     output_folder: str
@@ -63,6 +63,13 @@ def export(config: ExportRoot) -> list[Path]:
         raise UserError(
             "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
         )
+    if config.quantization is not None:
+        if config.format == "all":
+            raise UserError(f"quantization={config.quantization}: format=all writes every one")
+        if config.quantization not in (offered := FORMATS[config.format].quantizations):
+            raise UserError(
+                f"quantization={config.quantization}: format={config.format} has {', '.join(offered)} only"
+            )
     if config.push is not None:
         if config.format != "huggingface":
             raise UserError(f"push={config.push} needs format=huggingface")
@@ -104,8 +111,7 @@ def _asked(
     if config.format != "all":
         kind = FORMATS[config.format]
         kind.check(trained.model.config)
-        chosen = config.quantization in kind.quantizations
-        yield config.format, config.quantization if chosen else kind.quantizations[0]
+        yield config.format, config.quantization or kind.quantizations[0]
         return
     for format, kind in FORMATS.items():
         try:
@@ -167,7 +173,7 @@ def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
         revision=corpus.revision,
         splits=data.splits,
         settings={section: settings[section] for section in CARD_SECTIONS},
-        decoding=decoding_label(config.decoding),
+        decoding=decoding_label(replace(config.decoding, engine="pytorch")),
         evaluations=[
             ScoredSet.of(evaluation.label, evaluation.record)
             for evaluation in evaluations_of(run)

@@ -59,7 +59,7 @@ class Format(Protocol):
 
     Attributes:
         package: the package that reads it.
-        quantizations: those that it has; without a choice only float32.
+        quantizations: those that it has, the first without a choice; only float32 where there is none.
         excluded: ids that its log-probabilities take for impossible.
         readme: the template of the README.
     """

@@ -153,6 +153,14 @@ def test_what_is_pushed_is_the_folder_and_its_card_names_the_repository(
     assert run_readme(elsewhere, monkeypatch, capsys).strip()
 
 
+def test_a_card_has_the_scores_by_pytorch_whichever_engine_is_asked_for(workplace: Path) -> None:
+    asked = ["format=huggingface", "decoding.engine=ctranslate2"]
+    assert endeavour("export", *places(workplace), *asked) == 0
+    folder = Run(workplace / "outputs", "run").export_folder("huggingface", None)
+    _, metadata, _ = (folder / "README.md").read_text("utf-8").split("---\n", 2)
+    assert "Translation en-de, beam" in metadata
+
+
 def test_only_what_the_hub_can_load_is_pushed(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert endeavour("export", *places(trained), "format=argos", "push=someone/model") == 2
     assert "format=huggingface" in capsys.readouterr().err

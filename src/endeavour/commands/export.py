@@ -59,6 +59,20 @@ def export(config: ExportRoot) -> list[Path]:
     run, *others = select_runs(config.run, Path(config.output_folder))
     if others:
         raise UserError("an export holds one model: name one run with run=…")
+    _check(config)
+    trained = _trained(run, config)
+    console = Console(soft_wrap=True, highlight=False)
+    written = _exports(run, config, trained, console)
+    if config.format == "all":
+        console.print()
+        console.print(format_table([row for _, row in written]))
+    folders = [folder for folder, _ in written]
+    if config.push is not None:
+        console.print(f"uploaded: {upload(folders[0], config.push)}", markup=False)
+    return folders
+
+
+def _check(config: ExportRoot) -> None:
     if config.decoding.sampling:
         raise UserError(
             "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
@@ -77,16 +91,6 @@ def export(config: ExportRoot) -> list[Path]:
     for name, kind in FORMATS.items():
         if config.format in (name, "all"):
             require(kind.package)
-    trained = _trained(run, config)
-    console = Console(soft_wrap=True, highlight=False)
-    written = _exports(run, config, trained, console)
-    if config.format == "all":
-        console.print()
-        console.print(format_table([row for _, row in written]))
-    folders = [folder for folder, _ in written]
-    if config.push is not None:
-        console.print(f"uploaded: {upload(folders[0], config.push)}", markup=False)
-    return folders
 
 
 def _exports(run: Run, config: ExportRoot, trained: Trained, console: Console) -> list[tuple[Path, Written]]:

@@ -17,7 +17,7 @@ from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner
 from endeavour.data.duplicates import NearHashes, SeenHashes
 from endeavour.data.languages import LanguageCheck
-from endeavour.data.surface import letter_runs, markup_share, overlap, repetition
+from endeavour.data.surface import Side, letter_runs, markup_share, overlap, repetition
 from endeavour.errors import UserError
 from endeavour.textbook.generate import textbook_splits
 
@@ -157,18 +157,25 @@ def test_shares_of_a_line() -> None:
     assert markup_share("See www.example.org or a/b.html for - that") == pytest.approx(3 / 7)
     assert markup_share("Plain, good words; and 1,000 more!") == 0
     assert markup_share("- Yes.") == 0
-    assert repetition("aaaaaaaa bb") == pytest.approx(8 / 11)
-    assert repetition("ha ha ha ha") == pytest.approx(2 / 3)
-    assert repetition("10000000 one two three four") == 0
-    assert repetition(".") == 0
-    assert overlap("The dog and the cat see Rex", "Der Hund and the Rex") == pytest.approx(2 / 5)
-    assert overlap("Rex in Paris", "Rex in Paris bei Max") == 0
-    assert overlap("Rex in Paris", "REX IN PARIS") == 1
+    assert repetition(Side.of("aaaaaaaa bb")) == pytest.approx(8 / 11)
+    assert repetition(Side.of("ha ha ha ha")) == pytest.approx(2 / 3)
+    assert repetition(Side.of("1 2 1 2 1 2")) == pytest.approx(3 / 5)
+    assert repetition(Side.of("10000000 one two three four")) == 0
+    assert repetition(Side.of(".")) == 0
+    assert overlap(Side.of("The dog and the cat see Rex"), Side.of("Der Hund and the Rex")) == pytest.approx(
+        2 / 5
+    )
+    assert overlap(Side.of("Rex in Paris"), Side.of("Rex in Paris bei Max")) == 0
+    assert overlap(Side.of("Rex in Paris"), Side.of("REX IN PARIS")) == 1
+    assert overlap(Side.of("12"), Side.of("12")) == 1
 
 
 @given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30))
 def test_every_text_has_shares_and_agrees_with_itself(one, other) -> None:
-    assert all(0 <= share <= 1 for share in (markup_share(one), repetition(one), overlap(one, other)))
+    side = Side.of(one)
+    assert all(
+        0 <= share <= 1 for share in (markup_share(one), repetition(side), overlap(side, Side.of(other)))
+    )
     assert numbers_agree(one, one)
     assert symbols_agree(one, one)
 
@@ -211,12 +218,20 @@ def test_the_language_that_is_asked_for_first_is_that_of_the_highest_score(words
 
 
 @given(st.text() | st.text(st.characters(max_codepoint=255)))
-def test_runs_of_letters_are_those_that_a_regular_expression_finds(text) -> None:
+def test_words_are_those_that_a_regular_expression_finds(text) -> None:
     assert letter_runs(text) == re.findall(r"[^\W\d_]+", text)
+    side = Side.of(text)
+    assert side.words == re.findall(r"\w+", text.casefold())
+    assert side.letter_words == re.findall(r"[^\W\d_]+", text.casefold())
+    assert side.may_have_digits or not re.search(r"\d", text)
 
 
 def test_near_duplicates_share_their_words_whatever_their_dress_and_numbers() -> None:
-    near, seen = NearHashes(0.85), SeenHashes()
+    hashes, seen = NearHashes(0.85), SeenHashes()
+
+    def near(pairs):
+        return hashes([(Side.of(source), Side.of(target)) for source, target in pairs])
+
     pairs = [
         ("The three old men sat down beside the river.", "Die drei alten Männer setzten sich an den Fluss."),
         ("THE THREE OLD MEN SAT DOWN BESIDE THE RIVER!", "– Die drei alten Männer setzten sich an den Fluss"),
@@ -237,8 +252,9 @@ def test_near_duplicates_share_their_words_whatever_their_dress_and_numbers() ->
 @given(st.lists(st.tuples(*[st.sampled_from(["a b c", "A b, c", "d", "1", "d e f g"])] * 2), max_size=12))
 def test_what_is_near_does_not_depend_on_batches(pairs) -> None:
     near, at_once, one_by_one = NearHashes(0.8), SeenHashes(), SeenHashes()
-    assert at_once.drops(near(pairs)).tolist() == [
-        drop for pair in pairs for drop in one_by_one.drops(near([pair])).tolist()
+    sides = [(Side.of(source), Side.of(target)) for source, target in pairs]
+    assert at_once.drops(near(sides)).tolist() == [
+        drop for pair in sides for drop in one_by_one.drops(near([pair])).tolist()
     ]
     assert set(at_once.take_new().tolist()) == set(one_by_one.take_new().tolist())
 

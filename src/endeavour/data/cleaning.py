@@ -11,21 +11,26 @@ and what earlier pairs tell is settled by one. Knows no files and no tokenizer.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import not_
 from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as config_dataclass
 
-from endeavour.data.crawled import CrawledConfig, PairFilter, crawled_filters
+from endeavour.data.crawled import CrawledConfig, CrawledFilter, crawled_filters
 from endeavour.data.duplicates import Hashes, NearHashes, SeenHashes, pair_hashes
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize, remove_control_characters
+from endeavour.data.surface import Side
 from endeavour.directions import Languages
 from endeavour.settings import STRICT
 
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 200
+_CONTROL, _FORM = "control characters", "unicode and whitespace"
+_DUPLICATE, _NEAR_DUPLICATE = "duplicate", "near-duplicate"
 
 
 @config_dataclass(kw_only=True, config=STRICT)
@@ -140,22 +145,22 @@ class PairJudge:
     """Brings pairs to their normal form and drops them by their own text. Remembers nothing.
 
     Attributes:
-        remembered: which pairs are dropped because of earlier ones: the name of the step, and the hashes of pairs of
-            which one equals an earlier one's.
+        remembered: the names of the steps that drop pairs of which a hash equals an earlier one's.
     """
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
         self._made_from = config, held_out, languages
-        self._filters: list[tuple[str, PairFilter]] = [("empty", lambda pair: not all(pair))]
-        self.remembered: dict[str, Callable[[Sequence[Pair]], Hashes]] = {}
+        self._filters: list[tuple[str, Callable[[Pair], bool]]] = [("empty", lambda pair: not all(pair))]
         if config.drop_overlap:
             self._filters.append(("overlap with validation or test", held_out.overlaps))
-        if config.drop_duplicates:
-            self.remembered["duplicate"] = pair_hashes
+        self._crawled: list[tuple[str, CrawledFilter]] = []
+        self._near_hashes: NearHashes | None = None
         if config.crawled is not None:
-            self._filters += crawled_filters(config.crawled, languages)
+            self._crawled = crawled_filters(config.crawled, languages)
             if config.crawled.near_duplicates is not None:
-                self.remembered["near-duplicate"] = NearHashes(config.crawled.near_duplicates)
+                self._near_hashes = NearHashes(config.crawled.near_duplicates)
+        remembered = {_DUPLICATE: config.drop_duplicates, _NEAR_DUPLICATE: self._near_hashes is not None}
+        self.remembered = [name for name, wanted in remembered.items() if wanted]
 
     def __reduce__(self) -> tuple[type["PairJudge"], tuple[CleaningConfig, HeldOut, Languages]]:
         """Another process makes its own filters."""
@@ -163,24 +168,41 @@ class PairJudge:
 
     def new_steps(self) -> list[Step]:
         """Its steps, of which none did anything yet."""
-        names = ["control characters", "unicode and whitespace", *(name for name, _ in self._filters)]
-        return [Step(name) for name in names]
+        filters = [*self._filters, *self._crawled]
+        return [Step(name) for name in (_CONTROL, _FORM, *(name for name, _ in filters))]
 
     def __call__(self, pairs: Sequence[Pair]) -> Judged:
-        steps = self.new_steps()
-        form, filters = steps[:2], [drops for _, drops in self._filters]
+        steps = {step.name: step for step in self.new_steps()}
+        form = steps[_CONTROL], steps[_FORM]
         kept: list[Pair] = []
         for source, target in pairs:
             pair = _normal(source, *form), _normal(target, *form)
-            for step, drops in zip(steps[2:], filters, strict=True):
+            for name, drops in self._filters:
                 if drops(pair):
-                    step.drop(pair)
+                    steps[name].drop(pair)
                     break
             else:
                 kept.append(pair)
-        return Judged(
-            len(pairs), kept, steps, {name: hashes(kept) for name, hashes in self.remembered.items()}
-        )
+        hashes: dict[str, Hashes] = {}
+        if self._crawled or self._near_hashes:
+            sides = self._pass_crawled([(Side.of(source), Side.of(target)) for source, target in kept], steps)
+            kept = [(source.text, target.text) for source, target in sides]
+            if self._near_hashes:
+                hashes[_NEAR_DUPLICATE] = self._near_hashes(sides)
+        if _DUPLICATE in self.remembered:
+            hashes[_DUPLICATE] = pair_hashes(kept)
+        return Judged(len(pairs), kept, [*steps.values()], hashes)
+
+    def _pass_crawled(
+        self, pairs: list[tuple[Side, Side]], steps: Mapping[str, Step]
+    ) -> list[tuple[Side, Side]]:
+        """Those that stay. One filter after the other goes over all of them, which is faster than pair by pair."""
+        for name, drops in self._crawled:
+            dropped = [drops(*pair) for pair in pairs]
+            for source, target in compress(pairs, dropped):
+                steps[name].drop((source.text, target.text))
+            pairs = [*compress(pairs, map(not_, dropped))]
+        return pairs
 
 
 class TextCleaner:

@@ -10,14 +10,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from endeavour.data.agreement import numbers_agree, symbols_agree
-from endeavour.data.files import Pair
 from endeavour.data.languages import LanguageCheck
-from endeavour.data.surface import is_broken, markup_share, overlap, repetition
+from endeavour.data.surface import Side, is_broken, markup_share, overlap, repetition
 from endeavour.directions import Languages
 from endeavour.optional import require
 from endeavour.settings import STRICT, Share
 
-PairFilter = Callable[[Pair], bool]  # a pair in normal form, not empty → whether it is dropped
+CrawledFilter = Callable[[Side, Side], bool]  # source and target → whether the pair is dropped
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -45,37 +44,44 @@ class CrawledConfig:
         return names
 
 
-def crawled_filters(config: CrawledConfig, languages: Languages) -> list[tuple[str, PairFilter]]:
+def crawled_filters(config: CrawledConfig, languages: Languages) -> list[tuple[str, CrawledFilter]]:
     """The names of the steps that `config` switches on, except for near-duplicates, and what each drops.
 
     Raises:
         UserError: a package that a step needs is not installed.
     """
     reverse = languages == ("de", "en")
-    filters: list[tuple[str, PairFilter]] = []
+    filters: list[tuple[str, CrawledFilter]] = []
 
-    def add(name: str, drops: Callable[[str, str], bool]) -> None:
+    def either(name: str, drops: Callable[[Side], bool]) -> None:
+        filters.append((name, lambda source, target: drops(source) or drops(target)))
+
+    def both(name: str, drops: Callable[[Side, Side], bool]) -> None:
         """`drops` is given the English and the German side."""
-        filters.append(
-            (name, (lambda pair: drops(pair[1], pair[0])) if reverse else lambda pair: drops(*pair))
-        )
+        filters.append((name, (lambda source, target: drops(target, source)) if reverse else drops))
 
     if (markup := config.max_markup) is not None:
-        add("markup", lambda english, german: max(markup_share(english), markup_share(german)) > markup)
+        either("markup", lambda side: markup_share(side.text) > markup)
     if config.drop_broken:
-        add("broken characters", lambda english, german: is_broken(english) or is_broken(german))
+        either("broken characters", lambda side: is_broken(side.text))
     if (repeated := config.max_repetition) is not None:
-        add("repetition", lambda english, german: max(repetition(english), repetition(german)) > repeated)
+        either("repetition", lambda side: repetition(side) > repeated)
     if (copied := config.max_copied) is not None:
-        add("untranslated", lambda english, german: overlap(english, german) > copied)
+        both("untranslated", lambda english, german: overlap(english, german) > copied)
     if config.match_numbers:
-        add("numbers differ", lambda english, german: not numbers_agree(english, german))
+        both(
+            "numbers differ",
+            lambda english, german: (
+                (english.may_have_digits or german.may_have_digits)
+                and not numbers_agree(english.text, german.text)
+            ),
+        )
     if config.match_symbols:
-        add("symbols differ", lambda english, german: not symbols_agree(english, german))
+        both("symbols differ", lambda english, german: not symbols_agree(english.text, german.text))
     if config.language_margin is not None:
         check = LanguageCheck(config.language_margin, config.language_from_letters)
-        add(
+        both(
             "wrong language",
-            lambda english, german: check.differs(english, "en") or check.differs(german, "de"),
+            lambda english, german: check.differs(english.text, "en") or check.differs(german.text, "de"),
         )
     return filters

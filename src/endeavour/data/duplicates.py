@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from endeavour.data.files import Pair
-from endeavour.data.surface import letter_runs
+from endeavour.data.surface import Side
 from endeavour.optional import require
 
 Hashes = NDArray[np.uint64]
@@ -89,20 +89,18 @@ class NearHashes:
         # A weighted sum of 32-bit numbers, with random weights of 64 bits, is a hash of them (Carter and Wegman 1979).
         self._weights = np.random.default_rng(_SEED).integers(2**64, size=(_BANDS, rows), dtype=np.uint64)
 
-    def __call__(self, pairs: Sequence[Pair]) -> Hashes:
+    def __call__(self, pairs: Sequence[tuple[Side, Side]]) -> Hashes:
         signatures = self._minhash.digest_matrix_from_token_sets(
-            [_words(pair) for pair in pairs], self._weights.size, _SEED
+            [_words(*pair) for pair in pairs], self._weights.size, _SEED
         )
         numbers = np.array(signatures.to_rows(), np.uint64).reshape(-1, *self._weights.shape)
         return np.einsum("pbr,br->pb", numbers, self._weights)
 
 
-def _words(pair: Pair) -> list[str]:
+def _words(source: Side, target: Side) -> list[str]:
     """Of both sides, apart from each other; of a pair without letters its text."""
-    words = [
-        mark + word for mark, text in zip("<>", pair, strict=True) for word in letter_runs(text.casefold())
-    ]
-    return words or ["\t".join(pair)]
+    marked = [f">{word}" for word in target.letter_words]
+    return [*source.letter_words, *marked] or [f"{source.text}\t{target.text}"]
 
 
 def _hashes(texts: Iterable[bytes]) -> Hashes:

@@ -33,13 +33,17 @@ class LanguageCheck:
         """Whether `text`, or one half of its words, is in another language than `language`, as in "de"."""
         words = text.split()
         middle = len(words) // 2
-        return any(
-            self._is_other(part, language)
-            for part in (text, " ".join(words[:middle]), " ".join(words[middle:]))
-        )
+        halves = " ".join(words[:middle]), " ".join(words[middle:])
+        if all(self._is_likely(half, language) for half in halves):
+            return False  # so is the text then
+        return any(self._is_other(part, language) for part in (text, *halves))
+
+    def _is_likely(self, text: str, language: str) -> bool:
+        """Whether no language has a higher score. Takes a fifth of the time of the scores."""
+        return self._eldc.detect_mt(text) == language
 
     def _is_other(self, text: str, language: str) -> bool:
-        if self._eldc.detect_mt(text) == language:  # takes a fifth of the time of the scores
+        if self._is_likely(text, language):
             return False
         if len(list(islice(filter(str.isalpha, text), self._from_letters))) < self._from_letters:
             return False

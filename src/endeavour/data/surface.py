@@ -6,6 +6,7 @@ Shares are between 0 and 1. Knows nothing of pairs that are kept or dropped.
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple, Self
 
 _TAG = re.compile(r"</?[a-zA-Z!][^<>]*>|\[/?(?:url|img|b|i|quote)\b[^\[\]]*\]", re.I)
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#\d{2,6});")
@@ -40,6 +41,29 @@ letter_runs = _finder(r"[^\W\d_]")  # words without digits
 _words = _finder(r"\w")
 
 
+class Side(NamedTuple):
+    """A side of a pair, in normal form and not empty, and its words, which several steps look at.
+
+    Attributes:
+        words: its runs of letters and digits, casefolded.
+        letter_words: its runs of letters, casefolded.
+        may_have_digits: False where `words` are all of letters, which is soon found.
+    """
+
+    text: str
+    words: list[str]
+    letter_words: list[str]
+    may_have_digits: bool
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        folded = text.casefold()
+        words = _words(folded)
+        if "".join(words).isalpha():
+            return cls(text, words, words, may_have_digits=False)
+        return cls(text, words, letter_runs(folded), may_have_digits=True)
+
+
 def markup_share(text: str) -> float:
     """The share of tags, entities, addresses, code and separators among the words of `text`."""
     if not _MARKUP_SIGN.search(text):
@@ -56,26 +80,28 @@ def is_broken(text: str) -> bool:
     return _BROKEN.search(text) is not None
 
 
-def repetition(text: str) -> float:
-    """The share of `text`, in normal form and not empty, that repeats itself.
+def repetition(side: Side) -> float:
+    """The share of a side that repeats itself.
 
     The larger one of two: the share of characters in runs of four or more of the same that is no digit, and that of
     the pairs of neighbouring words that occurred before.
     """
-    runs = sum(len(run[0]) for run in _RUN.finditer(text) if not run[1].isdecimal()) / len(text)
-    words = _words(text.casefold())
-    bigrams = len(words) - 1
-    return max(runs, 1 - len(set(pairwise(words))) / bigrams) if bigrams > 1 else runs
+    repeated = sum(len(run[0]) for run in _RUN.finditer(side.text) if not run[1].isdecimal())
+    bigrams = len(side.words) - 1
+    again = 1 - len(set(pairwise(side.words))) / bigrams if bigrams > 1 else 0.0
+    return max(repeated / len(side.text), again)
 
 
-def overlap(english: str, german: str) -> float:
+def overlap(english: Side, german: Side) -> float:
     """The share of the words of the English side that are on the German one too.
 
     Only words without capitals count: names need no translation. Where there are fewer than three, sides that are the
     same give 1 and others 0.
     """
-    words = [word for word in letter_runs(english) if word.islower()]
+    others = set(german.letter_words)
+    if english.letter_words and others.isdisjoint(english.letter_words):
+        return 0.0
+    words = [word for word in letter_runs(english.text) if word.islower()]
     if len(words) < 3:
-        return float(english.casefold() == german.casefold())
-    others = set(letter_runs(german.casefold()))
+        return float(english.text.casefold() == german.text.casefold())
     return sum(word in others for word in words) / len(words)

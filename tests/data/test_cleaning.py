@@ -20,7 +20,7 @@ from endeavour.data.cleaning import (
 )
 from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.duplicates import SeenHashes, pair_hashes
-from endeavour.data.normalization import normalize, remove_control_characters
+from endeavour.data.normalization import SPACE_MARK, normalize, remove_control_characters
 
 
 def config(**changes) -> CleaningConfig:
@@ -184,13 +184,14 @@ def test_the_documented_normal_form(text, normal):
     assert normalize(text) == normal
 
 
-@given(text=st.text(max_size=60))
+@given(text=st.text(max_size=60) | st.text("a1 \u2581\u0308ü\u00a0\u200b\u0343\t", max_size=9))
 @settings(max_examples=300)
 def test_the_normal_form_is_its_own_normal_form(text):
     normal = normalize(text)
     assert normalize(normal) == normal
     assert unicodedata.is_normalized("NFC", normal)
-    assert normal == " ".join(normal.split())
+    assert normal == " ".join(normal.replace(SPACE_MARK, " ").split())
+    assert normal == remove_control_characters(normal)
 
 
 def test_a_step_counts_each_change() -> None:

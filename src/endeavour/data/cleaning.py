@@ -235,12 +235,13 @@ class TextCleaner:
 
 
 def _normal(text: str, control: Step, form: Step) -> str:
-    printable = remove_control_characters(text)
-    if printable != text:
-        control.change(text, printable)
-    normal = normalize(printable)
-    if normal != printable:
-        form.change(printable, normal)
+    normal = normalize(text)
+    if normal != text:
+        printable = remove_control_characters(text)
+        if printable != text:
+            control.change(text, printable)
+        if normal != printable:
+            form.change(printable, normal)
     return normal
 
 

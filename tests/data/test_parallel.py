@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from endeavour.errors import RunError, UserError
 
 @pytest.fixture(autouse=True)
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first item on."""
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(parallel, "ALONE", 0)
 
 
 def place(item: int) -> tuple[int, int]:
@@ -61,8 +64,10 @@ def heeded(_: int) -> tuple[bool, tuple[int, int, int], int]:
     return signal.getsignal(signal.SIGINT) == signal.SIG_IGN, gc.get_threshold(), usable_cores()
 
 
-def test_the_first_are_done_here_and_all_come_in_order() -> None:
-    found = list(map_in_order(place, range(20), alone=5))
+def test_the_first_are_done_here_and_all_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "monotonic", count().__next__)
+    monkeypatch.setattr(parallel, "ALONE", 6)
+    found = list(map_in_order(place, range(20)))
     assert [item for item, _ in found] == list(range(20))
     assert [pid == os.getpid() for _, pid in found] == [True] * 5 + [False] * 15
     assert len({pid for _, pid in found[5:]}) == 2
@@ -70,9 +75,12 @@ def test_the_first_are_done_here_and_all_come_in_order() -> None:
 
 def test_few_items_and_one_core_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "_started", lambda *_: pytest.fail("processes were started"))
-    assert list(map_in_order(str, range(3), alone=3)) == ["0", "1", "2"]
+    assert list(map_in_order(str, [])) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(parallel, "ALONE", 1000)
+        assert list(map_in_order(str, range(3))) == ["0", "1", "2"]
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert list(map_in_order(str, [0, None, 2], alone=0)) == ["0", "None", "2"]
+    assert list(map_in_order(str, [0, None, 2])) == ["0", "None", "2"]
 
 
 @pytest.mark.parametrize(("asked", "cores"), [("1", 1), ("3,1", 3), (" 2 ", 2)])
@@ -91,7 +99,7 @@ def test_items_are_read_as_they_are_needed_and_processes_end_when_no_more_are() 
             read.append(number)
             yield number
 
-    with closing(map_in_order(place, items(), alone=0)) as results:
+    with closing(map_in_order(place, items())) as results:
         pids = {pid for _, (_, pid) in zip(range(4), results, strict=False)}
         assert len(read) <= 4 + 2 * AHEAD
     assert not any(map(_runs, pids))
@@ -99,36 +107,36 @@ def test_items_are_read_as_they_are_needed_and_processes_end_when_no_more_are() 
 
 def test_large_items_and_what_a_library_prints_get_through() -> None:
     sizes = [0, 3_000_000, 1, 200_000, 70_000]
-    assert [len(text) for text in map_in_order(say, sizes, alone=0)] == sizes
+    assert [len(text) for text in map_in_order(say, sizes)] == sizes
 
 
 def test_an_error_is_the_callers() -> None:
     with pytest.raises(UserError, match="no threes") as error:
-        list(map_in_order(refuse_three, range(9), alone=0))
+        list(map_in_order(refuse_three, range(9)))
     assert "in refuse_three" in error.value.__notes__[0]
 
 
 @pytest.mark.parametrize("size", [0, 3_000_000])
 def test_a_process_that_is_killed_is_told(size: int) -> None:
     with pytest.raises(RunError, match=r"was killed.*OMP_NUM_THREADS=1"):
-        list(map_in_order(die, [size] * 9, alone=0))
+        list(map_in_order(die, [size] * 9))
 
 
 def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(RunError, match=r"can be started \(No such file"):
-        list(map_in_order(str, range(9), alone=0))
+        list(map_in_order(str, range(9)))
 
 
 def test_ctrl_c_and_the_garbage_collector_are_the_callers_matter() -> None:
-    assert list(map_in_order(heeded, [0], alone=0)) == [(True, gc.get_threshold(), 1)]
+    assert list(map_in_order(heeded, [0])) == [(True, gc.get_threshold(), 1)]
 
 
 def test_none_outlives_a_caller_that_is_killed() -> None:
     code = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "from endeavour.data.parallel import map_in_order\nfrom test_parallel import place\n"
-        "for _, pid in map_in_order(place, range(1000), alone=0):\n"
+        "from endeavour.data import parallel\nfrom test_parallel import place\nparallel.ALONE = 0\n"
+        "for _, pid in parallel.map_in_order(place, range(1000)):\n"
         "    print(pid, flush=True)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as caller:
@@ -165,7 +173,9 @@ def test_data_are_the_same_on_several_processes(
         )
         rates = {"upper_case": 0.5, "title_case": 0.0, "typos": 0.5, "no_final_punctuation": 0.5}
         settings["augmentation"] = AugmentationConfig(seed=1, no_umlauts=0.0, placeholders=0.5, **rates)
-    at_once = prepare_data(**settings | {"folder": tmp_path / "at once"})
+    with monkeypatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        at_once = prepare_data(**settings | {"folder": tmp_path / "at once"})
     in_shards(monkeypatch, 10, 3)
     assert contents(prepare_data(**settings)) == contents(at_once)
 

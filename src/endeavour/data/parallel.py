@@ -6,6 +6,7 @@ waited for in vain, and none outlives its caller. Pickles go nowhere else.
 """
 
 import gc
+import math
 import os
 import pickle
 import signal
@@ -17,14 +18,16 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any, Self, TypeVar
 
 from endeavour.errors import RunError
 
 MOST = 16  # processes: the one that reads text keeps no more of them busy
 AHEAD = 2  # batches that are read for each of them beforehand
+ALONE = 2  # seconds of work before others are started, which takes about one
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,27 +42,26 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map_in_order(
-    function: Callable[[Item], Result], items: Iterable[Item], *, alone: int
-) -> Generator[Result]:
-    """What `function` makes of each of `items`, in their order.
+def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
+    """What `function` makes of each of `items`, in their order; of the first few in this process.
 
     Args:
         function: gives the same in every process, to which it is sent once.
         items: read as they are needed, by the calling process.
-        alone: how many of them this process does itself, before it starts others, which takes a second.
 
     Raises:
         RunError: one of the processes could not be started, or was killed.
     """
-    remaining = iter(items)
-    yield from map(function, islice(remaining, alone))
-    first = list(islice(remaining, 1))
-    remaining = chain(first, remaining)
     processes = min(usable_cores(), MOST)
-    if not first or processes == 1:
-        yield from map(function, remaining)
+    end = monotonic() + ALONE if processes > 1 else math.inf
+    remaining = iter(items)
+    for item in remaining:
+        if monotonic() >= end:
+            break
+        yield function(item)
+    else:
         return
+    remaining = chain([item], remaining)
     with _started(function, processes) as submit:
         waiting: deque[Future[Result]] = deque()
         for item in remaining:

@@ -33,9 +33,7 @@ from endeavour.data.tables import batches, count_batches, count_rows, new_table,
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 
-# Of 10,000 pairs as read; some seconds' work, which is what an interruption loses. So many are prepared by one process
-# before others are started.
-SHARD_BATCHES = 25
+SHARD_BATCHES = 25  # of 10,000 pairs as read; some seconds' work, which is what an interruption loses
 
 
 class Part:
@@ -110,7 +108,7 @@ class Part:
         encoder = TrainingEncoder(tokenizers, self._cleaning, self._augmenter)
         batches = chain.from_iterable(read_tables(shards[name]) for name in missing)
         met, total = 0, sum(map(count_rows, shards.values()))
-        with closing(map_in_order(encoder, batches, alone=SHARD_BATCHES)) as encoded:
+        with closing(map_in_order(encoder, batches)) as encoded:
             for name, table in shards.items():
                 if name in missing:
                     for pairs in self._write_shard(name, islice(encoded, count_batches(table))):
@@ -174,7 +172,7 @@ def clean_pairs(
                 one.take_new()
         tables.append(journal.path(_clean(len(tables)), "arrow"))
         progress("read and clean train", cleaner.read, None)
-    with closing(map_in_order(cleaner.judge, batches(remaining), alone=SHARD_BATCHES)) as judged:
+    with closing(map_in_order(cleaner.judge, batches(remaining))) as judged:
         while batch := next(judged, None):
             name = _clean(len(tables))
             tables.append(journal.path(name, "arrow"))

@@ -12,12 +12,11 @@ from noise import cleaned
 from pydantic import ValidationError
 
 from configs import run_config
-from endeavour.data import surface
 from endeavour.data.agreement import numbers_agree, symbols_agree
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner
 from endeavour.data.duplicates import NearHashes, SeenHashes
 from endeavour.data.languages import LanguageCheck
-from endeavour.data.surface import Side, letter_runs, markup_share, overlap, repetition
+from endeavour.data.surface import Side, is_broken, letter_runs, markup_share, overlap, repetition
 from endeavour.errors import UserError
 from endeavour.textbook.generate import textbook_splits
 
@@ -180,13 +179,18 @@ def test_every_text_has_shares_and_agrees_with_itself(one, other) -> None:
     assert symbols_agree(one, one)
 
 
-@given(st.lists(st.sampled_from([*"aB1é.,:/\\-–#+*»·{|=_~[]<>&;@ ", "www", "http", ".com", ".PHP"])))
-def test_a_line_in_which_no_sign_of_markup_is_found_has_none(pieces: list[str]) -> None:
-    line = "".join(pieces)
-    found = markup_share(line)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(surface, "_MARKUP_SIGN", re.compile(""))  # every line is looked at
-        assert markup_share(line) == found
+SIGNS = [*"aB1é.,:/\\-–#+*»·{|=_~[]<>&;@ ÃÂâ€%$°§©\ufffd„", "www", "http", ".com", ".PHP"]
+
+
+@given(st.lists(st.sampled_from(SIGNS) | st.characters()).map("".join))
+def test_a_side_without_signs_has_nothing_that_they_are_looked_for_by(line: str) -> None:
+    assert Side.of(line).may_have_signs or (
+        markup_share(line) == 0 and not is_broken(line) and symbols_agree(line, "")
+    )
+
+
+def test_ordinary_punctuation_is_no_sign() -> None:
+    assert not Side.of("Good words; and „more“ of them, as 1,000!").may_have_signs
 
 
 def test_a_line_is_judged_by_its_language_if_it_is_long_enough() -> None:

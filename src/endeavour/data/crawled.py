@@ -61,9 +61,9 @@ def crawled_filters(config: CrawledConfig, languages: Languages) -> list[tuple[s
         filters.append((name, (lambda source, target: drops(target, source)) if reverse else drops))
 
     if (markup := config.max_markup) is not None:
-        either("markup", lambda side: markup_share(side.text) > markup)
+        either("markup", lambda side: side.may_have_signs and markup_share(side.text) > markup)
     if config.drop_broken:
-        either("broken characters", lambda side: is_broken(side.text))
+        either("broken characters", lambda side: side.may_have_signs and is_broken(side.text))
     if (repeated := config.max_repetition) is not None:
         either("repetition", lambda side: repetition(side) > repeated)
     if (copied := config.max_copied) is not None:
@@ -77,7 +77,13 @@ def crawled_filters(config: CrawledConfig, languages: Languages) -> list[tuple[s
             ),
         )
     if config.match_symbols:
-        both("symbols differ", lambda english, german: not symbols_agree(english.text, german.text))
+        both(
+            "symbols differ",
+            lambda english, german: (
+                (english.may_have_signs or german.may_have_signs)
+                and not symbols_agree(english.text, german.text)
+            ),
+        )
     if config.language_margin is not None:
         check = LanguageCheck(config.language_margin, config.language_from_letters)
         both(

@@ -31,9 +31,9 @@ class LanguageCheck:
 
     def differs(self, text: str, language: str) -> bool:
         """Whether `text`, or one half of its words, is in another language than `language`, as in "de"."""
-        words = text.split()
-        middle = len(words) // 2
-        halves = " ".join(words[:middle]), " ".join(words[middle:])
+        middle = (text.count(" ") + 1) // 2
+        second = text.split(" ", middle)[-1]
+        halves = text.removesuffix(second), second
         if all(self._is_likely(half, language) for half in halves):
             return False  # so is the text then
         return any(self._is_other(part, language) for part in (text, *halves))

@@ -24,7 +24,7 @@ _SEED = 42
 class SeenHashes:
     """A set of hashes that remembers all it was asked for.
 
-    It keeps ascending arrays, each at least twice as long as the next: to add n hashes copies O(n log n) in all.
+    It keeps ascending arrays, each at least twice as long as the next, so that each hash is sorted O(log n) times.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class SeenHashes:
         added = unique[~known]
         self._new.append(added)
         while self._arrays and len(self._arrays[-1]) < 2 * len(added):
-            shorter = self._arrays.pop()
-            added = np.insert(added, np.searchsorted(added, shorter), shorter)
+            added = np.concatenate([self._arrays.pop(), added])
+            added.sort()  # faster than to merge the two
         if len(added):
             self._arrays.append(added)
         return seen

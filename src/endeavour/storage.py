@@ -82,6 +82,11 @@ def write_json(path: Path, content: object) -> None:
     write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
+def json_digest(content: object) -> str:
+    """SHA-256, in hexadecimal, of plain JSON, in which the order of keys does not count."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
 def read_lines(path: Path) -> list[str]:
     """The lines of a text file that this program wrote, exactly as it wrote them.
 

@@ -1,8 +1,9 @@
 """The steps that clean training pairs, with a count and examples of everything changed or dropped.
 
-To add a step: one entry in the filters of `PairJudge` or `LengthCleaner`, which run in this order, a setting for it
-in `CleaningConfig`, and its value in conf/cleaning/default.yaml. What changes text, in place of dropping it, belongs to
-`normalization`, because training, evaluation and translation share it.
+To add a step: one entry in the filters of `PairJudge` or `LengthCleaner`, which run in this order, a setting for it in
+`CleaningConfig`, and its value in conf/cleaning/default.yaml; a step for text of the web alone belongs to `crawled`.
+What changes text, in place of dropping it, belongs to `normalization`, because training, evaluation and translation
+share it.
 
 Only training pairs come here: validation and test are never cleaned. Works on batches, so that memory does not grow
 with the corpus, except for the hashes by which duplicates are found; what a pair tells alone is judged by any process,

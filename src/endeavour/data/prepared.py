@@ -12,7 +12,6 @@
 Knows no config and no corpus, only what the manifest says.
 """
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
-from endeavour.storage import DIGESTS, read_lines, verify
+from endeavour.storage import DIGESTS, json_digest, read_lines, verify
 
 MANIFEST = "prepared.json"
 HASHES = ".hashes.json"  # beside the prepared folders, of their files and those of the corpora
@@ -64,7 +63,7 @@ class PreparedData:
         endings = (".npy", ".txt", ".model")
         read = {name: digest for name, digest in self.digests.items() if name.endswith(endings)}
         read |= {f"part {name}": str(counts["pairs"]) for name, counts in self.parts.items()}
-        return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
+        return json_digest(read)
 
     @property
     def splits(self) -> dict[str, dict[str, int]]:

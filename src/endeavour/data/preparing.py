@@ -4,8 +4,6 @@ A lock makes a second process wait for the first, and a build that was stopped c
 terminal and no Hydra.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -35,6 +33,7 @@ from endeavour.errors import UserError
 from endeavour.storage import (
     atomic_folder,
     file_digest,
+    json_digest,
     waiting_lock,
     write_atomically,
     write_errors,
@@ -75,7 +74,7 @@ def prepare_data(
     inputs = fingerprint(corpus, hashes, extra_pairs)
     hashes.save()
     recipe = _recipe(corpus, inputs, cleaning, tokenizers or tokenizer, direction, augmentation)
-    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    digest = json_digest(recipe)
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
         with write_errors(folder, "data_folder"), waiting_lock(final, f"preparing {final}"):

@@ -11,7 +11,6 @@ has a checkpoint it needs neither its teachers nor those any more.
 """
 
 import itertools
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +40,7 @@ from endeavour.runs.translators import (
     require_same_vocabularies,
     resolve_decoding,
 )
-from endeavour.storage import atomic_folder, publish, verify, waiting_lock, write_errors
+from endeavour.storage import atomic_folder, json_digest, publish, verify, waiting_lock, write_errors
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import launched
 
@@ -218,8 +217,7 @@ def _translations(
         "weights": weights,
         "decoding": asdict(decoding),
     }
-    digest = sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    folder = Path(config.data_folder) / FOLDER / f"{joined_names(runs)}-{digest[:12]}"
+    folder = Path(config.data_folder) / FOLDER / f"{joined_names(runs)}-{json_digest(recipe)[:12]}"
     if folder.is_dir():
         verify(folder, f"delete {folder}, and its translations are made anew")
         return folder

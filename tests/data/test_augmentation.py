@@ -32,7 +32,7 @@ from endeavour.data.tokenizer import Tokenizer
 
 
 def rates(**chosen: float) -> AugmentationConfig:
-    return AugmentationConfig(**({"seed": 1} | dict.fromkeys(PERTURBATIONS, 0.0) | chosen))
+    return AugmentationConfig(**({"seed": 1, "denoising": 0} | dict.fromkeys(PERTURBATIONS, 0.0) | chosen))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Altered copies of training pairs, added behind each pair that is drawn for one; counted, with examples.
 
-Knows shares, limits and ids; how a copy is altered is told by `perturbations`.
+Knows shares, limits and ids; how a copy is altered is told by `perturbations`. Its config also says whether there are
+masked sentences in place of the pairs, which `denoising` makes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ class AugmentationConfig:
     """Of which share of the training pairs a copy is added, by perturbation; conf/augmentation/none.yaml."""
 
     seed: Annotated[int, Field(ge=0)]
+    denoising: Annotated[int, Field(ge=0)]
     upper_case: Share
     title_case: Share
     typos: Share

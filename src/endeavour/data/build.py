@@ -19,6 +19,7 @@ from endeavour.data.augmentation import AugmentationConfig, Augmenter
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner, summed
 from endeavour.data.corpus import RARE, TRAIN, CorpusConfig, Progress
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
+from endeavour.data.denoising import denoising_pairs
 from endeavour.data.encoding import SIDES, flat_pairs
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -77,7 +78,8 @@ def build(
             after the other, and duplicates are looked for within each of them.
         corpus: of which only the tags and `held_out_rare` are read.
         languages: of source and target.
-        augmentation: which copies of training pairs are added, as ids: the text tables have none.
+        augmentation: which copies of training pairs are added, as ids: the text tables have none. Of a denoising all
+            splits hold masked sentences in place of the pairs, in the tables too.
         tokenizer: how to train tokenizers, or tokenizers that exist.
 
     Returns:
@@ -87,7 +89,7 @@ def build(
     journal = Journal(scratch)
     held_out = HeldOut()
     tables = {
-        name: _read_held_out(name, pairs, folder, scratch, held_out, progress)
+        name: _read_held_out(name, pairs, folder, scratch, held_out, augmentation, progress)
         for name, pairs in splits.items()
         if name != TRAIN
     }
@@ -107,7 +109,7 @@ def build(
     if corpus.held_out_rare is not None:
         progress("hold out rare words", 0, None)
         rare = rarest_pairs([table for part in training for table in part.clean], corpus.held_out_rare)
-        tables[RARE] = _read_held_out(RARE, rare, folder, scratch, held_out, progress)
+        tables[RARE] = _read_held_out(RARE, rare, folder, scratch, held_out, augmentation, progress)
         for part in training:
             part.hold_out(rare, overlap=cleaning.drop_overlap)
     clean = [table for part in training for table in part.clean]
@@ -119,6 +121,8 @@ def build(
         trained.save(folder / f"{side}.model")
 
     for part in training:
+        if augmentation is not None and augmentation.denoising:
+            part.mask(augmentation.denoising, augmentation.seed)
         part.encode_all(with_tag(tokenizer, part.name if corpus.tags else None), progress)
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
@@ -151,9 +155,17 @@ def _report(training: Sequence[Part], counts: dict[str, dict[str, int]]) -> dict
 
 
 def _read_held_out(
-    name: str, pairs: Iterable[Pair], folder: Path, scratch: Path, held_out: HeldOut, progress: Progress
+    name: str,
+    pairs: Iterable[Pair],
+    folder: Path,
+    scratch: Path,
+    held_out: HeldOut,
+    augmentation: AugmentationConfig | None,
+    progress: Progress,
 ) -> Path:
-    """Keeps the untouched lines beside the normal form, and every row. Returns the table of the latter."""
+    """Keeps the untouched lines beside the normal form, and every row; of a denoising, sentences masked once in place
+    of both. Returns the table of the latter.
+    """
     rows = list(pairs)
     if not rows:
         raise UserError(f"the split {name} is empty; check corpus.splits.{name}")
@@ -164,10 +176,12 @@ def _read_held_out(
                     f"split {name}, pair {number}: a line break inside {text[:60]!r}; each sentence of validation "
                     "and test must be one line"
                 )
-    for side, texts in zip(SIDES, zip(*rows, strict=True), strict=True):
-        (folder / f"{name}.{side}.txt").write_bytes("".join(f"{text}\n" for text in texts).encode())
     normal = [(normalize(source), normalize(target)) for source, target in rows]
     held_out.add(normal)
+    if augmentation is not None and augmentation.denoising:
+        rows = normal = denoising_pairs(normal, 1, augmentation.seed)
+    for side, texts in zip(SIDES, zip(*rows, strict=True), strict=True):
+        (folder / f"{name}.{side}.txt").write_bytes("".join(f"{text}\n" for text in texts).encode())
     path = scratch / f"split {name}.arrow"  # with a space, which no other file has
     with new_table(path) as table:
         write(table, normal)

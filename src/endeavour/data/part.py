@@ -25,6 +25,7 @@ from endeavour.data.cleaning import (
 )
 from endeavour.data.corpus import RARE, TRAIN, Progress
 from endeavour.data.dataset import ParallelDataset, Rows, save_rows
+from endeavour.data.denoising import denoising_pairs
 from endeavour.data.encoding import SIDES, Encoded, TrainingEncoder
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -61,7 +62,7 @@ class Part:
         self._cleaning = cleaning
         self._cleaner = cleaner
         self._augmenter = augmenter
-        self._held: list[Step] = []
+        self._after_cleaning: list[Step] = []
         self._lengths = LengthCleaner(cleaning).steps
 
     @property
@@ -70,7 +71,7 @@ class Part:
 
     @property
     def steps(self) -> list[Step]:
-        return [*self._cleaner.steps, *self._held, *self._lengths]
+        return [*self._cleaner.steps, *self._after_cleaning, *self._lengths]
 
     def clean_all(self, pairs: Iterable[Pair], progress: Progress) -> None:
         self._journal.folder.mkdir(exist_ok=True)
@@ -96,8 +97,20 @@ class Part:
                         if step is not None:
                             step.drop(pair)
                     write(table, [pair for pair, step in zip(batch, dropped, strict=True) if step is None])
-        self._held.extend([held, shared] if overlap else [held])
+        self._after_cleaning.extend([held, shared] if overlap else [held])
         self._require_pairs(sum(count_rows(table) for table in self.clean))
+
+    def mask(self, copies: int, seed: int) -> None:
+        """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
+        masking = Step("masked copies, in place of the pairs")
+        for number, clean in enumerate(self.clean):
+            self.clean[number] = self._journal.path(f"masked-{number:05d}", "arrow")
+            with new_table(self.clean[number]) as table:
+                for batch in read_tables(clean):
+                    write(table, pairs := denoising_pairs(batch, copies, seed))
+                    for masked, whole in pairs:
+                        masking.change(whole, masked)
+        self._after_cleaning.append(masking)
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
         """Encodes what is not too long, a shard for each clean table."""

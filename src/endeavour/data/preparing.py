@@ -133,6 +133,8 @@ def _recipe(
         recipe["tag"] = corpus.tag
     if augmentation is not None and augmentation.rates:
         recipe["augmentation"] = {"seed": augmentation.seed, "rates": augmentation.rates}
+    if augmentation is not None and augmentation.denoising:
+        recipe["denoising"] = {"seed": augmentation.seed, "copies": augmentation.denoising}
     return recipe
 
 

@@ -124,7 +124,9 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
         config,
         name=run.name,
         direction=direction,
-        augmentation=replace(config.augmentation, **dict.fromkeys(config.augmentation.rates, 0.0)),
+        augmentation=replace(
+            config.augmentation, denoising=0, **dict.fromkeys(config.augmentation.rates, 0.0)
+        ),
         pretrained=None,
         teachers=None,
         teacher_settings={},

@@ -63,7 +63,7 @@ def ending_lines(config: RunConfig, data: PreparedData) -> list[str]:
         return [f"ends after {minutes} at the latest"]
     limit = " or ".join(filter(None, (f"{seen.updates:,} updates", minutes)))
     lines = [f"ends after {limit} at the latest: {seen}"]
-    if config.pretrained is None:
+    if config.pretrained is None and not config.augmentation.denoising:
         lines.append(_judgement(config, seen))
     if settings.max_updates is not None and settings.max_updates <= settings.warmup_updates:
         lines.append(

@@ -112,6 +112,11 @@ class RunConfig:
                 f"training.r_drop={self.training.r_drop:g} compares two passes that differ by dropout, and there "
                 "is none: set model.dropout"
             )
+        if self.augmentation.denoising and not (self.tokenizer.joint and self.teachers is None):
+            raise ValueError(
+                "augmentation.denoising restores sentences of both languages, and translates none: it needs "
+                "tokenizer.joint=true, and has no teachers"
+            )
         self._check_parts()
         self.augmentation.require_source(languages_of(self.direction)[0])
         self.name = run_name("name", self.name, self.output_folder)

@@ -1,0 +1,121 @@
+"""Masked sentences in place of pairs: what is hidden, what is left, and which text they are made of."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_augmentation import pairs_of, rates, text_of
+from test_preparing import TEST, TRAIN, contents, in_shards, settings_in, stop_at
+
+from commands import endeavour
+from configs import run_config
+from endeavour.data.denoising import MASK, MASKED, denoising_pairs
+from endeavour.data.normalization import normalize
+from endeavour.data.prepared import PreparedData
+from endeavour.data.preparing import prepare_data
+from endeavour.errors import UserError
+
+words = st.text(st.characters(categories=["L"]), min_size=1)
+sentences = st.lists(words, max_size=40).map(" ".join)
+
+
+@given(sentences, st.integers(0, 9))
+def test_three_words_of_ten_are_hidden_and_each_span_of_them_is_one_mask(text: str, seed: int) -> None:
+    ((masked, whole),) = denoising_pairs([(text, text)], 1, seed)[:1]
+    assert whole == text
+    shown, genuine = masked.split(), text.split()
+    assert (MASK, MASK) not in pairwise(shown)
+    left = [word for word in shown if word != MASK]
+    remaining = iter(genuine)
+    assert all(word in remaining for word in left)  # in their order
+    assert len(genuine) - len(left) == (max(1, round(MASKED * len(genuine))) if genuine else 0)
+
+
+def test_copies_are_of_both_sides_and_differ_by_their_number_and_the_seed() -> None:
+    pair = tuple(" ".join(f"{letter}{number}" for number in range(40)) for letter in "sz")
+    copies = denoising_pairs([pair], 3, seed=1)
+    assert [whole for _, whole in copies] == [pair[0]] * 3 + [pair[1]] * 3
+    assert len({masked.replace("z", "s") for masked, _ in copies}) == 6
+    assert denoising_pairs([pair], 3, seed=1) == copies
+    assert denoising_pairs([("other", "anderes"), pair], 3, seed=1)[2:] == copies
+    assert set(denoising_pairs([pair], 3, seed=2)).isdisjoint(copies)
+    assert denoising_pairs([("one", "eins")], 4, seed=1) == [(MASK, "one"), (MASK, "eins")]
+
+
+def test_spans_have_three_words_on_average() -> None:
+    text = " ".join(map(str, range(1000)))
+    copies = denoising_pairs([(text, "")], 20, seed=1)[:20]
+    # Spans of a Poisson distribution without 0 have 3.16 words. Some touch, which makes one of two.
+    assert 3.1 < 300 / (sum(masked.split().count(MASK) for masked, _ in copies) / len(copies)) < 5
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return settings_in(tmp_path)
+
+
+def test_all_splits_are_masked_and_the_vocabulary_is_that_of_the_text(settings) -> None:
+    plain = prepare_data(**settings)
+    data = prepare_data(**settings, augmentation=rates(denoising=2))
+    genuine = [(normalize(source), normalize(target)) for source, target in TRAIN]
+    assert text_of(data) == pairs_of(data) == denoising_pairs(genuine, 2, seed=1)
+    for side in ("source", "target"):
+        assert (data.folder / f"{side}.model").read_bytes() == (plain.folder / f"{side}.model").read_bytes()
+    masked = denoising_pairs([(normalize(source), normalize(target)) for source, target in TEST], 1, seed=1)
+    assert list(zip(data.lines("test", "source"), data.lines("test", "target"), strict=True)) == masked
+    assert f"| masked copies, in place of the pairs | {len(pairs_of(data))} |" in (
+        data.folder / "report.md"
+    ).read_text("utf-8")
+    assert prepare_data(**settings, augmentation=rates(denoising=2, seed=2)).folder != data.folder
+
+
+def test_the_pairs_with_the_rarest_words_are_not_in_the_text(settings) -> None:
+    settings["corpus"] = replace(settings["corpus"], held_out_rare=20)
+    held = prepare_data(**settings)
+    data = prepare_data(**settings, augmentation=rates(denoising=1))
+    texts = {whole for _, whole in pairs_of(data)}
+    assert texts == {text for pair in pairs_of(held) for text in pair}
+    rare = [data.lines("validation_rare", side) for side in ("source", "target")]
+    genuine = zip(*(held.lines("validation_rare", side) for side in ("source", "target")), strict=True)
+    assert list(zip(*rare, strict=True)) == denoising_pairs(list(genuine), 1, seed=1)
+    assert texts.isdisjoint(rare[1])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return prepare_data(**settings_in(folder), augmentation=rates(denoising=2))
+
+
+@pytest.mark.parametrize("event", [8, 12])
+def test_a_stopped_build_has_the_same_masks(undisturbed, settings, monkeypatch, event) -> None:
+    in_shards(monkeypatch, 40, 1)
+    settings["augmentation"] = rates(denoising=2)
+    stop_at(event, settings, monkeypatch)
+    assert contents(prepare_data(**settings)) == contents(undisturbed)
+
+
+@pytest.mark.parametrize("settings", [["tokenizer.joint=false", "model.tie=decoder"], ["teachers=2"]])
+def test_one_vocabulary_and_no_teachers(settings: list[str]) -> None:
+    with pytest.raises(UserError, match=r"augmentation\.denoising"):
+        run_config(["augmentation.denoising=1", *settings])
+
+
+def test_a_translator_begins_with_what_restores_sentences(
+    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = [*parallel_files, *folders, "tracking=none", "training=smoke", "device=cpu", "decoding=greedy"]
+    common += ["training.precision=fp32", "model.width=16", "model.num_heads=2", "evaluation.num_pictures=0"]
+    common += ["evaluation.bootstrap_samples=40"]
+    assert endeavour("train", *common, "name=restorer", "augmentation.denoising=2") == 0
+    assert "are usual" not in capsys.readouterr().err
+    assert endeavour("train", *common, "name=translator", "pretrained=restorer") == 0
+    assert "begins with the weights of" in capsys.readouterr().err
+    folder = tmp_path / "outputs"
+    vocabularies = {
+        (folder / name / "model/source.model").read_bytes() for name in ("restorer", "translator")
+    }
+    assert len(vocabularies) == 1

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_augmentation import rates
 from test_preparing import DIRTY, contents, in_shards, settings_in, write
 
 from configs import run_config
 from endeavour.data import parallel
-from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
 from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig
@@ -171,8 +171,9 @@ def test_data_are_the_same_on_several_processes(
         settings["tokenizer"] = TokenizerConfig(
             **vars(settings["tokenizer"]) | {"placeholders": 3, "vocabulary_size": 320}
         )
-        rates = {"upper_case": 0.5, "title_case": 0.0, "typos": 0.5, "no_final_punctuation": 0.5}
-        settings["augmentation"] = AugmentationConfig(seed=1, no_umlauts=0.0, placeholders=0.5, **rates)
+        settings["augmentation"] = rates(
+            upper_case=0.5, typos=0.5, no_final_punctuation=0.5, placeholders=0.5
+        )
     with monkeypatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         at_once = prepare_data(**settings | {"folder": tmp_path / "at once"})

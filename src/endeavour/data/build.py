@@ -78,7 +78,7 @@ def build(
             after the other, and duplicates are looked for within each of them.
         corpus: of which only the tags and `held_out_rare` are read.
         languages: of source and target.
-        augmentation: which copies of training pairs are added, as ids: the text tables have none. Of a denoising all
+        augmentation: which copies of training pairs are added, as ids: the text tables have none. With `denoising` all
             splits hold masked sentences in place of the pairs, in the tables too.
         tokenizer: how to train tokenizers, or tokenizers that exist.
 
@@ -163,8 +163,8 @@ def _read_held_out(
     augmentation: AugmentationConfig | None,
     progress: Progress,
 ) -> Path:
-    """Keeps the untouched lines beside the normal form, and every row; of a denoising, sentences masked once in place
-    of both. Returns the table of the latter.
+    """Keeps the untouched lines beside the normal form, and every row; with `denoising` masked sentences in place of
+    both. Returns the table of the normal form.
     """
     rows = list(pairs)
     if not rows:

@@ -190,7 +190,8 @@ def test_a_side_without_signs_has_nothing_that_they_are_looked_for_by(line: str)
 
 
 def test_ordinary_punctuation_is_no_sign() -> None:
-    assert not Side.of("Good words; and „more“ of them, as 1,000!").may_have_signs
+    assert not Side.of("Good words; and 'more' of them, as 1,000!").may_have_signs
+    assert not Side.of("Good words; and „more“ of them, as 1,000!").may_have_signs  # „ is not in Latin-1
 
 
 def test_a_line_is_judged_by_its_language_if_it_is_long_enough() -> None:

@@ -122,7 +122,7 @@ def build(
 
     for part in training:
         if augmentation is not None and augmentation.denoising:
-            part.mask(augmentation.denoising, augmentation.seed)
+            part.mask(augmentation.denoising, augmentation.seed, progress)
         part.encode_all(with_tag(tokenizer, part.name if corpus.tags else None), progress)
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:

@@ -18,7 +18,7 @@ def as_markdown(report: dict[str, Any], title: str) -> str:
         f"# {title}",
         "",
         f"Training pairs read: {report['read']:,}; kept: {report['kept']:,}.",
-        "Validation and test were neither cleaned nor altered.",
+        "Validation and test were not cleaned.",
         *([f"{RARE} was taken from the clean training pairs."] if RARE in report["splits"] else []),
         "",
         *_table(report["steps"]),

@@ -100,9 +100,10 @@ class Part:
         self._after_cleaning.extend([held, shared] if overlap else [held])
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
-    def mask(self, copies: int, seed: int) -> None:
+    def mask(self, copies: int, seed: int, progress: Progress) -> None:
         """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
         masking = Step("masked copies, in place of the pairs")
+        met, total = 0, sum(map(count_rows, self.clean))
         for number, clean in enumerate(self.clean):
             self.clean[number] = self._journal.path(f"masked-{number:05d}", "arrow")
             with new_table(self.clean[number]) as table:
@@ -110,6 +111,8 @@ class Part:
                     write(table, pairs := denoising_pairs(batch, copies, seed))
                     for masked, whole in pairs:
                         masking.change(whole, masked)
+                    met += len(batch)
+                    progress(f"mask {TRAIN}", met, total)
         self._after_cleaning.append(masking)
 
     def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:

@@ -41,6 +41,7 @@ LITERAL_KEYS = (
     "corpus_path",
     "host",
 )
+SETTINGS_OF_OTHERS = ("pretraining_settings.", "teacher_settings.")  # of runs that are trained first
 FOLDERS = {"data_folder", "output_folder"}
 # Characters of file names that Hydra's grammar has none of, except in quotes.
 UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
@@ -208,8 +209,8 @@ def one_line(error: Exception) -> str:
     typed = re.search(r"Could not override '(.+?)'", str(error))
     if typed and "not in struct" in str(error) + str(cause):
         key = typed[1]
-        if key.startswith((*NAMED_BY_USERS, "teacher_settings.")):
-            one_value = key.startswith(("evaluation.labels.", "teacher_settings."))
+        if key.startswith((*NAMED_BY_USERS, *SETTINGS_OF_OTHERS)):
+            one_value = key.startswith(("evaluation.labels.", *SETTINGS_OF_OTHERS))
             value = "…" if one_value else "[…]"
             needs = f"a new name needs a + before it: +{key}={value}"
             return (

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from test_augmentation import pairs_of, rates, text_of
 from test_preparing import TEST, TRAIN, contents, in_shards, settings_in, stop_at
 
-from commands import endeavour
 from configs import run_config
 from endeavour.data.denoising import MASK, MASKED, denoising_pairs
 from endeavour.data.normalization import normalize
@@ -102,20 +100,3 @@ def test_a_stopped_build_has_the_same_masks(undisturbed, settings, monkeypatch, 
 def test_one_vocabulary_and_no_teachers(settings: list[str]) -> None:
     with pytest.raises(UserError, match=r"augmentation\.denoising"):
         run_config(["augmentation.denoising=1", *settings])
-
-
-def test_a_translator_begins_with_what_restores_sentences(
-    parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    common = [*parallel_files, *folders, "tracking=none", "training=smoke", "device=cpu", "decoding=greedy"]
-    common += ["training.precision=fp32", "model.width=16", "model.num_heads=2", "evaluation.num_pictures=0"]
-    common += ["evaluation.bootstrap_samples=40"]
-    assert endeavour("train", *common, "name=restorer", "augmentation.denoising=2") == 0
-    assert "are usual" not in capsys.readouterr().err
-    assert endeavour("train", *common, "name=translator", "pretrained=restorer") == 0
-    assert "begins with the weights of" in capsys.readouterr().err
-    folder = tmp_path / "outputs"
-    vocabularies = {
-        (folder / name / "model/source.model").read_bytes() for name in ("restorer", "translator")
-    }
-    assert len(vocabularies) == 1

@@ -199,3 +199,88 @@ def test_the_vocabulary_comes_with_the_weights_whatever_is_typed_and_serves_the_
     # The same command, with or without what was set aside, is the same run.
     assert endeavour("train", *other, *MODEL, "direction=de-en") == 0
     assert "nothing to do" in capsys.readouterr().err
+
+
+DENOISING = "+pretraining_settings.augmentation.denoising=2"
+
+
+@pytest.fixture(scope="module")
+def by_two_commands(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `restorer`, a run that restores masked sentences, and `translator`, which begins with it."""
+    folder = tmp_path_factory.mktemp("two_commands")
+    settings = [*parallel_files, *BASE, *MODEL, *places(folder)]
+    assert endeavour("train", *settings, "name=restorer", "augmentation.denoising=2") == 0
+    assert endeavour("train", *settings, "name=translator", "pretrained=restorer") == 0
+    return folder
+
+
+@pytest.fixture
+def command(by_two_commands: Path, parallel_files: list[str], tmp_path: Path) -> list[str]:
+    """Trains `both`, and `first` before it, in a copy of the folder."""
+    shutil.copytree(by_two_commands, tmp_path / "copy")
+    settings = [*parallel_files, *BASE, *MODEL, *places(tmp_path / "copy")]
+    return ["train", *settings, "name=both", "pretrained=first", DENOISING]
+
+
+def test_a_run_that_is_to_be_pretrained_is_in_one_command_what_it_is_in_two_and_is_needed_no_more(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    assert endeavour("prepare", *command[1:]) == 0
+    assert "first trains first" in capsys.readouterr().err
+    assert endeavour(*command) == 0
+    assert "are usual" not in capsys.readouterr().err
+    for one, other in (("first", "restorer"), ("both", "translator")):
+        assert Run(outputs, one).weights_digest == Run(outputs, other).weights_digest
+    assert Run(outputs, "both").summary["pretrained_digest"] == Run(outputs, "first").weights_digest
+    assert (
+        Run(outputs, "first").load_tokenizers()[0].digest == Run(outputs, "both").load_tokenizers()[0].digest
+    )
+
+    # Stopped before its end, it goes on without the other.
+    shutil.rmtree(outputs / "first")
+    (outputs / "both" / "summary.json").unlink()
+    shutil.rmtree(outputs / "both" / "model")
+    assert endeavour(*command) == 0
+    assert not (outputs / "first").exists()
+    assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
+
+
+def test_a_finished_run_is_begun_with_however_it_was_trained(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    before = Run(outputs, "restorer").weights_digest
+    assert endeavour(*command, "pretrained=restorer", "seed=2") == 0
+    assert "restorer was trained with other settings than pretraining_settings ask for (seed: 1 → 2)" in (
+        " ".join(capsys.readouterr().err.split())
+    )
+    assert (
+        Run(outputs, "both").summary["pretrained_digest"] == before == Run(outputs, "restorer").weights_digest
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["pretrained=both"], "pretrained=both is the run itself"),
+        (["+pretraining_settings.corpus.name=x"], "pretraining_settings"),
+        (["+pretraining_settings.training.max_updates=-1"], "pretraining_settings: training.max_updates=-1"),
+        (["pretraining_settings.training.r_drop=0"], r"+pretraining_settings.training.r_drop=…"),
+    ],
+)
+def test_pretraining_that_there_cannot_be_is_refused_before_anything_is_trained(
+    asked: list[str],
+    message: str,
+    command: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert endeavour(*command, *asked) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "copy" / "outputs" / "first").exists()
+
+
+def test_without_a_name_nothing_is_pretrained(command: list[str], tmp_path: Path) -> None:
+    assert endeavour(*command, "pretrained=null") == 0
+    assert Run(tmp_path / "copy" / "outputs", "both").summary["pretrained_digest"] is None

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from configs import typed_config
 from endeavour.errors import UserError
-from endeavour.runs.config import differing_keys, read_config, save_config, teacher_config
+from endeavour.runs.config import differing_keys, pretraining_config, read_config, save_config, teacher_config
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,18 @@ def test_the_teachers_of_the_best_experiment_are_runs_of_the_lowercased_one() ->
     for seed in (1, 2):
         teacher = teacher_config(best, seed, f"multi30k-lowercased-{seed}")
         assert teacher == typed_config("experiment=multi30k_lowercased", f"seed={seed}")
+
+
+def test_pretraining_is_the_same_run_but_for_its_settings() -> None:
+    config = typed_config("experiment=multi30k", "teachers=2 one", "training.restart=true", "seed=5")
+    alone = ["experiment=multi30k", "pretrained=null", "name=multi30k-tiny-5-denoising", "seed=5"]
+    own = ["augmentation.denoising=4", "training.r_drop=0", "training.validate_every=400"]
+    first = pretraining_config(config)
+    assert first == replace(
+        typed_config(*alone, *own, "evaluation.splits=[validation]"), pretraining_settings={}
+    )
+    for there_is_none in ("pretrained=null", "pretrained=hf:a/b"):
+        assert pretraining_config(typed_config("experiment=multi30k", there_is_none)) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ has a checkpoint it needs neither its teachers nor those any more.
 
 import itertools
 import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -42,7 +41,6 @@ from endeavour.runs.translators import (
 )
 from endeavour.storage import atomic_folder, json_digest, publish, verify, waiting_lock, write_errors
 from endeavour.training.device import choose_device
-from endeavour.training.distributed import launched
 
 FOLDER = "teacher_data"  # below the data folder
 _ANEW = "delete it, to have it trained anew, or choose another name=…"
@@ -168,14 +166,6 @@ class Teachers:
             raise UserError(
                 f"{run}, a teacher of this run, was trained on other data: the corpus has changed since\n{_ANEW}"
             )
-
-
-def train_teachers(teachers: Teachers, train: Callable[[RunConfig], object]) -> None:
-    """Calls `train` with the config of each teacher that is given by a seed; what is finished is not trained again."""
-    for seed in teachers.seeds:
-        train(teachers.config_of(seed))
-        while launched() and not teachers.run_of(seed).summary:
-            time.sleep(1)  # the main process still evaluates it
 
 
 def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progress) -> list[ExtraPairs]:

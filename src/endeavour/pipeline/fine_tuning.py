@@ -1,19 +1,21 @@
 """The run that `pretrained` names: a new run begins with its weights and uses its vocabularies.
 
-So a model is fine-tuned on text of another kind. It may be a checkpoint from elsewhere (`imported.py`), which also says
-what the model is. The new run's optimizer and schedule start from scratch. Once it has a
-checkpoint it no longer needs the other: whatever happens to that one, it continues, and is evaluated, with its own.
+So a model is fine-tuned on text of another kind, or learns something else first, in a run that is trained for it. The
+other may be a checkpoint from elsewhere (`imported.py`), which also says what the model is. The new run's optimizer and
+schedule start from scratch. Once it has a checkpoint it no longer needs the other: whatever happens to that one, it
+continues, and is evaluated, with its own.
 """
 
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.runs.choice import require_trained
-from endeavour.runs.config import RunConfig
+from endeavour.runs.config import RunConfig, differing_keys, pretraining_config
 from endeavour.runs.names import is_imported
 from endeavour.runs.run import Run
 from endeavour.settings import validated
@@ -23,6 +25,28 @@ from endeavour.training.state import TrainState
 
 # What of a model may differ: neither the shape of a weight nor what is computed with it depends on it.
 FREE = ("name", "dropout", "attention_dropout", "activation_dropout", "embedding_dropout")
+
+
+def pretraining_of(config: RunConfig) -> RunConfig | None:
+    """The config of the run that is to be trained first, for this one to begin with; None where there is no such run.
+
+    Raises:
+        UserError: it is the run itself or lies in it.
+    """
+    first = pretraining_config(config)
+    if first is None or _begun(config):
+        return None
+    run = Run.of(first)
+    _require_apart(run, config)
+    if not run.is_trained:
+        return first
+    if run.has_config and (changed := differing_keys(first, run.config)):
+        print(
+            f"note: {run} was trained with other settings than pretraining_settings ask for "
+            f"({'; '.join(changed[:3])}{'; …' * (len(changed) > 3)})",
+            file=sys.stderr,
+        )
+    return None
 
 
 def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
@@ -89,16 +113,19 @@ def pretrained_run(config: RunConfig) -> Run:
         UserError: there is no such run, it is not finished, or it is the run itself or lies in it.
     """
     assert config.pretrained is not None
-    run = Run.of(config)
-    pretrained = run_named(run.root, config.pretrained)
-    if pretrained.folder.is_relative_to(run.folder):
-        raise UserError(
-            f"pretrained={config.pretrained} is the run itself, or in it: give the new one another name=…"
-        )
+    pretrained = run_named(Path(config.output_folder), config.pretrained)
+    _require_apart(pretrained, config)
     if is_imported(config.pretrained):
         return imported_run(config, config.pretrained)
     require_trained(pretrained, "pretrained=… needs a finished run")
     return pretrained
+
+
+def _require_apart(pretrained: Run, config: RunConfig) -> None:
+    if pretrained.folder.is_relative_to(Run.of(config).folder):
+        raise UserError(
+            f"pretrained={config.pretrained} is the run itself, or in it: give the new one another name=…"
+        )
 
 
 def _with_sections_of(theirs: RunConfig, config: RunConfig) -> RunConfig:

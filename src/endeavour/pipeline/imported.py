@@ -128,6 +128,7 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
             config.augmentation, denoising=0, **dict.fromkeys(config.augmentation.rates, 0.0)
         ),
         pretrained=None,
+        pretraining_settings={},
         teachers=None,
         teacher_settings={},
         corpus=replace(config.corpus, tags=False, tag=None),

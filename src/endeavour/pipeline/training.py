@@ -1,7 +1,8 @@
-"""The plan of a training, in reading order: teachers first, then the data, then the run, then its scores."""
+"""The plan of a training, in reading order: pre-training and teachers first, then the data, the run, and its scores."""
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -15,10 +16,9 @@ from endeavour.pipeline.distillation import (
     Teachers,
     keep_teacher_data,
     teacher_translations,
-    train_teachers,
 )
 from endeavour.pipeline.evaluation_sets import EvaluationSet, choose_evaluation_sets
-from endeavour.pipeline.fine_tuning import pretrained_tokenizers, with_pretrained_tokenizer
+from endeavour.pipeline.fine_tuning import pretrained_tokenizers, pretraining_of, with_pretrained_tokenizer
 from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
 from endeavour.progress import reported_progress
@@ -57,16 +57,19 @@ def train_run(
         check_local_rank(device)
     if config.training.sharded:
         check_several()
-    config = with_pretrained_tokenizer(config)
     run = Run.of(config)
-    if run.goes_on(config):
-        run.require_same(config)
-        if run.summary:
-            return _nothing_to_do(run)
-    else:  # a run that goes on is not held up by these
+    begun = run.goes_on(config)
+    if not begun:  # a run that goes on is not held up by these
         run.require_free_place()
         if _is_main_process():
             require_tracker(config.tracking)
+        if first := pretraining_of(config):
+            _train_first(first, command)
+    config = with_pretrained_tokenizer(config)
+    if begun:
+        run.require_same(config)
+        if run.summary:
+            return _nothing_to_do(run)
     check_graphs(config.training.cuda_graphs, device, alone=is_alone())
     data, test_sets, translations = _data(run, config, text, command)
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
@@ -85,6 +88,13 @@ def train_run(
         if not summary:
             return TrainingProcess(run, config, data, test_sets, ranks, command).train(prune)
     return _nothing_to_do(run)
+
+
+def _train_first(config: RunConfig, command: Sequence[str], text: PreparedData | None = None) -> None:
+    """Trains a run that another one needs, unless it is finished."""
+    train_run(config, command, text=text)
+    while launched() and not Run.of(config).summary:
+        time.sleep(1)  # the main process still evaluates it
 
 
 def _nothing_to_do(run: Run) -> Summary:
@@ -132,7 +142,8 @@ def _data(
         # Before teachers are trained: after a stop of theirs it would be forgotten.
         with run.lock():
             run.discard()
-    train_teachers(teachers, lambda teacher: train_run(teacher, command, text=data))
+    for seed in teachers.seeds:
+        _train_first(teachers.config_of(seed), command, data)
     with reported_progress(console) as progress:
         pairs = teacher_translations(teachers, data, progress)
     # Translations do not change the vocabularies.

@@ -21,7 +21,7 @@ from endeavour.errors import UserError, first_line
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.model.config import ModelConfig
 from endeavour.nested import flatten
-from endeavour.runs.names import LARGEST_SEED, model_name, normal_teachers, run_name
+from endeavour.runs.names import LARGEST_SEED, is_imported, model_name, normal_teachers, run_name
 from endeavour.settings import STRICT, validated
 from endeavour.storage import write_atomically
 from endeavour.training.config import TrainingConfig
@@ -66,6 +66,7 @@ class RunConfig:
     seed: Seed
     direction: Direction
     pretrained: str | None
+    pretraining_settings: dict[Literal["augmentation", "model", "training", "evaluation"], dict[str, Any]]
     teachers: str | None
     teacher_settings: dict[Literal["model", "training", "decoding"], dict[str, Any]]
     device: str
@@ -122,6 +123,7 @@ class RunConfig:
         self.name = run_name("name", self.name, self.output_folder)
         if self.pretrained is not None:
             self.pretrained = model_name("pretrained", self.pretrained, self.output_folder)
+            pretraining_config(self)
         if self.teachers is not None:
             self.teachers = normal_teachers(self.teachers, self.output_folder)
         if self.teacher_settings:
@@ -152,15 +154,34 @@ def teacher_config(config: RunConfig, seed: int, name: str) -> RunConfig:
     Raises:
         UserError: they are none of a run.
     """
-    values: dict[str, Any] = asdict(config)
-    values.update(seed=seed, name=name, teachers=None, teacher_settings={})
+    return _trained_before(config, "teacher_settings", seed=seed, name=name)
+
+
+def pretraining_config(config: RunConfig) -> RunConfig | None:
+    """That of the run which `pretrained` names: the same run, but for `pretraining_settings`, from nothing, untaught.
+
+    Returns:
+        None where there are no such settings, or nothing to train by them.
+    Raises:
+        UserError: they are none of a run.
+    """
+    if config.pretrained is None or is_imported(config.pretrained) or not config.pretraining_settings:
+        return None
+    return _trained_before(
+        config, "pretraining_settings", name=config.pretrained, pretrained=None, pretraining_settings={}
+    )
+
+
+def _trained_before(config: RunConfig, key: str, **others: Any) -> RunConfig:
+    """The config of a run that is trained for that of `config`: without teachers, and with the settings in `key`."""
+    values: dict[str, Any] = asdict(config) | {"teachers": None, "teacher_settings": {}} | others
     values["training"]["restart"] = False
-    for section, settings in config.teacher_settings.items():
+    for section, settings in getattr(config, key).items():
         values[section] |= settings
     try:
         return validated(RunConfig, values)
     except UserError as error:
-        raise UserError(f"teacher_settings: {error}") from error
+        raise UserError(f"{key}: {error}") from error
 
 
 def save_config(config: RunConfig, path: Path) -> None:

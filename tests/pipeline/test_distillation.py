@@ -330,6 +330,7 @@ def test_several_processes_train_a_teacher_together(settings: list[str], outputs
         (["teachers=2+one", "direction=de-en"], "2+one translate in different directions"),
         (["teachers=3", "pretrained=one", "+teacher_settings.model.width=8"], "teacher_settings.model.width"),
         (["teachers=3 damaged"], "damaged/model/weights.safetensors"),
+        (["teachers=3 restorer"], "restorer has learnt to restore masked sentences"),
     ],
 )
 def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
@@ -343,6 +344,10 @@ def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
     shutil.copytree(outputs / "new", outputs / "one")
     if "means an ensemble" in message:
         shutil.copytree(outputs / "two", outputs / "two+one")
+    if "restorer" in message:
+        shutil.copytree(outputs / "two", outputs / "restorer")
+        config = outputs / "restorer" / "config.yaml"
+        config.write_text(config.read_text().replace("denoising: 0", "denoising: 1"))
     if "damaged" in message:
         shutil.copytree(outputs / "two", outputs / "damaged")
         weights = outputs / "damaged" / "model" / "weights.safetensors"

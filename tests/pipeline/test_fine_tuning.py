@@ -229,7 +229,9 @@ def test_a_run_that_is_to_be_pretrained_is_in_one_command_what_it_is_in_two_and_
     assert endeavour("prepare", *command[1:]) == 0
     assert "first trains first" in capsys.readouterr().err
     assert endeavour(*command) == 0
-    assert "are usual" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "outputs/first, which is trained first" in said
+    assert "are usual" not in said
     for one, other in (("first", "restorer"), ("both", "translator")):
         assert Run(outputs, one).weights_digest == Run(outputs, other).weights_digest
     assert Run(outputs, "both").summary["pretrained_digest"] == Run(outputs, "first").weights_digest

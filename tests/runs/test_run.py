@@ -49,6 +49,17 @@ def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> Non
     assert trained_runs(tmp_path) == [runs[0], runs[2], unfinished, runs[1]]
 
 
+def test_the_newest_run_is_one_that_translates(tmp_path: Path) -> None:
+    translator, restorer = finished(tmp_path, "translator", 10), finished(tmp_path, "restorer")
+    save_config(run_config(["augmentation.denoising=1"]), restorer.folder / "config.yaml")
+    assert newest_run(tmp_path) == translator
+    shutil.rmtree(translator.folder)
+    with pytest.raises(UserError, match="no finished run"):
+        newest_run(tmp_path)
+    (restorer.folder / "run.json").touch()
+    assert select_runs(None, tmp_path, begun=True) == [restorer]  # it can be watched, while there is no other
+
+
 def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -> None:
     for name, age in (("older", 20), ("newer", 10), ("never", 0), (".thrown-away", 0)):
         folder = tmp_path / name

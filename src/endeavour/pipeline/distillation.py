@@ -145,6 +145,8 @@ class Teachers:
     def _check_finished(self, run: Run) -> None:
         require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
         verify(run.model_folder)
+        if run.restores:
+            raise UserError(f"{run} has learnt to restore masked sentences, not to translate; name others")
 
     def _check_directions(self, names: Sequence[str]) -> None:
         """Those of one ensemble; a seed has that of the run itself."""

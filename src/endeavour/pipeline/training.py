@@ -64,7 +64,7 @@ def train_run(
         if _is_main_process():
             require_tracker(config.tracking)
         if first := pretraining_of(config):
-            _train_first(first, command)
+            _train_first(first, run, command)
     config = with_pretrained_tokenizer(config)
     if begun:
         run.require_same(config)
@@ -90,10 +90,15 @@ def train_run(
     return _nothing_to_do(run)
 
 
-def _train_first(config: RunConfig, command: Sequence[str], text: PreparedData | None = None) -> None:
-    """Trains a run that another one needs, unless it is finished."""
+def _train_first(
+    config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
+) -> None:
+    """Trains what another run needs, unless it is finished."""
+    first = Run.of(config)
+    if _is_main_process():
+        print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
     train_run(config, command, text=text)
-    while launched() and not Run.of(config).summary:
+    while launched() and not first.summary:
         time.sleep(1)  # the main process still evaluates it
 
 
@@ -143,7 +148,7 @@ def _data(
         with run.lock():
             run.discard()
     for seed in teachers.seeds:
-        _train_first(teachers.config_of(seed), command, data)
+        _train_first(teachers.config_of(seed), run, command, data)
     with reported_progress(console) as progress:
         pairs = teacher_translations(teachers, data, progress)
     # Translations do not change the vocabularies.

@@ -232,4 +232,5 @@ class TrainingProcess:
             path = self.run.folder / f"{name}.png"
             if path.is_file():
                 say(Console(stderr=True), f"{name}: {path}")
-        say(Console(stderr=True), f"watch it translate: {play_command(self.run)}")
+        if not self.run.restores:
+            say(Console(stderr=True), f"watch it translate: {play_command(self.run)}")

@@ -15,7 +15,7 @@ def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Ru
         UserError: there is no such run.
     """
     if text is None:
-        if begun and not _finished(root) and (unfinished := begun_runs(root)):
+        if begun and _newest(root) is None and (unfinished := begun_runs(root)):
             return unfinished[:1]
         return [newest_run(root)]
     runs = named_runs("run", text, root)
@@ -45,13 +45,13 @@ def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
 
 
 def newest_run(root: Path) -> Run:
-    """The run that was finished last. Raises `UserError` where there is none."""
-    finished = _finished(root)
-    if not finished:
+    """The translator that was finished last. Raises `UserError` where there is none."""
+    newest = _newest(root)
+    if newest is None:
         raise UserError(
             f"there is no finished run in {root}: train one, or name its folder with output_folder=…"
         )
-    return max(finished, key=lambda run: (run.folder / "summary.json").stat().st_mtime_ns)
+    return newest
 
 
 def require_trained(run: Run, remedy: str) -> None:
@@ -71,15 +71,15 @@ def joined(runs: Sequence[Run]) -> str:
     return " ".join(quoted(run.name) for run in runs)
 
 
-def _finished(root: Path) -> list[Run]:
-    """The trained runs that were trained here and are done."""
-    return [
-        run for run in trained_runs(root) if (run.folder / "summary.json").is_file() and not _is_imported(run)
-    ]
+def _newest(root: Path) -> Run | None:
+    """The run that was finished last of those that were trained here, to translate."""
+    finished = [run for run in trained_runs(root) if (run.folder / "summary.json").is_file()]
+    finished.sort(key=lambda run: (run.folder / "summary.json").stat().st_mtime_ns, reverse=True)
+    return next(filter(_is_own_translator, finished), None)
 
 
-def _is_imported(run: Run) -> bool:
+def _is_own_translator(run: Run) -> bool:
     try:
-        return run.is_imported
+        return not (run.is_imported or run.restores)
     except UserError:  # damaged, which is reported by those who need it
-        return False
+        return True

@@ -128,6 +128,11 @@ class Run:
         return self.summary.get("status") == IMPORTED
 
     @property
+    def restores(self) -> bool:
+        """Whether it learns to restore masked sentences, and not to translate."""
+        return self.has_config and self.config.augmentation.denoising > 0
+
+    @property
     def splits(self) -> list[str]:
         """Those of its corpus, as far as can be told without it."""
         if self.is_imported:  # the corpus is that of the run which asked for it first

@@ -266,7 +266,7 @@ def test_a_finished_run_is_begun_with_however_it_was_trained(
     ("asked", "message"),
     [
         (["pretrained=both"], "pretrained=both is the run itself"),
-        (["+pretraining_settings.corpus.name=x"], "pretraining_settings"),
+        (["+pretraining_settings.corpus.name=x"], "'augmentation', 'model', 'training' or 'evaluation'"),
         (["+pretraining_settings.training.max_updates=-1"], "pretraining_settings: training.max_updates=-1"),
         (["pretraining_settings.training.r_drop=0"], r"+pretraining_settings.training.r_drop=…"),
     ],

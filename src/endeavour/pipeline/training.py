@@ -95,7 +95,7 @@ def _train_first(
 ) -> None:
     """Trains what another run needs, unless it is finished."""
     first = Run.of(config)
-    if _is_main_process():
+    if _is_main_process() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
     train_run(config, command, text=text)
     while launched() and not first.summary:

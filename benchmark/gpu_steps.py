@@ -170,6 +170,9 @@ STEPS = {
         200, _bench(*SMALL, "bench.cuda_graphs=never", "bench.compile=never"), _bench_results
     ),
     "decoding": Step(300, _bench("bench.parts=[decoding]", "bench.references=[huggingface]"), _bench_results),
+    "decoding-graphs": Step(
+        200, _bench("bench.parts=[decoding]", "decoding.cuda_graphs=true"), _bench_results
+    ),
     "big-eager": Step(200, _bench("bench.sizes=[big]", "bench.compile=never"), _bench_results),
     "big-compiled": Step(480, _bench("bench.sizes=[big]", "bench.compile=always"), _bench_results),
     "base-graphs": Step(

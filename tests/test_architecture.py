@@ -10,7 +10,17 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "endeavour"
 
-LEAVES = {"special", "directions", "errors", "settings", "storage", "nested", "optional", "progress"}
+LEAVES = {
+    "special",
+    "directions",
+    "errors",
+    "settings",
+    "storage",
+    "nested",
+    "optional",
+    "progress",
+    "cuda_graphs",
+}
 ENGINE = {"training", "decoding", "model", "data", *LEAVES}
 MAY_IMPORT = {
     "special": set[str](),
@@ -22,6 +32,7 @@ MAY_IMPORT = {
     "settings": {"errors"},
     "optional": {"errors"},
     "storage": {"errors"},
+    "cuda_graphs": {"errors"},
     "completion": {"settings"},
     "textbook": {"special", "errors"},
     "data": LEAVES,

@@ -70,7 +70,7 @@ def test_every_step_is_a_command_that_its_config_accepts(
         config = load_bench(words[3:]) if words[2] == "bench" else run_config(words[3:])
         assert config.name == name
         composed += 1
-    assert composed == 12
+    assert composed == 13
 
 
 def test_a_step_that_fails_or_hangs_is_recorded_and_the_next_one_begins(

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from configs import run_config
+from emulated_graphs import EmulatedCapture
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -36,42 +37,9 @@ def batches() -> Iterator[Batch]:
         yield Batch(source, target_in, target_out)
 
 
-class Recorded:
-    """In place of CUDA: computes again what was recorded, with the same tensors, into those of the recording."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.parameters = list(model.parameters())
-        self.captures = self.replays = 0
-
-    def _gradients(self) -> list[Tensor]:
-        found = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        assert len(found) == len(self.parameters), "a gradient would be made inside the recording"
-        return found
-
-    def __call__(
-        self, compute: Callable[[], tuple[Tensor, Tensor]]
-    ) -> tuple[Callable[[], None], tuple[Tensor, Tensor]]:
-        self.captures += 1
-        fixed = self._gradients()
-        before, drawn = [gradient.clone() for gradient in fixed], torch.get_rng_state()
-        sums = compute()
-        torch.set_rng_state(drawn)  # recording computes and draws nothing
-        for gradient, value in zip(fixed, before, strict=True):
-            gradient.copy_(value)
-
-        def replay() -> None:
-            self.replays += 1
-            same = zip(self._gradients(), fixed, strict=True)
-            assert all(now is then for now, then in same), "the recording adds to other tensors"
-            for old, new in zip(sums, compute(), strict=True):
-                old.copy_(new)
-
-        return replay, sums
-
-
-def capture_on(device: torch.device, model: nn.Module) -> Recorded | None:
+def capture_on(device: torch.device) -> EmulatedCapture | None:
     """Of CUDA itself where there is one."""
-    return Recorded(model) if device.type == "cpu" else None
+    return EmulatedCapture(asking=True) if device.type == "cpu" else None
 
 
 def gradients(
@@ -125,7 +93,7 @@ def trained(device: torch.device, graphs: Callable[[Transformer], Graphs | None]
 
 def test_replayed_batches_have_the_gradients_of_computed_ones(device: torch.device) -> None:
     model = tiny().to(device)
-    capture = capture_on(device, model)
+    capture = capture_on(device)
     graphs = Graphs(model, device, capture)
     expected = list(gradients(model, device, None))
     found = list(gradients(model, device, graphs))
@@ -139,7 +107,7 @@ def test_updates_with_graphs_are_those_without(device: torch.device) -> None:
     made: list[Graphs] = []
 
     def with_graphs(model: Transformer) -> Graphs:
-        made.append(Graphs(model, device, capture_on(device, model)))
+        made.append(Graphs(model, device, capture_on(device)))
         return made[-1]
 
     expected = trained(device, lambda model: None)
@@ -151,7 +119,7 @@ def test_updates_with_graphs_are_those_without(device: torch.device) -> None:
 def test_a_graph_keeps_the_tables_of_positions_that_it_reads(device: torch.device) -> None:
     model = tiny("model.positions=rotary").to(device)
     assert model.rotary is not None
-    graphs = Graphs(model, device, capture_on(device, model))
+    graphs = Graphs(model, device, capture_on(device))
     first = list(gradients(model, device, graphs))
     before = weakref.ref(model.rotary.cosine)
     model.rotary(0, 5000)
@@ -163,12 +131,12 @@ def test_a_graph_keeps_the_tables_of_positions_that_it_reads(device: torch.devic
 def test_shapes_beyond_the_limit_or_the_memory_are_not_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny()
     monkeypatch.setattr(graphs_module, "MOST_GRAPHS", 1)
-    graphs = Graphs(model, CPU, Recorded(model))
+    graphs = Graphs(model, CPU, EmulatedCapture(asking=True))
     list(gradients(model, CPU, graphs))
     assert len(graphs) == 1
     asked: list[torch.device] = []
-    monkeypatch.setattr(graphs_module, "_has_room", asked.append)  # and the answer is no
-    graphs = Graphs(model, CPU, Recorded(model))
+    monkeypatch.setattr(graphs_module, "has_room", asked.append)  # and the answer is no
+    graphs = Graphs(model, CPU, EmulatedCapture(asking=True))
     list(gradients(model, CPU, graphs))
     assert (len(graphs), len(asked)) == (0, 1), "once there is no room, none is looked for"
 

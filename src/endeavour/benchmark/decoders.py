@@ -18,6 +18,7 @@ from endeavour.benchmark.task import Task
 from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
+from endeavour.decoding.graphed import search_model
 from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, write_huggingface
 from endeavour.model.layers import store_by_columns
@@ -47,10 +48,10 @@ class Ours:
     batches = False
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype) -> None:
-        self._model = copy.deepcopy(model).to(precision)
-        self._greedy = self._model
+        own = copy.deepcopy(model).to(precision)
+        self._model = self._greedy = search_model(own, task.decoding, lambda _: task.settings.decoding_tokens)
         if task.device.type == "cpu":  # as a translator stores them
-            self._greedy = copy.deepcopy(self._model)
+            self._greedy = copy.deepcopy(own)
             store_by_columns(self._greedy)
         self._task = task
 

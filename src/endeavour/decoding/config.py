@@ -33,6 +33,7 @@ class DecodingConfig:
     split_sentences: bool
     tag: str | None
     tokens_per_batch: PositiveInt
+    cuda_graphs: bool
 
     @model_validator(mode="after")
     def _check_keys_together(self) -> Self:

@@ -23,7 +23,10 @@ class Model(Protocol):
     Shapes: batch = sentences; beam = hypotheses of one sentence.
     """
 
-    training: bool
+    @property
+    def training(self) -> bool:
+        """Whether there would be dropout."""
+        ...
 
     @property
     def max_target_length(self) -> int | None:

@@ -14,8 +14,9 @@ from torch import Tensor
 from endeavour.data.batching import length_batches, pad
 from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.engine import Hypothesis
+from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.ensemble import Ensemble
+from endeavour.decoding.graphed import search_model
 from endeavour.decoding.sampling import sample
 from endeavour.errors import named_memory_error
 from endeavour.model.transformer import Transformer
@@ -40,6 +41,7 @@ class PyTorchEngine:
         half = HALVES.get(decoding.precision)
         self.model = model if half is None else copy.deepcopy(model).to(half)
         self.decoding = decoding
+        self._searched = search_model(self.model, decoding, self._most_steps)
 
     @property
     def longest(self) -> int | None:
@@ -71,6 +73,10 @@ class PyTorchEngine:
         self.model.train(was_training)
         return results
 
+    def _most_steps(self, length: int) -> int:
+        """Of a search for sources of this length, both with EOS."""
+        return limit_of(self.decoding, length - 1, positions=self.longest) + 1
+
     def _seed(self, sources: Sequence[Sequence[int]]) -> int:
         """By the sources, so that earlier calls do not matter."""
         content = hashlib.sha256(repr((self.decoding.seed, [list(source) for source in sources])).encode())
@@ -93,7 +99,7 @@ class PyTorchEngine:
                 max_length_offset=settings.max_length_offset,
             )
         return beam_search(
-            self.model,
+            self._searched,
             source,
             beam_size=settings.beam_size,
             alpha=settings.length_penalty,

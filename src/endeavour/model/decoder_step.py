@@ -136,7 +136,7 @@ class DecoderCache:
         self.mask = key.new_empty(len(key), 1, beam_size, 0)
         """(batch, 1, beam, slots): 0 where a hypothesis sees a slot: as many as it has tokens."""
         hidden = key.new_full((beam_size, beam_size), HIDDEN)
-        self._newest = hidden.fill_diagonal_(0.0)
+        self.newest = hidden.fill_diagonal_(0.0)
 
     def advance(self, states: Tensor, rotation: Rotation | None) -> Tensor:
         """States (batch, beam, width) of the newest tokens through all layers; each sees its own past and itself."""
@@ -144,7 +144,7 @@ class DecoderCache:
         start, self.length = self.length * beam, self.length + 1
         if start == slots:
             self.mask = functional.pad(self.mask, (0, STEPS_AT_A_TIME * beam), value=HIDDEN)
-        self.mask[..., start : start + beam] = self._newest
+        self.mask[..., start : start + beam] = self.newest
         for layer in self.layers:
             states = layer(states, mask=self.mask, memory_mask=self.memory_mask, rotation=rotation)
         return states

@@ -1,8 +1,6 @@
-"""CUDA graphs: recordings of kernel launches, each repeated by one call of the host.
+"""Batches as CUDA graphs, for models whose kernels are computed faster than they are launched one by one.
 
-They are for models whose kernels are computed faster than they are launched one by one. A recording has fixed
-addresses: whatever it reads and writes must stay where it is. Knows batches and a function of them; not what it
-computes.
+Knows batches and a function of them; not what it computes.
 """
 
 from collections import Counter
@@ -12,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from endeavour.cuda_graphs import Capture, CudaCapture, has_room
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 
@@ -19,15 +18,11 @@ Sums = tuple[Tensor, Tensor]
 # Adds the gradients of a batch on the device, given its target tokens and the loss scale, to those of the parameters;
 # returns two scalars.
 AddGradients = Callable[[Batch, Tensor | int, Tensor | float], Sums]
-# Records a computation without running it; returns what replays it, and the tensors that each replay writes.
-Capture = Callable[[Callable[[], Sums]], tuple[Callable[[], None], Sums]]
 
 # Parameters × tokens of a batch up to which its kernels are computed faster than they are launched one by one. On an
 # H100 graphs made training some 8 times as fast at 5e9; at 1e12 the GPU was never idle without them.
 SMALL = 3e11
-# Shapes that are captured at most, and the share of the device's memory that is free before each capture.
-MOST_GRAPHS = 1024
-FREE = 0.25
+MOST_GRAPHS = 1024  # shapes that are captured
 NEVER = "set training.cuda_graphs=never"
 
 
@@ -72,14 +67,14 @@ class Graphs:
         self,
         model: nn.Module,
         device: torch.device,
-        capture: Capture | None = None,
+        capture: Capture[Sums] | None = None,
         *,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._note = note
         self._model = model
         self._device = device
-        self._capture = capture or _CudaCapture(device)
+        self._capture = capture or CudaCapture(device, remedy=NEVER)
         self._seen: Counter[tuple[torch.Size, torch.Size]] = Counter()
         self._graphs: dict[tuple[torch.Size, torch.Size], _Graph] = {}
         self._full = False
@@ -94,7 +89,7 @@ class Graphs:
         graph = self._graphs.get(shape)
         if graph is None:
             if self._seen[shape] > 1 and not self._full:
-                self._full = len(self) == MOST_GRAPHS or not _has_room(self._device)
+                self._full = len(self) == MOST_GRAPHS or not has_room(self._device)
                 if self._full:
                     self._note(
                         f"there are {len(self)} CUDA graphs, and no room for more: other batches take longer"
@@ -129,33 +124,3 @@ class _Graph(NamedTuple):
     loss_scale: Tensor
     sums: Sums
     buffers: list[Tensor]
-
-
-class _CudaCapture:
-    """Captures into a pool and on a stream of its own."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
-        self._stream = torch.cuda.Stream(device)
-
-    def __call__(self, compute: Callable[[], Sums]) -> tuple[Callable[[], None], Sums]:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            # The thread that reads batches pins memory meanwhile, which the default mode forbids to all threads.
-            with torch.cuda.graph(graph, self._pool, self._stream, capture_error_mode="thread_local"):
-                sums = compute()
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            cause = str(error.__context__ or error).strip().splitlines()[:1]
-            raise UserError(f"no CUDA graph could be made: {' '.join(cause)}\n{NEVER}") from error
-        return graph.replay, sums
-
-
-def _has_room(device: torch.device) -> bool:
-    """For the graph, and for a batch without one, which cannot use the memory of the graphs."""
-    if device.type != "cuda":
-        return True
-    torch.cuda.empty_cache()  # which counts as taken; each capture does it anyway
-    free, total = torch.cuda.mem_get_info(device)
-    return free >= max(FREE * total, torch.cuda.max_memory_allocated(device))

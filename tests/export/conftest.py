@@ -86,4 +86,5 @@ def decoding() -> DecodingConfig:
         utility=None,
         split_sentences=False,
         tokens_per_batch=64,
+        cuda_graphs=False,
     )

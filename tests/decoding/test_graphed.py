@@ -1,6 +1,7 @@
 """Searches whose steps are graphs find what those without find, on batches of any sizes and lengths."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,8 +14,9 @@ from endeavour.decoding import graphed
 from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.engine import Hypothesis, length_limit
 from endeavour.decoding.ensemble import Ensemble
-from endeavour.decoding.graphed import GraphedModel
+from endeavour.decoding.graphed import GraphedModel, search_model
 from endeavour.decoding.model import Model
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS, PAD
 from random_models import drawn
@@ -110,6 +112,20 @@ def test_an_ensemble_captures_a_step_of_each_model(device: torch.device) -> None
     assert len(replayed) == 2
     if isinstance(capture, EmulatedCapture):
         assert capture.captures == 4
+
+
+def test_an_engine_has_graphs_on_a_gpu_only(device: torch.device) -> None:
+    """A run that asks for them is decoded everywhere."""
+    model = a_model().to(device)
+    plain = run_config(["decoding.beam_size=3", "decoding.num_hypotheses=3"]).decoding
+    graphed_one = replace(plain, cuda_graphs=True)
+    assert isinstance(search_model(model, graphed_one, limit), GraphedModel) == (device.type == "cuda")
+    assert search_model(model, plain, limit) is model
+    sources = [[*ids, EOS] for ids in ([4, 5], [6, 7, 8], [9], [10, 11, 12, 13])]
+    engine = PyTorchEngine(model, graphed_one)
+    expected = [PyTorchEngine(model, plain).search(sources)]
+    for _ in range(3):
+        assert_same([engine.search(sources)], expected)
 
 
 def test_the_shape_that_was_not_needed_for_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,7 @@ def test_what_is_chosen_after_training_or_shown_of_it_makes_no_other_run() -> No
     same += ["training.log_every=7", "training.preflight=false", "training.communication_timeout=5"]
     same += ["training.max_skipped_updates=3", "training.sharded=true"]
     same += ["training.compile=never", "validation_decoding.tokens_per_batch=100"]
+    same += ["validation_decoding.cuda_graphs=true"]
     assert differing_keys(typed_config("corpus=wmt14", *same), saved) == []
     other = typed_config("corpus=wmt14", "seed=2", "model.width=64", "validation_decoding.beam_size=2")
     found = differing_keys(other, saved)

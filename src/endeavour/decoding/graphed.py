@@ -23,7 +23,7 @@ from endeavour.special import PAD
 TOKENS_AT_A_TIME = 8
 # Shapes that have graphs at a time; the one that was not needed for the longest time makes room for another.
 MOST_SHAPES = 64
-NEVER = "set decoding.cuda_graphs=false"
+NEVER = "set decoding.cuda_graphs=false (validation_decoding.cuda_graphs while training)"
 
 
 def search_model(

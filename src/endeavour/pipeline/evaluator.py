@@ -125,7 +125,9 @@ class Evaluator:
             f"decoding.{key}: {earlier.get(key)} → {value}"
             for key, value in asdict(self.decoding).items()
             if earlier.get(key) != value
-            and (key != "tokens_per_batch" or self.decoding.sampling)  # otherwise it changes no translation
+            and (
+                key not in ("tokens_per_batch", "cuda_graphs") or self.decoding.sampling
+            )  # they change no search
         ]
         if differing:
             raise UserError(

@@ -47,6 +47,7 @@ NOT_PART_OF_A_RUN = (
     "training.preflight",
     "training.max_skipped_updates",
     "validation_decoding.tokens_per_batch",
+    "validation_decoding.cuda_graphs",
 )
 # By `training.average`: how many checkpoints are kept matters where the final weights are made of them.
 NOT_AVERAGED = {

@@ -30,8 +30,8 @@ LAUNCHERS = {
 }
 # A grid's metric, and a search's default.
 METRIC = "validation.bleu"
-# What does not make it another sweep: where it runs, how many trials, how many at a time. Decoding and evaluation may,
-# because a search's metric may be a score of a test set.
+# What does not make it another sweep: where it runs, how many trials, how many at a time. Decoding and evaluation do,
+# because its table has the scores that they give.
 NOT_PART_OF_A_SWEEP = (
     *(key for key in NOT_PART_OF_A_RUN if key not in ("decoding", "evaluation")),
     "hydra/launcher",

@@ -48,7 +48,7 @@ class CudaCapture:
 
 def has_room(device: torch.device) -> bool:
     """For a graph, and for work without one, which cannot use the memory of the graphs."""
-    if device.type != "cuda":
+    if device.type != "cuda":  # where graphs are emulated
         return True
     torch.cuda.empty_cache()  # which counts as taken; each capture does it anyway
     free, total = torch.cuda.mem_get_info(device)

@@ -24,8 +24,6 @@ class OptunaSweeper(Sweeper):
         self._launched = 0
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        self.hydra_context = hydra_context
-        self.config = config
         self._folder = Path(config.hydra.sweep.dir)
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config

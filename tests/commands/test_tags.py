@@ -66,7 +66,8 @@ def shown(translator: Translator, text: str) -> str:
 def typed(run: Run, text: str) -> str:
     """What the plain model makes of what is typed."""
     model, tokenizers = run.load_model(torch.device("cpu"))
-    return shown(Translator(PyTorchEngine(model, run.config.decoding), tokenizers), text)
+    decoding = run.config.decoding
+    return shown(Translator(PyTorchEngine(model, decoding), tokenizers, decoding=decoding), text)
 
 
 def test_the_tag_stands_before_every_source(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,10 +114,11 @@ def test_words_are_counted_without_the_tag(outputs: Path, monkeypatch: pytest.Mo
 
 def test_each_part_of_a_long_line_has_the_tag(outputs: Path) -> None:
     model, (source, target) = Run(outputs, "one").load_model(torch.device("cpu"))
-    engine = PyTorchEngine(model, Run(outputs, "one").config.decoding)
+    decoding = Run(outputs, "one").config.decoding
+    engine = PyTorchEngine(model, decoding)
     tagged = source.tagged("<own>")
     longest = len(tagged.tag) + 6
-    translator = Translator(engine, (tagged, target), longest=longest)
+    translator = Translator(engine, (tagged, target), longest=longest, decoding=decoding)
     ((best,),) = translator.translate_n_best([" ".join([SOURCE] * 4)])
     assert len(best.parts) > 2
     assert all(list(part.source[: len(tagged.tag)]) == tagged.tag for part in best.parts)

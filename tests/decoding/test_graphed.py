@@ -95,7 +95,7 @@ def test_searches_of_graphed_steps_are_those_of_computed_ones(
     replayed = GraphedModel(model, limit, capture)
     sources = batches(device)
     assert_same(searched(replayed, sources, beam_size), searched(model, sources, beam_size))
-    assert len(replayed) == 2, "of the two shapes that came again"
+    assert len(replayed._graphed) == 2, "of the two shapes that came again"
     if isinstance(capture, EmulatedCapture):
         assert capture.captures == 2
         assert capture.replays > 2
@@ -109,7 +109,7 @@ def test_an_ensemble_captures_a_step_of_each_model(device: torch.device) -> None
     replayed = GraphedModel(ensemble, limit, capture)
     sources = batches(device)
     assert_same(searched(replayed, sources, 3), searched(ensemble, sources, 3))
-    assert len(replayed) == 2
+    assert len(replayed._graphed) == 2
     if isinstance(capture, EmulatedCapture):
         assert capture.captures == 4
 
@@ -134,7 +134,7 @@ def test_the_shape_that_was_not_needed_for_longest_makes_room(monkeypatch: pytes
     replayed = GraphedModel(model, limit, capture)
     sources = batches(torch.device("cpu"))
     assert_same(searched(replayed, sources, 2), searched(model, sources, 2))
-    assert (len(replayed), capture.captures) == (1, 3)
+    assert (len(replayed._graphed), capture.captures) == (1, 3)
 
 
 def test_without_room_nothing_is_graphed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,4 +143,4 @@ def test_without_room_nothing_is_graphed(monkeypatch: pytest.MonkeyPatch) -> Non
     replayed = GraphedModel(model, limit, capture)
     sources = batches(torch.device("cpu"))
     assert_same(searched(replayed, sources, 2), searched(model, sources, 2))
-    assert (len(replayed), capture.captures) == (0, 0)
+    assert (len(replayed._graphed), capture.captures) == (0, 0)

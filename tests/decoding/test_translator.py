@@ -45,7 +45,9 @@ def model() -> Transformer:
 
 
 def translator(**changes: int) -> Translator:
-    return Translator(PyTorchEngine(model(), CONFIG.decoding), vocabularies(), **changes)
+    return Translator(
+        PyTorchEngine(model(), CONFIG.decoding), vocabularies(), decoding=CONFIG.decoding, **changes
+    )
 
 
 @settings(max_examples=50)
@@ -129,16 +131,12 @@ def test_spans_come_back_of_symbols_in_every_part_of_a_line(longest: int) -> Non
     marked = Tokenizer.train(SENTENCES, CONFIG.tokenizer, symbols(count))
     engine = Echo()
     line = "Satz <b>7</b> hat {0} Worte %s wie a@b.de Ja!"
-    assert list(Translator(engine, (marked, marked), longest=longest).translate([line, "", "Ja!"])) == [
-        line,
-        "",
-        "Ja!",
-    ]
+    both = Translator(engine, (marked, marked), longest=longest, decoding=CONFIG.decoding)
+    assert list(both.translate([line, "", "Ja!"])) == [line, "", "Ja!"]
     pieces = [
         piece.strip("\u2581") for batch in engine.calls for ids in batch for piece in marked.pieces(ids)
     ]
     assert [piece for piece in pieces if "⟦" in piece] == symbols(count)
-    (other,) = Translator(engine, (marked, vocabularies()[1])).translate(
-        [line]
-    )  # where one side lacks them, it is text
+    one = Translator(engine, (marked, vocabularies()[1]), decoding=CONFIG.decoding)
+    (other,) = one.translate([line])  # where one side lacks them, it is text
     assert "⟦" not in other

@@ -68,7 +68,7 @@ class Echo:
 
 
 def translator(engine: Echo, **changes: object) -> Translator:
-    return Translator(engine, (Letters(), Letters()), **changes)  # type: ignore[arg-type]
+    return Translator(engine, (Letters(), Letters()), **({"decoding": BEAM} | changes))  # type: ignore[arg-type]
 
 
 def parts(line: str, longest: int) -> list[str]:

@@ -83,7 +83,8 @@ def test_its_numbers_are_those_of_each_sentence_alone(
     assert found.bleu == 12.5
     ((hypotheses, references),) = scored
     assert references == data.lines("validation", "target")[:8]
-    translator = Translator(PyTorchEngine(one, config.validation_decoding), data.load_tokenizers())
+    decoding = config.validation_decoding
+    translator = Translator(PyTorchEngine(one, decoding), data.load_tokenizers(), decoding=decoding)
     assert hypotheses == list(translator.translate(data.lines("validation", "source")[:8]))
 
 

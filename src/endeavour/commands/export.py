@@ -47,7 +47,7 @@ class ExportRoot:
 
 
 def export(config: ExportRoot) -> list[Path]:
-    """Writes `<run>/export/<format>/` for the run that `config` names, and prints the comparison.
+    """Writes `<run>/export/<format>[-<quantization>]/` for the run that `config` names, and prints the comparison.
 
     Returns:
         The folders written: one, or with `format=all` one for each format and quantization that holds the model.

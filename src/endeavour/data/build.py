@@ -84,7 +84,8 @@ def build(
 
     Returns:
         The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, the
-        same and the tokens of each of the `parts` if there are any, and the counts of each of the `splits`.
+        same and the tokens of each of the `parts` if there are any, the counts of each of the `splits`, and how many
+        `copies` were added.
     """
     journal = Journal(scratch)
     held_out = HeldOut()

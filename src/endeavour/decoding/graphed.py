@@ -23,7 +23,7 @@ from endeavour.special import PAD
 TOKENS_AT_A_TIME = 8
 # Shapes that have graphs at a time; the one that was not needed for the longest time makes room for another.
 MOST_SHAPES = 64
-NEVER = "set decoding.cuda_graphs=false (validation_decoding.cuda_graphs while training)"
+REMEDY = "set decoding.cuda_graphs=false (validation_decoding.cuda_graphs while training)"
 
 
 def search_model(
@@ -54,13 +54,9 @@ class GraphedModel:
         self._model: Any = model  # the memory, cache and states of either kind are passed back to it
         self._limit = limit
         self._device = next(model.parameters()).device
-        self._capture = capture or CudaCapture(self._device, remedy=NEVER)
+        self._capture = capture or CudaCapture(self._device, remedy=REMEDY)
         self._seen: Counter[tuple[int, ...]] = Counter()
         self._graphed: OrderedDict[tuple[int, ...], list[GraphedCache]] = OrderedDict()
-
-    def __len__(self) -> int:
-        """Shapes that have graphs."""
-        return len(self._graphed)
 
     @property
     def training(self) -> bool:

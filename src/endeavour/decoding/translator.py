@@ -78,7 +78,7 @@ class Translator:
         language: of the source, "en" or "de": each line is split into sentences, which are translated one by one, and
             their translations are joined by the whitespace between them. None: each line is a sentence.
         decoding: how the engine decodes. With a `utility` its hypotheses are candidates, ranked by their
-            expected utility (`minimum_bayes_risk`); without it, and by default, the engine's ranking stays.
+            expected utility (`minimum_bayes_risk`); without it the engine's ranking stays.
 
     Attributes:
         longest: as above, with the engine's limit taken into account.
@@ -91,15 +91,16 @@ class Translator:
         tokenizers: Tokenizers,
         window: int = WINDOW,
         longest: int = LONGEST,
-        decoding: DecodingConfig | None = None,
+        *,
+        decoding: DecodingConfig,
         language: str | None = None,
     ) -> None:
         self.in_parts = 0
         self._engine = engine
-        self._utility = None if decoding is None else decoding.utility
+        self._utility = decoding.utility
         # Samples are weighted by how often they were drawn, beam hypotheses by their scores.
-        self._sharpness = SHARPNESS if decoding is None or not decoding.sampling else 0.0
-        self._drawn = decoding is not None and decoding.drawn
+        self._sharpness = 0.0 if decoding.sampling else SHARPNESS
+        self._drawn = decoding.drawn
         self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers

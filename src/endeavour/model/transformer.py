@@ -123,7 +123,7 @@ class Transformer(nn.Module):
             record: to whose `encoder` the attention weights are appended.
         """
         states = self.embed_source(source) if embedded is None else embedded
-        rotation = self._rotation(0, source.shape[1])
+        rotation = self.rotation(0, source.shape[1])
         # Checking for padding is free on the CPU; on a GPU the host would have to wait for the answer.
         unpadded = source.device.type == "cpu" and bool((source != PAD).all())
         mask = None if unpadded else padding_mask(source, states.dtype)
@@ -139,7 +139,7 @@ class Transformer(nn.Module):
         """
         length = target_in.shape[1]
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
-        rotation = self._rotation(0, length)
+        rotation = self.rotation(0, length)
         for layer in self._decoder_layers:
             states = layer(states, memory.states, memory_mask=memory.mask, rotation=rotation, record=record)
         return self.decoder_norm(states)
@@ -166,7 +166,11 @@ class Transformer(nn.Module):
         """
         position = cache.length
         states = self._embed(self._target_embedding, self.target_positions, tokens, position, 1)
-        return self.decoder_norm(cache.advance(states, self._rotation(position, 1)))
+        return self.decoder_norm(cache.advance(states, self.rotation(position, 1)))
+
+    def rotation(self, start: int, length: int) -> Rotation | None:
+        """Of positions start to start + length; None without rotary positions."""
+        return None if self.rotary is None else self.rotary(start, length)
 
     def project(self, states: Tensor) -> Tensor:
         """States (..., width) to logits (..., target_vocabulary)."""
@@ -190,9 +194,6 @@ class Transformer(nn.Module):
     @property
     def _target_embedding(self) -> nn.Embedding:
         return self.source_embedding if self.target_embedding is None else self.target_embedding
-
-    def _rotation(self, start: int, length: int) -> Rotation | None:
-        return None if self.rotary is None else self.rotary(start, length)
 
     def _embed(
         self, embedding: nn.Embedding, positions: nn.Module | None, ids: Tensor, start: int, length: int

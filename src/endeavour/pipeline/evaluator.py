@@ -1,6 +1,6 @@
 """Test sets of a run: their translation, scores and reports.
 
-<run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/        see `runs.evaluations`
+<run>/evaluation/<test set>-<decoding>[-<engine>-<quantization>][-with-<runs>]/        see `runs.evaluations`
 """
 
 from collections.abc import Mapping, Sequence

@@ -53,7 +53,8 @@ class Validator:
     def __call__(self, model: Transformer) -> Validation:
         loss, nll = self.losses(model)
         self._decoding = resolve_decoding(self._decoding, model, model.output_weight.device)
-        translator = Translator(PyTorchEngine(model, self._decoding), self._tokenizers)
+        engine = PyTorchEngine(model, self._decoding)
+        translator = Translator(engine, self._tokenizers, decoding=self._decoding)
         hypotheses = list(translator.translate(self._sources))
         samples = list(zip(self._sources, hypotheses, self._references, strict=True))
         return Validation(

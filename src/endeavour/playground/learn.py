@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from endeavour.errors import UserError
 from endeavour.model.attention import causal_mask, padding_mask
-from endeavour.model.positions import Rotation
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.playground.learn_code import code_of
 from endeavour.playground.learn_layers import (
@@ -155,7 +154,7 @@ def _padding(model: Transformer, count: int) -> int:
 
 def _encoder_way(model: Transformer, source: Tensor, mask: Tensor) -> Way:
     way = _embedded(model, source, model.embeddings[0], model.source_positions)
-    rotation = _rotation(model, source.shape[1])
+    rotation = model.rotation(0, source.shape[1])
     for layer in model.encoder:
         way.stream.append(layer(way.stream[-1], mask=mask, rotation=rotation))
     return way
@@ -163,7 +162,7 @@ def _encoder_way(model: Transformer, source: Tensor, mask: Tensor) -> Way:
 
 def _decoder_way(model: Transformer, target_in: Tensor, memory: Tensor, mask: Tensor) -> Way:
     way = _embedded(model, target_in, model.embeddings[1], model.target_positions)
-    rotation = _rotation(model, target_in.shape[1])
+    rotation = model.rotation(0, target_in.shape[1])
     for module in model.decoder:
         layer = cast(DecoderLayer, module)
         way.stream.append(layer(way.stream[-1], memory, memory_mask=mask, rotation=rotation))
@@ -184,7 +183,7 @@ def _take_apart(
     """The attention of this kind and layer, in all heads."""
     chosen = _layer_of(model, kind, layer)
     way = encoder if kind == "encoder" else decoder
-    rotation = _rotation(model, way.ids.shape[1])
+    rotation = model.rotation(0, way.ids.shape[1])
     if isinstance(chosen, EncoderLayer):
         return attended(chosen, way.stream[layer], mask=mask, rotation=rotation)
     states = way.stream[layer]
@@ -196,10 +195,6 @@ def _take_apart(
 
 def _layer_of(model: Transformer, kind: Kind, layer: int) -> EncoderLayer | DecoderLayer:
     return cast(EncoderLayer | DecoderLayer, (model.encoder if kind == "encoder" else model.decoder)[layer])
-
-
-def _rotation(model: Transformer, length: int) -> Rotation | None:
-    return None if model.rotary is None else model.rotary(0, length)
 
 
 def _components(model: Transformer, source: int, target: int, kind: Kind) -> int:
@@ -224,7 +219,7 @@ def _embedding_numbers(way: Way, count: int, components: int) -> Numbers:
 
 
 def _rotation_numbers(model: Transformer, length: int) -> Numbers | None:
-    rotation = _rotation(model, length)
+    rotation = model.rotation(0, length)
     return rotation and {"cosine": rounded(rotation.cosine), "sine": rounded(rotation.sine)}
 
 

@@ -18,11 +18,9 @@ from endeavour.evaluation.rates import output_flags
 from endeavour.evaluation.subsets import lowercased
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
-from endeavour.runs.run import Run
+from endeavour.runs.run import OWN_FOLDERS, Run
 from endeavour.training.checkpoint import checkpoints_in
 
-# Folders of a run, in which no other run is looked for.
-OWN_FOLDERS = {"checkpoints", "model", "evaluation", "export", "teacher_data"}
 EXAMPLES = 5
 MODEL_KEYS = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "norm", "positions")
 
@@ -73,6 +71,7 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
     summary, checkpoints = run.summary, checkpoints_in(run.checkpoint_folder)
     folder = run.model_folder if run.is_trained else next(reversed(checkpoints), None)
     model, lowercase = asdict(run.config.model), run.config.tokenizer.lowercase
+    evaluations = evaluations_of(run)
     return {
         "name": run.name,
         "direction": run.config.direction,
@@ -84,7 +83,7 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
         | {"parameters": None if folder is None else _parameters(folder / "weights.safetensors")},
         "decoding": describe_decoding(run.config.decoding),
         "checkpoints": sorted({checkpoint_update(path) for path in checkpoints}),
-        "examples": _examples(evaluations_of(run)),
+        "examples": _examples(evaluations),
         "evaluations": [
             {
                 "folder": one.folder_name,
@@ -92,7 +91,7 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
                 "label": one.label,
                 "scores": _scores(one),
             }
-            for one in evaluations_of(run)
+            for one in evaluations
         ],
     }
 

@@ -1,6 +1,6 @@
 """Evaluations that lie in run folders, as objects: found by name, and read; `pipeline.evaluator` makes them.
 
-<run>/evaluation/<test set>-<decoding>[-<engine>][-with-<runs>]/
+<run>/evaluation/<test set>-<decoding>[-<engine>-<quantization>][-with-<runs>]/
 """
 
 import hashlib

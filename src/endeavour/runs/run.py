@@ -4,8 +4,9 @@ config.yaml      the resolved config          run.json        one entry a start:
 checkpoints/     see training.state           log.jsonl       metrics
 model/           the final weights            curves.png      loss and BLEU over the updates
 teacher_data/    see pipeline.distillation    attention.png   one sentence's attention over the updates
-evaluation/      one folder a test set        summary.json    the results; only in a finished run
+evaluation/      see runs.evaluations         summary.json    the results; only in a finished run
 export/          the model for other programs
+pictures/        of one sentence              wandb/, tensorboard/    what tracking writes
 
 Knows folders; not how a run is trained or evaluated.
 """

@@ -41,7 +41,7 @@ MOST_COMBINATIONS = 100_000
 FAILURES_AT_FIRST = 3
 
 Space = dict[str, BaseDistribution]
-Run = Callable[[Mapping[int, list[str]]], None]
+RunTrials = Callable[[Mapping[int, list[str]]], None]
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -57,7 +57,7 @@ class SearchConfig:
     storage: str
 
 
-def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run: Run) -> None:
+def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run: RunTrials) -> None:
     """Asks for trials and has them run, until there are as many as `settings` asks for, or nothing new to try.
 
     Trials that an earlier start left open, because it was stopped or because they failed, come first.

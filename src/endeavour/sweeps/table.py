@@ -16,14 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from endeavour.errors import UserError
-from endeavour.evaluation.metrics import METRICS
 from endeavour.nested import flatten
 from endeavour.storage import write_atomically
 
 # In the order of the table: a pruned run was ended early because it did worse than others.
 STATUSES = FINISHED, PRUNED, FAILED = "finished", "pruned", "failed"
 
-_LESS_IS_BETTER = {"loss", "perplexity", "minutes", *(key for key in METRICS if METRICS[key].less_is_better)}
+_LESS_IS_BETTER = {"loss", "perplexity"}
 
 Row = dict[str, object]
 

@@ -109,7 +109,8 @@ def train(
                 state.seconds, signalled = ranks.all_reduce_max(time.monotonic() - started, stop.number)
             if validates or signalled:
                 state.window = {} if validates else window.state(ranks)
-                state.loss_scale = state.loss_scale if loss_scale is None else loss_scale.state()
+                if loss_scale is not None:
+                    state.loss_scale = loss_scale.state()
                 _save(model, optimizer, state, checkpoints, ranks, stopped=not validates)
                 ends = _finished(state, config)  # asked again, because the validation took time too
                 pruned = False

@@ -138,13 +138,13 @@ def accumulate_gradients(
 
     loss_sum = torch.zeros((), device=device)
     nll_sum = torch.zeros((), device=device)
+    remedy = SMALLER_BATCHES if graphs is None else f"{NEVER}, or {SMALLER_BATCHES}"
     for number, batch in enumerate(batches, start=1):
         pairs, source = batch.source.shape
         shape = f"a batch of {pairs} pairs of {source} and {batch.target_out.shape[1]} tokens"
         # Gradients are reduced once, with the last batch.
-        last = number == len(batches) or not isinstance(loss_model, DistributedDataParallel)
-        remedy = SMALLER_BATCHES if graphs is None else f"{NEVER}, or {SMALLER_BATCHES}"
-        with nullcontext() if last else cast(Any, loss_model).no_sync(), named_errors(shape, remedy):
+        apart = number < len(batches) and isinstance(loss_model, DistributedDataParallel)
+        with cast(Any, loss_model).no_sync() if apart else nullcontext(), named_errors(shape, remedy):
             if graphs is None:
                 loss, nll = add(batch.to(device), target_tokens, loss_scale)
             else:

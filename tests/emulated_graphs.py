@@ -19,11 +19,10 @@ BELOW_AUTOGRAD = torch._C._AutoDispatchBelowAutograd
 class EmulatedCapture:
     """A `cuda_graphs.Capture` for the CPU.
 
-    Args:
-        asking: whether the host may ask for values, as some code does on CPUs only; the answers are recorded too.
-
     All recordings share their memory: a replay spoils what the others have allocated.
 
+    Args:
+        asking: whether the host may ask for values, as some code does on CPUs only; the answers are recorded too.
     Attributes:
         captures, replays: how many there were.
     """

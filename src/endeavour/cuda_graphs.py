@@ -13,7 +13,6 @@ from endeavour.errors import UserError
 
 FREE = 0.25  # the share of the device's memory that is free before each capture
 
-
 Outputs = TypeVar("Outputs")
 # Records a computation without running it; returns what replays it, and the tensors that each replay writes.
 Capture = Callable[[Callable[[], Outputs]], tuple[Callable[[], None], Outputs]]

@@ -37,6 +37,7 @@ from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
 Picture = tuple[list[str], list[str], list[list[float]]]  # see `decoding.alignment`
+CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys of decoding; samples depend on their batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,10 +125,7 @@ class Evaluator:
         differing = [
             f"decoding.{key}: {earlier.get(key)} → {value}"
             for key, value in asdict(self.decoding).items()
-            if earlier.get(key) != value
-            and (
-                key not in ("tokens_per_batch", "cuda_graphs") or self.decoding.sampling
-            )  # they change no search
+            if earlier.get(key) != value and (key not in CHANGE_NO_SEARCH or self.decoding.sampling)
         ]
         if differing:
             raise UserError(

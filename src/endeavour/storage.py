@@ -40,6 +40,17 @@ def user_path(text: str | Path) -> Path:
         raise UserError(f"{text}: ~ stands for a home folder, and there is none of that name") from error
 
 
+def cache_folder() -> Path:
+    """Of what can be made again, and holds for this machine: $ENDEAVOUR_CACHE, otherwise in the user's cache folder.
+
+    Raises:
+        RuntimeError: the user has no home.
+    """
+    if named := os.environ.get("ENDEAVOUR_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "endeavour"
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:

@@ -106,9 +106,7 @@ def test_a_contender_that_is_slower_than_it_could_be_is_noted(
     make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training, "_alone", lambda name, task: {})
-    monkeypatch.setattr(
-        contenders, "prepare_attention", lambda device: "attention takes longer than it could"
-    )
+    monkeypatch.setattr(contenders, "prepare_kernels", lambda device: "attention takes longer than it could")
     notes: list[str] = []
     names = ["endeavour fp32", "torch fp32"]
     rows = training.measure_training(make_task(updates=2), names, notes=notes, done=lambda: None)

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from endeavour.model.layers import Dropout, FeedForward, Residual, linear, store_by_columns
+from endeavour.native import functions
 
 
 def test_stored_by_columns_weights_have_the_same_values_and_are_read_as_they_are() -> None:
@@ -38,6 +39,16 @@ def test_the_maps_of_a_step_are_torchs(rows: int, stored: str, grad: bool) -> No
             assert result.requires_grad == grad
 
 
+@pytest.fixture(params=["kernel", "torch"])
+def dropping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the kernel and without."""
+    if request.param == "torch":
+        monkeypatch.setattr(functions, "takes", lambda _: False)
+    elif not functions.takes(torch.ones(1)):
+        pytest.skip("no C compiler")
+
+
+@pytest.mark.usefixtures("dropping")
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5])
 def test_dropout_keeps_the_expectation_and_the_share(probability: float) -> None:
     torch.manual_seed(0)
@@ -48,6 +59,7 @@ def test_dropout_keeps_the_expectation_and_the_share(probability: float) -> None
     assert dropped.mean().item() == pytest.approx(1.0, abs=0.003)
 
 
+@pytest.mark.usefixtures("dropping")
 def test_dropout_draws_each_element_on_its_own() -> None:
     torch.manual_seed(0)
     dropped = (Dropout(0.5)(torch.ones(800_003)) == 0).double()
@@ -57,6 +69,7 @@ def test_dropout_draws_each_element_on_its_own() -> None:
         assert abs(correlation.item()) < 0.006
 
 
+@pytest.mark.usefixtures("dropping")
 def test_dropout_passes_the_gradient_of_kept_elements_only() -> None:
     torch.manual_seed(0)
     states = torch.randn(64, 33, requires_grad=True)
@@ -72,6 +85,7 @@ def test_dropout_is_the_identity_in_evaluation_and_at_zero() -> None:
     assert Dropout(0.0)(states) is states
 
 
+@pytest.mark.usefixtures("dropping")
 @pytest.mark.parametrize("probability", [0.001, 0.3])
 def test_dropout_repeats_from_a_saved_generator_state(probability: float) -> None:
     dropout, states = Dropout(probability), torch.ones(10_000)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from endeavour.model import attention
-from endeavour.model.attention import attend, padding_mask, prepare_attention
+from endeavour.model.attention import attend, padding_mask, prepare_kernels
 from endeavour.model.layers import Dropout
 from endeavour.special import PAD
 
@@ -211,10 +211,10 @@ def test_they_are_tried_before_training(short: ModuleType, monkeypatch: pytest.M
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
     monkeypatch.setattr(short, "try_out", tried.append)
     for device in (CPU, cuda):
-        assert prepare_attention(device) is None
+        assert prepare_kernels(device) is None
         assert (tried, attention.short_attention) == ([], None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
-    assert prepare_attention(cuda) is None
+    assert prepare_kernels(cuda) is None
     assert (tried, attention.short_attention) == ([cuda], short)
 
 
@@ -228,7 +228,7 @@ def test_where_they_cannot_be_compiled_the_run_says_so_and_does_without(
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(short, "try_out", fail)
     said = "attention takes longer than it could: RuntimeError: Failed to find C compiler."
-    assert prepare_attention(torch.device("cuda")) == said
+    assert prepare_kernels(torch.device("cuda")) == said
     assert attention.short_attention is None
 
 

@@ -175,6 +175,10 @@ def test_rotation_turns_queries_without_changing_their_length() -> None:
     _same(numbers["attention"]["key"][0], key[0])  # position 0 is not turned
     cosine, sine = (torch.tensor(numbers["rotation"][name]) for name in ("cosine", "sine"))
     torch.testing.assert_close(cosine**2 + sine**2, torch.ones_like(sine), atol=1e-3, rtol=0)
+    first, second = query.chunk(2, dim=-1)
+    cosine, sine = cosine[: query.shape[-2]], sine[: query.shape[-2]]
+    expected = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+    torch.testing.assert_close(turned, expected, atol=1e-3, rtol=0)
     assert _learn(_model(_config(positions="rotary")), "cross")["attention"]["unturned"] is None
     assert _learn(_model(_config()))["rotation"] is None
 

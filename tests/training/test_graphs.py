@@ -12,6 +12,7 @@ from emulated_graphs import EmulatedCapture
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.native import functions
 from endeavour.training import graphs as graphs_module
 from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
@@ -20,6 +21,12 @@ from untrained import TINY
 
 CPU = torch.device("cpu")
 SHAPES = [(2, 3), (4, 5), (2, 3), (2, 3), (4, 5), (3, 3), (2, 3)]
+
+
+@pytest.fixture(autouse=True)
+def by_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: the emulation records torch's operations."""
+    monkeypatch.setattr(functions, "takes", lambda _: False)
 
 
 def tiny(*overrides: str) -> Transformer:

@@ -507,7 +507,7 @@ def test_attention_is_prepared_and_a_reason_why_it_cannot_be_is_said(
     said: list[str] = []
     for reason in (None, "attention takes longer"):
         monkeypatch.setattr(
-            loop, "prepare_attention", lambda device, reason=reason: asked.append(device) or reason
+            loop, "prepare_kernels", lambda device, reason=reason: asked.append(device) or reason
         )
         monkeypatch.setattr(SilentMonitor, "note", lambda _, text: said.append(text))
         run(tmp_path / str(reason), data, tokenizer, training_config("training.max_updates=1"))

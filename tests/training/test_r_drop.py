@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from configs import run_config
 from endeavour.model.transformer import Transformer
+from endeavour.native import functions
 from endeavour.special import PAD
 from endeavour.training import r_drop as module
 from endeavour.training.loss import projected_loss
@@ -47,13 +48,15 @@ def by_hand(
 @pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("r_drop", [0.5, 3.0])
-@pytest.mark.parametrize("padding", ["left out", "computed with"])
+@pytest.mark.parametrize("padding", ["left out", "left out, by torch", "computed with"])
 def test_equals_cross_entropies_and_divergences(
     smoothing: float, r_drop: float, padding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for rows in ("CPU_ROWS", "GPU_ROWS"):
         monkeypatch.setattr(module, rows, 5)  # several chunks, the last of them short
     monkeypatch.setattr(module, "CACHED_ROWS", 2)
+    if padding != "left out":
+        monkeypatch.setattr(functions, "takes", lambda _: False)
     tensors = inputs(torch.get_default_device().type)
     first, second, weight, target = tensors
     if padding == "computed with":  # as on a GPU

@@ -16,7 +16,7 @@ from endeavour.benchmark.references import reference
 from endeavour.benchmark.task import Task
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, first_line
-from endeavour.model.attention import prepare_attention
+from endeavour.model.attention import prepare_kernels
 from endeavour.model.transformer import Transformer
 from endeavour.special import PAD
 from endeavour.training import loss_scale
@@ -41,7 +41,7 @@ class Ours:
         self.model.to(task.device).train()
         settings = task.settings
         tokens = settings.tokens_per_batch
-        self.slower = prepare_attention(task.device)  # why it is slower than it could be
+        self.slower = prepare_kernels(task.device)  # why it is slower than it could be
         self.graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
         compiled = choose_compile(settings.compile, task.device, graphed=self.graphed)
         self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)

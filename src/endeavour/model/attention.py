@@ -17,6 +17,7 @@ from torch.nn import functional
 from endeavour.errors import kind_and_first_line
 from endeavour.model.layers import Dropout
 from endeavour.model.positions import Rotation, rotate
+from endeavour.native import functions as native
 from endeavour.special import PAD
 
 # On the CPU plain products are faster than the fused kernel up to this many scores per head, and in decoding from
@@ -27,17 +28,19 @@ PLAIN_SENTENCES = 4
 # without keys does not become NaN.
 HIDDEN = -(2.0**15)
 
-# The module, once `prepare_attention` has found that it works.
+# The module, once `prepare_kernels` has found that it works.
 short_attention: ModuleType | None = None
 
 
-def prepare_attention(device: torch.device) -> str | None:
-    """Lets training on `device` attend to short sentences by kernels of our own, on GPUs that Triton is made for.
+def prepare_kernels(device: torch.device) -> str | None:
+    """Lets training on `device` use kernels of our own: in C, or on GPUs that Triton is made for.
 
     Returns:
         Why it cannot, if that is not as expected.
     """
     global short_attention
+    if device.type == "cpu" and (reason := native.why_not()):
+        return f"training takes longer than it could: {reason}"
     if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
         return None
     try:
@@ -69,12 +72,13 @@ def attend(
     causal: bool,
     dropout: Dropout,
     record: list[Tensor] | None,
+    rotation: Rotation | None = None,
 ) -> Tensor:
     """softmax(query · key / √head_width + mask) · value (Vaswani et al. 2017, equation 1).
 
-    Chooses between torch's fused kernel, plain products and, to train on a GPU, `short_attention`. On the CPU the fused
-    kernel is slow on short sentences, above all in its backward pass, and has no dropout; for a single sentence it is
-    the faster one.
+    Chooses between torch's fused kernel, plain products and, in training, kernels of our own: `short_attention` on a
+    GPU, `native` on a CPU. There torch's kernel is slow on short sentences, above all in its backward pass, and has no
+    dropout; for a single sentence it is the faster one.
 
     Args:
         query: (batch, heads, queries, head_width).
@@ -83,10 +87,16 @@ def attend(
         causal: hide the future; needs as many queries as keys, and no mask.
         dropout: applied to the weights.
         record: a list to which the weights (batch, heads, queries, keys) are appended.
+        rotation: by which queries and keys, of which there are as many, are turned first.
 
     Returns:
         (batch, heads, queries, head_width).
     """
+    probability = dropout.probability if dropout.training else 0.0
+    if record is None and dropout.training and not probability and native.attends(query, key, mask):
+        return native.attention(query, key, value, mask, rotation, causal=causal)
+    if rotation is not None:
+        query, key = rotate(query, rotation), rotate(key, rotation)
     size = query.shape[-2] * key.shape[-2]
     plain = (
         query.device.type == "cpu"
@@ -94,7 +104,6 @@ def attend(
         and (query.requires_grad or len(query) >= PLAIN_SENTENCES)
     )
     if not plain and record is None:
-        probability = dropout.probability if dropout.training else 0.0
         if (
             short_attention is not None
             and query.requires_grad
@@ -152,9 +161,16 @@ class SelfAttention(nn.Module):
     ) -> Tensor:
         """States (batch, length, width) in and out; the weights are appended to `record`."""
         query, key, value = split_heads(self.input(states), 3, self.num_heads)
-        if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
-        attended = attend(query, key, value, mask=mask, causal=causal, dropout=self.dropout, record=record)
+        attended = attend(
+            query,
+            key,
+            value,
+            mask=mask,
+            causal=causal,
+            dropout=self.dropout,
+            record=record,
+            rotation=rotation,
+        )
         return self.output(merge_heads(attended))
 
 

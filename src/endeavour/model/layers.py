@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from endeavour.native import functions as native
+
 BYTE_VALUES = 256  # a random byte is dropped when it falls below probability × 256
 LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
 FEW_ROWS = 8
@@ -45,9 +47,9 @@ class Dropout(nn.Module):
     """Inverted dropout (Srivastava et al. 2014), with a fast path for the CPU.
 
     On the CPU torch draws one 32-bit number per element, which takes several times as long as the rest of
-    dropout. Here eight elements share one 64-bit draw, so the probability is rounded to a multiple of 1/256 and
-    the survivors are scaled by the rounded one: the expectation stays exact, except for the rounding of that scale
-    in bf16 (at most 0.4%). Other devices use torch's own.
+    dropout. Here an element has one random byte, so the probability is rounded to a multiple of 1/256 and the
+    survivors are scaled by the rounded one: the expectation stays exact, except for the rounding of that scale
+    in bf16 without `native` (at most 0.4%). Other devices use torch's own.
     All draws come from torch's global generators, whose saved state therefore resumes a run exactly.
     """
 
@@ -65,7 +67,14 @@ class Dropout(nn.Module):
             return states
         if states.device.type != "cpu" or self.threshold == 0:
             return functional.dropout(states, self.probability)
+        if native.takes(states):
+            return native.dropout(states, threshold=self.threshold, scale=self._scale)
         return states * self._mask(states)
+
+    @property
+    def _scale(self) -> float:
+        """What those that are kept are multiplied with."""
+        return BYTE_VALUES / (BYTE_VALUES - self.threshold)
 
     def _mask(self, states: Tensor) -> Tensor:
         """0 for a dropped element, 1 / (share of kept ones) for the others."""
@@ -74,7 +83,7 @@ class Dropout(nn.Module):
         mask = torch.empty(states.shape, dtype=states.dtype)
         # Straight into the mask: a third faster than booleans that are converted afterwards.
         torch.ge(draws.view(torch.uint8)[:count].view(states.shape), self.threshold, out=mask)
-        return mask.mul_(BYTE_VALUES / (BYTE_VALUES - self.threshold))
+        return mask.mul_(self._scale)
 
 
 def _relu(states: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 The first two are added to the embeddings, the third turns queries and keys of self-attention. None of them knows
 tokens, batches or caches; a position is counted from 0, the first token of a sentence.
 
-Shapes: length = positions asked for; half = half the width of one head.
+Shapes: length = positions asked for; head_width = 2 × half.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,10 @@ FIRST_TABLE = 2048
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angles by which heads are turned, each (length, half)."""
+    """Cosines and sines of the angles by which heads are turned, each (length, head_width), as `rotate` needs them.
+
+    The two halves are equal, but for the sign of the sines, which is negative in the first.
+    """
 
     cosine: Tensor
     sine: Tensor
@@ -89,17 +92,22 @@ class RotaryPositions(nn.Module):
     def __init__(self, head_width: int) -> None:
         super().__init__()
         self.head_width = head_width
-        angles = _angles(FIRST_TABLE, head_width)
-        self.register_buffer("cosine", angles.cos(), persistent=False)
-        self.register_buffer("sine", angles.sin(), persistent=False)
+        cosine, sine = self._tabulate(FIRST_TABLE)
+        self.register_buffer("cosine", cosine, persistent=False)
+        self.register_buffer("sine", sine, persistent=False)
+
+    def _tabulate(self, length: int) -> Rotation:
+        angles = _angles(length, self.head_width)
+        cosine, sine = angles.cos(), angles.sin()
+        return Rotation(torch.cat([cosine, cosine], dim=-1), torch.cat([-sine, sine], dim=-1))
 
     def forward(self, start: int, length: int) -> Rotation:
         """The rotation of positions start to start + length."""
         end = start + length
         if end > len(self.cosine):
             with torch.inference_mode(False):  # training may need the tables after a search that grew them
-                angles = _angles(2 * end, self.head_width)
-                self.cosine, self.sine = angles.cos().to(self.cosine), angles.sin().to(self.sine)
+                cosine, sine = self._tabulate(2 * end)
+                self.cosine, self.sine = cosine.to(self.cosine), sine.to(self.sine)
         return Rotation(self.cosine[start:end], self.sine[start:end])
 
 
@@ -109,9 +117,8 @@ def rotate(heads: Tensor, rotation: Rotation) -> Tensor:
     The paper pairs neighbours; pairing halves is the same up to the order of the components, and cheaper.
 
     Args:
-        heads: (..., length, 2 × half).
+        heads: (..., length, head_width).
         rotation: for these `length` positions, or for one that they all share.
     """
     cosine, sine = rotation.cosine.to(heads.dtype), rotation.sine.to(heads.dtype)
-    first, second = heads.chunk(2, dim=-1)
-    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+    return heads * cosine + heads.roll(heads.shape[-1] // 2, dims=-1) * sine

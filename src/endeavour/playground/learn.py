@@ -219,8 +219,12 @@ def _embedding_numbers(way: Way, count: int, components: int) -> Numbers:
 
 
 def _rotation_numbers(model: Transformer, length: int) -> Numbers | None:
+    """Of each pair that a head turns, (length, half); its second half has the sines with their own sign."""
     rotation = model.rotation(0, length)
-    return rotation and {"cosine": rounded(rotation.cosine), "sine": rounded(rotation.sine)}
+    if rotation is None:
+        return None
+    cosine, sine = (table.chunk(2, dim=-1)[1] for table in rotation)
+    return {"cosine": rounded(cosine), "sine": rounded(sine)}
 
 
 def named_pieces(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:

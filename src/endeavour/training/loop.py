@@ -14,7 +14,7 @@ from torch import nn
 
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
-from endeavour.model.attention import prepare_attention
+from endeavour.model.attention import prepare_kernels
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in, optimizer_tensors, random_state
 from endeavour.training.config import TrainingConfig
@@ -134,7 +134,7 @@ def _loss_model(
 ) -> tuple[nn.Module, Graphs | None]:
     """What an update calls on these devices: the model with its loss, and the graphs that replay it if any do."""
     device = ranks.device
-    if slower := prepare_attention(device):
+    if slower := prepare_kernels(device):
         note(slower)
     tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
     graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=ranks.alone)

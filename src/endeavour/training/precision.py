@@ -6,7 +6,6 @@ in `precision.json` of a cache folder, which may be missing, damaged or read-onl
 
 import json
 import math
-import os
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -16,6 +15,7 @@ from typing import Any, cast
 
 import torch
 
+from endeavour.storage import cache_folder
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.device import processor
 
@@ -117,22 +117,10 @@ def _machine() -> str:
     return f"{processor()} with {units}, torch {torch.__version__}"
 
 
-def _cache() -> Path:
-    """$ENDEAVOUR_CACHE/precision.json; without that variable in the user's cache folder.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
-    folder = os.environ.get("ENDEAVOUR_CACHE")
-    if folder:
-        return Path(folder) / CACHE
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "endeavour" / CACHE
-
-
 def _read() -> dict[str, Any]:
     """What was measured so far; empty where that cannot be read."""
     try:
-        content: object = json.loads(_cache().read_text("utf-8"))
+        content: object = json.loads((cache_folder() / CACHE).read_text("utf-8"))
     except (OSError, ValueError, RuntimeError, RecursionError):
         return {}
     return cast(dict[str, Any], content) if isinstance(content, dict) else {}
@@ -146,7 +134,7 @@ def _remembered(key: str) -> float | None:
 def _remember(key: str, ratio: float) -> None:
     """Adds to the cache, where it can be written: under a name of its own first, as runs may begin together."""
     with suppress(OSError, RuntimeError):
-        path = _cache()
+        path = cache_folder() / CACHE
         path.parent.mkdir(parents=True, exist_ok=True)
         content = json.dumps(_read() | {key: ratio}, indent=1, sort_keys=True)
         with tempfile.TemporaryDirectory(prefix=f".{CACHE}-", dir=path.parent) as folder:

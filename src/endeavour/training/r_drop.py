@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from endeavour.native import functions as native
 from endeavour.special import PAD
 from endeavour.training.loss import without_autocast
 
@@ -64,19 +65,18 @@ class _RDropLoss(torch.autograd.Function):
         states_gradient = torch.empty_like(states)
         weight_gradient = torch.zeros_like(weight, dtype=torch.float32)
         loss, nll = torch.zeros(2, device=states.device)
-        on_cpu = states.device.type == "cpu"
-        rows = CPU_ROWS if on_cpu else GPU_ROWS
+        rows = CPU_ROWS if states.device.type == "cpu" else GPU_ROWS
         for start in range(0, len(target), rows):
             part = slice(start, start + rows)
             ids = target[part]
-            logits = states[:, part] @ matrix.T
-            few = CACHED_ROWS if on_cpu else len(ids)
-            for some, some_ids in zip(logits.split(few, dim=1), ids.split(few), strict=True):
-                some_loss, some_nll = _replace_by_gradient(some, some_ids, smoothing, r_drop)
-                loss += some_loss
-                nll += some_nll
+            # The rows of both passes as one matrix: of a batch of two, `matrix` would be copied for each.
+            chosen = states[:, part].flatten(0, 1)
+            logits = (chosen @ matrix.T).unflatten(0, (2, -1))
+            part_loss, part_nll = _replace_by_gradient(logits, ids, smoothing, r_drop)
+            loss += part_loss
+            nll += part_nll
             states_gradient[:, part] = logits @ matrix
-            weight_gradient += logits.flatten(0, 1).T @ states[:, part].flatten(0, 1)
+            weight_gradient += logits.flatten(0, 1).T @ chosen
         ctx.save_for_backward(states_gradient, weight_gradient.to(weight.dtype))
         ctx.mark_non_differentiable(nll)
         return loss, nll
@@ -91,6 +91,23 @@ def _replace_by_gradient(
     logits: Tensor, ids: Tensor, smoothing: float, r_drop: float
 ) -> tuple[Tensor, Tensor]:
     """The sums of `r_drop_loss` over some tokens; the gradient takes the place of `logits` (2, tokens, vocabulary).
+
+    On a CPU no token is PAD.
+    """
+    if native.takes(logits):
+        losses, surprises = native.r_drop(logits, ids, smoothing=smoothing, weight=r_drop)
+        return losses.sum(), surprises.sum()
+    few = CACHED_ROWS if logits.device.type == "cpu" else len(ids)
+    parts = zip(logits.split(few, dim=1), ids.split(few), strict=True)
+    sums = [_replace_few_by_gradient(*part, smoothing, r_drop) for part in parts]
+    loss, nll = torch.stack([torch.stack(pair) for pair in sums]).sum(dim=0)
+    return loss, nll
+
+
+def _replace_few_by_gradient(
+    logits: Tensor, ids: Tensor, smoothing: float, r_drop: float
+) -> tuple[Tensor, Tensor]:
+    """With torch's operations, the same.
 
     With d = the difference of the logits, of which a constant in each row changes nothing, twice the gradient is
 

@@ -1,0 +1,203 @@
+"""The functions of `kernels.c` for torch: of tensors on a CPU, contiguous, in fp32 or bf16.
+
+Shapes: batch = sentences; queries, keys = lengths; rows = tokens; vocabulary = target pieces.
+"""
+
+import ctypes
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from endeavour.native.compiler import NotBuilt, library
+
+TYPES = (torch.float32, torch.bfloat16)
+LANES = 16  # of `kernels.c`
+# Scores of a head in a sentence, up to which `attention` is faster than torch's operations.
+MOST_SCORES = 192 * 192
+
+
+def why_not() -> str | None:
+    """Why there are no such functions on this machine, empty where no user could change it; None if there are."""
+    try:
+        library()
+    except NotBuilt as error:
+        return str(error)
+    return None
+
+
+def takes(tensor: Tensor) -> bool:
+    """Whether the functions can compute with it, now. (`torch.compile` makes its own.)"""
+    fits = tensor.device.type == "cpu" and tensor.dtype in TYPES
+    return fits and not torch.compiler.is_compiling() and why_not() is None
+
+
+def dropout(numbers: Tensor, *, threshold: int, scale: float) -> Tensor:
+    """numbers · scale, of any shape, but 0 where their random byte is below `threshold`.
+
+    The bytes are made from a seed that is drawn from torch's global generator.
+    """
+    seed = int(torch.empty((), dtype=torch.int64, device=numbers.device).random_())
+    return _Dropout.apply(numbers, seed, threshold, scale)
+
+
+class _Dropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, numbers: Tensor, *settings: Any) -> Tensor:
+        ctx.settings = settings
+        return _dropped(numbers, *settings)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: by the decorator, which has no types
+        ctx: Any, *gradients: Any
+    ) -> tuple[Tensor | None, ...]:
+        return _dropped(gradients[0], *ctx.settings), None, None, None
+
+
+def _dropped(numbers: Tensor, seed: int, threshold: int, scale: float) -> Tensor:
+    numbers = numbers.contiguous()
+    result = torch.empty_like(numbers)
+    library().drop(
+        _address(numbers),
+        _address(result),
+        _is_half(numbers),
+        ctypes.c_long(numbers.numel()),
+        ctypes.c_uint64(seed),
+        threshold,
+        ctypes.c_float(scale),
+        torch.get_num_threads(),
+    )
+    return result
+
+
+def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) -> tuple[Tensor, Tensor]:
+    """Replaces logits of two passes by their gradient of the loss that `training.r_drop` describes.
+
+    Args:
+        logits: (2, rows, vocabulary).
+        targets: (rows) ids.
+        smoothing, weight: ε, and that of the divergence.
+
+    Returns:
+        That loss and -log softmax at each target, in nats, both the mean of the passes, (rows) in fp32.
+    Raises:
+        IndexError: a target is no id.
+    """
+    _, rows, vocabulary = logits.shape
+    if rows and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
+        raise IndexError(f"a target is not in a vocabulary of {vocabulary}")
+    loss, surprise = torch.empty(2, rows, device=logits.device)
+    library().r_drop(
+        _address(logits),
+        _is_half(logits),
+        _address(targets),
+        ctypes.c_long(rows),
+        ctypes.c_long(vocabulary),
+        ctypes.c_float(smoothing),
+        ctypes.c_float(weight),
+        _address(loss),
+        _address(surprise),
+        torch.get_num_threads(),
+    )
+    return loss, surprise
+
+
+def attends(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
+    """Whether `attention` takes these, and is faster than torch's operations."""
+    batch, _, queries, width = query.shape
+    keys = key.shape[2]
+    fits = width % LANES == 0 and queries * keys <= MOST_SCORES
+    simple = mask is None or (mask.shape == (batch, 1, 1, keys) and mask.dtype == query.dtype)
+    return fits and simple and query.requires_grad and takes(query)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    rotation: tuple[Tensor, Tensor] | None,
+    *,
+    causal: bool,
+) -> Tensor:
+    """softmax(query · key / √head_width + mask) · value, with gradients of the first three; scores are in fp32.
+
+    Args:
+        query: (batch, heads, queries, head_width).
+        key, value: (batch, heads, keys, head_width), in the same type.
+        mask: (batch, 1, 1, keys), in the same type, or None if everything is visible.
+        rotation: by which queries and keys are turned first, cosines and sines as `model.positions.rotate` reads them,
+            (queries, head_width) in fp32; there are as many keys then.
+        causal: hide the future.
+
+    Returns:
+        (batch, heads, queries, head_width), whose `transpose(1, 2)` is contiguous.
+    """
+    cosine, sine = (None, None) if rotation is None else rotation
+    heads = (part.contiguous() for part in (query, key, value))
+    return _Attention.apply(*heads, mask, cosine, sine, causal).transpose(1, 2)
+
+
+class _Attention(torch.autograd.Function):
+    """From heads to (batch, queries, heads, head_width)."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        *tensors, ctx.causal = inputs
+        ctx.save_for_backward(*tensors)
+        batch, heads, queries, width = tensors[0].shape
+        attended = tensors[0].new_empty(batch, queries, heads, width)
+        described = _Inputs.of(*tensors, causal=ctx.causal)
+        library().attend(ctypes.byref(described), _address(attended), torch.get_num_threads())
+        return attended
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: by the decorator, which has no types
+        ctx: Any, *gradients: Any
+    ) -> tuple[Tensor | None, ...]:
+        gradient = gradients[0].contiguous()
+        found = [torch.empty_like(tensor) for tensor in ctx.saved_tensors[:3]]
+        described = _Inputs.of(*ctx.saved_tensors, causal=ctx.causal)
+        addresses = map(_address, (gradient, *found))
+        library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads())
+        return *found, None, None, None, None
+
+
+class _Inputs(ctypes.Structure):
+    """`struct attention` of `kernels.c`."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "mask", "cosine", "sine")),
+        *((name, ctypes.c_long) for name in ("batch", "heads", "queries", "keys", "width")),
+        *((name, ctypes.c_int) for name in ("half", "causal")),
+    )
+
+    @classmethod
+    def of(
+        cls,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        cosine: Tensor | None,
+        sine: Tensor | None,
+        *,
+        causal: bool,
+    ) -> "_Inputs":
+        batch, heads, queries, width = query.shape
+        tensors = (query, key, value, mask, cosine, sine)
+        addresses = [None if tensor is None else _address(tensor) for tensor in tensors]
+        return cls(*addresses, batch, heads, queries, key.shape[2], width, _is_half(query), int(causal))
+
+
+def _is_half(tensor: Tensor) -> int:
+    return int(tensor.dtype == torch.bfloat16)
+
+
+def _address(tensor: Tensor) -> ctypes.c_void_p:
+    """Good for as long as the tensor is referred to."""
+    assert tensor.is_contiguous()
+    return ctypes.c_void_p(tensor.data_ptr())

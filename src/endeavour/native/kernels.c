@@ -1,0 +1,367 @@
+/* What training computes between matrix products, in one pass where torch's operations make many. See functions.py.
+
+   A row is computed by one thread and always in the same order: results do not depend on the number of threads. The
+   parallel loops use the OpenMP runtime that torch has loaded, and so its threads. */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Numbers are fp32 or, if `half`, bf16: the upper 16 bits of fp32. */
+
+INLINE float read(const void *numbers, int half, long index) {
+    if (!half) return ((const float *)numbers)[index];
+    uint32_t bits = (uint32_t)((const uint16_t *)numbers)[index] << 16;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* To bf16 it is rounded to the nearest, and of two as near to the even one. */
+INLINE void write(void *numbers, int half, long index, float number) {
+    if (!half) {
+        ((float *)numbers)[index] = number;
+        return;
+    }
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    ((uint16_t *)numbers)[index] = (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+INLINE void *row_of(void *numbers, int half, long index) {
+    return (char *)numbers + index * (half ? 2 : 4);
+}
+
+/* exp(x) for x ≤ 0, and 0 below -87: 2^n · e^r with |r| ≤ log(2) / 2, and e^r by its Taylor series, the rest of which is
+   below 1e-8. */
+INLINE float exponential(float x) {
+    float n = nearbyintf((x < -87 ? -87 : x) * 1.44269504f);
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f; /* log(2) in two parts, the first exact in products with n */
+    float series = 1.f / 5040;
+    series = series * r + 1.f / 720;
+    series = series * r + 1.f / 120;
+    series = series * r + 1.f / 24;
+    series = series * r + 1.f / 6;
+    series = series * r + 1.f / 2;
+    series = series * r + 1;
+    series = series * r + 1;
+    int32_t bits = ((int32_t)n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return x < -87 ? 0 : series * power;
+}
+
+/* The finalizer of MurmurHash3 (Appleby): each bit of the result depends on all bits. */
+INLINE uint32_t mixed(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x85ebca6b;
+    x = (x ^ (x >> 13)) * 0xc2b2ae35;
+    return x ^ (x >> 16);
+}
+
+#define BLOCK 1024 /* numbers that are dropped at a time, a multiple of the four that share a draw */
+
+INLINE void drop_block(
+    const void *numbers, void *result, int half, long start, int count, uint64_t seed, int threshold, float scale
+) {
+    uint32_t draws[BLOCK / 4];
+    for (uint32_t i = 0; i < BLOCK / 4; i++)
+        draws[i] = mixed(mixed((uint32_t)(start / 4) + i + (uint32_t)seed) ^ (uint32_t)(seed >> 32));
+    const uint8_t *bytes = (const uint8_t *)draws;
+#pragma omp simd
+    for (int i = 0; i < count; i++)
+        write(result, half, start + i, bytes[i] < threshold ? 0 : read(numbers, half, start + i) * scale);
+}
+
+/* Dropout: a number becomes 0 where its byte, a function of its place and the seed, is below `threshold`, and `scale` times
+   itself elsewhere. */
+void drop(
+    const void *numbers, void *result, int half, long count, uint64_t seed, int threshold, float scale, int threads
+) {
+#pragma omp parallel for num_threads(threads)
+    for (long start = 0; start < count; start += BLOCK) {
+        int size = count - start < BLOCK ? count - start : BLOCK;
+        if (half)
+            drop_block(numbers, result, 1, start, size, seed, threshold, scale);
+        else
+            drop_block(numbers, result, 0, start, size, seed, threshold, scale);
+    }
+}
+
+/* Half of what _replace_by_gradient of training/r_drop.py gives for a logit of either pass, but for the one-hot part.
+
+   `power` and `other` are exponentials in this pass and in the other one, `apart` the difference of the logits. */
+INLINE float pull(float power, float other, float apart, float own, float slope, float other_slope) {
+    return power * (own + slope * apart) - other * other_slope;
+}
+
+INLINE void r_drop_row(
+    void *first, void *second, int half, long target, long vocabulary, float smoothing, float weight, float *powers,
+    float *loss, float *surprise
+) {
+    float *others = powers + vocabulary;
+    float largest = -INFINITY, other_largest = -INFINITY, logits = 0;
+#pragma omp simd reduction(max : largest, other_largest) reduction(+ : logits)
+    for (long i = 0; i < vocabulary; i++) {
+        float p = read(first, half, i), q = read(second, half, i);
+        largest = p > largest ? p : largest;
+        other_largest = q > other_largest ? q : other_largest;
+        logits += p + q;
+    }
+    float sum = 0, other_sum = 0, expected = 0, other_expected = 0;
+#pragma omp simd reduction(+ : sum, other_sum, expected, other_expected)
+    for (long i = 0; i < vocabulary; i++) {
+        float p = read(first, half, i), q = read(second, half, i);
+        powers[i] = exponential(p - largest);
+        others[i] = exponential(q - other_largest);
+        sum += powers[i];
+        other_sum += others[i];
+        expected += powers[i] * (p - q);
+        other_expected += others[i] * (p - q);
+    }
+    expected /= sum;
+    other_expected /= other_sum;
+    float p = read(first, half, target), q = read(second, half, target);
+    *surprise = (largest + logf(sum) - p + other_largest + logf(other_sum) - q) / 2;
+    *loss = *surprise + (smoothing * (p + q - logits / vocabulary) + weight * (expected - other_expected)) / 2;
+    float uniform = smoothing / vocabulary / 2, hot = (1 - smoothing) / 2 + uniform;
+    float slope = weight / sum / 2, own = (1 + weight - weight * expected) / sum / 2;
+    float other_slope = weight / other_sum / 2, other_own = (1 + weight + weight * other_expected) / other_sum / 2;
+    for (long i = 0; i < vocabulary; i++) {
+        float apart = read(first, half, i) - read(second, half, i);
+        write(first, half, i, pull(powers[i], others[i], apart, own, slope, other_slope) - uniform);
+        write(second, half, i, pull(others[i], powers[i], -apart, other_own, other_slope, slope) - uniform);
+    }
+    write(first, half, target, pull(powers[target], others[target], p - q, own, slope, other_slope) - hot);
+    write(second, half, target, pull(others[target], powers[target], q - p, other_own, other_slope, slope) - hot);
+}
+
+/* Logits (2, rows, vocabulary) of two passes become the gradient of R-Drop's loss; that and -log p are written besides,
+   both means of the passes. */
+void r_drop(
+    void *logits, int half, const int64_t *targets, long rows, long vocabulary, float smoothing, float weight,
+    float *loss, float *surprise, int threads
+) {
+#pragma omp parallel num_threads(threads)
+    {
+        float *powers = malloc(2 * vocabulary * sizeof(float));
+#pragma omp for
+        for (long row = 0; row < rows; row++) {
+            void *p = row_of(logits, half, row * vocabulary), *q = row_of(logits, half, (rows + row) * vocabulary);
+            if (half)
+                r_drop_row(p, q, 1, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
+            else
+                r_drop_row(p, q, 0, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
+        }
+        free(powers);
+    }
+}
+
+/* Attention of one head in one sentence, in matrices of fp32 whose sides are multiples of LANES, zero beyond. */
+
+#define LANES 16
+#define ROWS 8
+
+typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
+
+INLINE long padded(long count) {
+    return (count + LANES - 1) / LANES * LANES;
+}
+
+/* c (m, n) = a (m, k) · b (k, n), each stored by rows, or a by columns if `turned`. */
+INLINE void product(const float *a, int turned, const float *b, float *c, long m, long k, long n) {
+    for (long i = 0; i < m; i += ROWS)
+        for (long j = 0; j < n; j += LANES) {
+            lanes sums[ROWS] = {0};
+            for (long d = 0; d < k; d++) {
+                lanes right = *(const lanes *)(b + d * n + j);
+#pragma GCC unroll 8
+                for (long row = 0; row < ROWS; row++)
+                    sums[row] += (turned ? a[d * m + i + row] : a[(i + row) * k + d]) * right;
+            }
+#pragma GCC unroll 8
+            for (long row = 0; row < ROWS; row++) *(lanes *)(c + (i + row) * n + j) = sums[row];
+        }
+}
+
+INLINE void transpose(const float *from, float *to, long rows, long columns) {
+    for (long column = 0; column < columns; column++)
+        for (long row = 0; row < rows; row++) to[column * rows + row] = from[row * columns + column];
+}
+
+/* One head's rows (length, width), each `scale` times, turned as in model/positions.py if there is a rotation. */
+INLINE void load(
+    const void *numbers, int half, long start, long stride, long length, long width, float scale, const float *cosine,
+    const float *sine, float *to
+) {
+    for (long i = 0; i < length; i++) {
+        long from = start + i * stride;
+        for (long d = 0; d < width; d++) to[i * width + d] = read(numbers, half, from + d) * scale;
+        if (!cosine) continue;
+        float *first = to + i * width, *second = first + width / 2;
+        const float *c = cosine + i * width, *s = sine + i * width + width / 2;
+        for (long d = 0; d < width / 2; d++) {
+            float x = first[d], y = second[d];
+            first[d] = x * c[d] - y * s[d];
+            second[d] = y * c[d] + x * s[d];
+        }
+    }
+    memset(to + length * width, 0, (padded(length) - length) * width * sizeof(float));
+}
+
+/* The gradient of what `load` has read. */
+INLINE void store(
+    const float *from, void *numbers, int half, long start, long stride, long length, long width, float scale,
+    const float *cosine, const float *sine
+) {
+    for (long i = 0; i < length; i++) {
+        const float *first = from + i * width, *second = first + width / 2;
+        long to = start + i * stride;
+        if (!cosine) {
+            for (long d = 0; d < width; d++) write(numbers, half, to + d, first[d] * scale);
+            continue;
+        }
+        const float *c = cosine + i * width, *s = sine + i * width + width / 2;
+        for (long d = 0; d < width / 2; d++) {
+            write(numbers, half, to + d, (first[d] * c[d] + second[d] * s[d]) * scale);
+            write(numbers, half, to + width / 2 + d, (second[d] * c[d] - first[d] * s[d]) * scale);
+        }
+    }
+}
+
+/* Scores (keys, queries) become weights; those of padding, and of the future if `causal`, 0. */
+INLINE void weigh(float *scores, const void *mask, int half, long mask_start, int queries, int keys, int causal) {
+    int rows = padded(keys), columns = padded(queries);
+    for (int start = 0; start < columns; start += LANES) {
+        float largest[LANES], sum[LANES];
+        for (int lane = 0; lane < LANES; lane++) largest[lane] = -INFINITY, sum[lane] = 0;
+        for (int j = 0; j < keys; j++) {
+            float *row = scores + j * columns + start, shown = mask ? read(mask, half, mask_start + j) : 0;
+#pragma omp simd
+            for (int lane = 0; lane < LANES; lane++) {
+                row[lane] = causal && start + lane < j ? -INFINITY : row[lane] + shown;
+                largest[lane] = row[lane] > largest[lane] ? row[lane] : largest[lane];
+            }
+        }
+        for (int j = 0; j < keys; j++) {
+            float *row = scores + j * columns + start;
+#pragma omp simd
+            for (int lane = 0; lane < LANES; lane++) {
+                row[lane] = exponential(row[lane] - largest[lane]);
+                sum[lane] += row[lane];
+            }
+        }
+        for (int lane = 0; lane < LANES; lane++) sum[lane] = 1 / sum[lane];
+        for (int j = 0; j < keys; j++) {
+            float *row = scores + j * columns + start;
+            for (int lane = 0; lane < LANES; lane++) row[lane] *= sum[lane];
+        }
+    }
+    memset(scores + keys * columns, 0, (rows - keys) * columns * sizeof(float));
+}
+
+/* The sizes and places of what attention reads; `query`, `key` and `value` are (batch, heads, length, width). */
+struct attention {
+    const void *query, *key, *value, *mask; /* the mask is (batch, keys), or NULL */
+    const float *cosine, *sine;             /* (length, width), or NULL */
+    long batch, heads, queries, keys, width;
+    int half, causal;
+};
+
+/* The result is (batch, queries, heads, width). Scores and weights are (keys, queries): sums over keys go down columns, and
+   so many of them are made at a time. */
+INLINE void attend_head(const struct attention *a, int half, long unit, void *result, float *room) {
+    long m = padded(a->queries), n = padded(a->keys), width = a->width;
+    float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
+    float *out = p + m * n;
+    long batch = unit / a->heads, head = unit % a->heads;
+    load(a->query, half, unit * a->queries * width, width, a->queries, width, 1 / sqrtf(width), a->cosine, a->sine, q);
+    load(a->key, half, unit * a->keys * width, width, a->keys, width, 1, a->cosine, a->sine, k);
+    load(a->value, half, unit * a->keys * width, width, a->keys, width, 1, NULL, NULL, v);
+    transpose(q, across, m, width);
+    product(k, 0, across, p, n, width, m);
+    weigh(p, a->mask, half, batch * a->keys, a->queries, a->keys, a->causal);
+    product(p, 1, v, out, m, n, width);
+    long start = (batch * a->queries * a->heads + head) * width;
+    store(out, result, half, start, a->heads * width, a->queries, width, 1, NULL, NULL);
+}
+
+/* Of weights p (n, m) and their gradient: that of the scores, in its place. */
+INLINE void unweigh(const float *p, float *gradient, long n, long m) {
+    for (long start = 0; start < m; start += LANES) {
+        lanes mean = {0};
+        for (long j = 0; j < n; j++) mean += *(const lanes *)(p + j * m + start) * *(lanes *)(gradient + j * m + start);
+        for (long j = 0; j < n; j++) {
+            lanes *row = (lanes *)(gradient + j * m + start);
+            *row = *(const lanes *)(p + j * m + start) * (*row - mean);
+        }
+    }
+}
+
+/* `gradient` is that of the result, laid out like it; the others like what they are gradients of. */
+INLINE void attend_head_backward(
+    const struct attention *a, int half, long unit, const void *gradient, void *query, void *key, void *value,
+    float *room
+) {
+    long m = padded(a->queries), n = padded(a->keys), width = a->width;
+    float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
+    float *g = p + m * n, *scores = g + m * width, *out = scores + m * n;
+    long batch = unit / a->heads, head = unit % a->heads;
+    long start = (batch * a->queries * a->heads + head) * width;
+    float scale = 1 / sqrtf(width);
+    load(a->query, half, unit * a->queries * width, width, a->queries, width, scale, a->cosine, a->sine, q);
+    load(a->key, half, unit * a->keys * width, width, a->keys, width, 1, a->cosine, a->sine, k);
+    load(a->value, half, unit * a->keys * width, width, a->keys, width, 1, NULL, NULL, v);
+    load(gradient, half, start, a->heads * width, a->queries, width, 1, NULL, NULL, g);
+    transpose(q, across, m, width);
+    product(k, 0, across, p, n, width, m);
+    weigh(p, a->mask, half, batch * a->keys, a->queries, a->keys, a->causal);
+    product(p, 0, g, out, n, m, width);
+    store(out, value, half, unit * a->keys * width, width, a->keys, width, 1, NULL, NULL);
+    transpose(g, across, m, width);
+    product(v, 0, across, scores, n, width, m);
+    unweigh(p, scores, n, m);
+    product(scores, 1, k, out, m, n, width);
+    store(out, query, half, unit * a->queries * width, width, a->queries, width, scale, a->cosine, a->sine);
+    product(scores, 0, q, out, n, m, width);
+    store(out, key, half, unit * a->keys * width, width, a->keys, width, 1, a->cosine, a->sine);
+}
+
+static float *room_for(const struct attention *a) {
+    long m = padded(a->queries), n = padded(a->keys), longest = m > n ? m : n;
+    return malloc((3 * m * a->width + 2 * n * a->width + 2 * m * n + longest * a->width) * sizeof(float));
+}
+
+void attend(const struct attention *a, void *result, int threads) {
+#pragma omp parallel num_threads(threads)
+    {
+        float *room = room_for(a);
+#pragma omp for
+        for (long unit = 0; unit < a->batch * a->heads; unit++) {
+            if (a->half)
+                attend_head(a, 1, unit, result, room);
+            else
+                attend_head(a, 0, unit, result, room);
+        }
+        free(room);
+    }
+}
+
+void attend_backward(
+    const struct attention *a, const void *gradient, void *query, void *key, void *value, int threads
+) {
+#pragma omp parallel num_threads(threads)
+    {
+        float *room = room_for(a);
+#pragma omp for
+        for (long unit = 0; unit < a->batch * a->heads; unit++) {
+            if (a->half)
+                attend_head_backward(a, 1, unit, gradient, query, key, value, room);
+            else
+                attend_head_backward(a, 0, unit, gradient, query, key, value, room);
+        }
+        free(room);
+    }
+}

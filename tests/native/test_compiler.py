@@ -1,0 +1,121 @@
+"""The kernels are compiled once, and where they cannot be, one line says why."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from endeavour.model import attention
+from endeavour.native import compiler, functions
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kernels in C are for Linux")
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A process that has not asked for the kernels yet, on a machine that has none."""
+    monkeypatch.setenv("ENDEAVOUR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(compiler.COMPILER, raising=False)
+    compiler._outcome.cache_clear()
+    yield
+    compiler._outcome.cache_clear()
+
+
+def script(path: Path, content: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{content}\n", "utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def calls(log: Path) -> list[str]:
+    return [line for line in log.read_text("utf-8").splitlines() if " -c " in line]
+
+
+def test_a_library_that_is_there_is_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setenv(compiler.COMPILER, str(script(tmp_path / "cc", f'echo " $@ " >> {log}\nexec cc "$@"')))
+    for _ in range(2):
+        compiler._outcome.cache_clear()
+        assert functions.why_not() is None
+    assert len(calls(log)) == 1
+    (found,) = (tmp_path / "cache").iterdir()
+    assert found.suffix == ".so"
+    monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O2"))
+    compiler._outcome.cache_clear()
+    assert functions.why_not() is None
+    assert len(calls(log)) == 2, "what it was made by is part of its name"
+
+
+def test_without_a_cache_it_is_compiled_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ENDEAVOUR_CACHE", str(tmp_path / "file"))
+    assert functions.why_not() is None
+    assert (tmp_path / "file").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "there is no C compiler, {cc}; install gcc, or set ENDEAVOUR_CC"),
+        (
+            "echo 'what is -march?' >&2; echo and more >&2; exit 1",
+            "{cc} cannot compile kernels.c: what is -march?",
+        ),
+        ('case "$*" in *-shared*) echo nothing > "$4";; esac', "kernels.c compiled by {cc} cannot be used: "),
+    ],
+)
+def test_what_fails_is_said_in_one_line_and_tried_once(
+    content: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cc"
+    if content is not None:
+        script(path, content)
+    monkeypatch.setenv(compiler.COMPILER, str(path))
+    reason = functions.why_not()
+    assert reason is not None
+    assert reason.startswith(said.format(cc=path))
+    assert "\n" not in reason
+    slower = attention.prepare_kernels(attention.torch.device("cpu"))
+    assert slower == f"training takes longer than it could: {reason}"
+    monkeypatch.setattr(compiler, "_build", None)
+    assert functions.why_not() == reason
+    assert not functions.takes(attention.torch.zeros(1))
+
+
+def test_who_wants_no_kernels_hears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(compiler.COMPILER, "")
+    assert functions.why_not() == ""
+    assert attention.prepare_kernels(attention.torch.device("cpu")) is None
+    assert not functions.takes(attention.torch.zeros(1))
+
+
+def test_a_compiler_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "SECONDS", 0.2)
+    monkeypatch.setenv(compiler.COMPILER, str(script(tmp_path / "cc", "exec sleep 60")))
+    assert "timed out" in (functions.why_not() or "")
+
+
+def test_the_threads_are_torchs() -> None:
+    """Two OpenMP runtimes would have two pools of threads, which wait for work side by side."""
+    program = """if True:
+        from endeavour.native import functions
+        assert functions.why_not() is None
+        print(open("/proc/self/maps").read())
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    libraries = {line.split()[-1] for line in ran.stdout.splitlines() if "/" in line}
+    runtimes = {
+        Path(name).name
+        for name in libraries
+        if any(part in name for part in ("libgomp", "libomp", "libiomp"))
+    }
+    assert len(runtimes) == 1
+    assert any("kernels-" in name for name in libraries)

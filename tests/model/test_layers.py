@@ -64,9 +64,17 @@ def test_dropout_draws_each_element_on_its_own() -> None:
     torch.manual_seed(0)
     dropped = (Dropout(0.5)(torch.ones(800_003)) == 0).double()
     centred = dropped - dropped.mean()
-    for distance in (1, 2, 4, 7, 8, 16):
+    for distance in (1, 2, 4, 7, 8, 16, 256, 1024, 4096):
         correlation = (centred[distance:] * centred[:-distance]).mean() / centred.square().mean()
         assert abs(correlation.item()) < 0.006
+
+
+@pytest.mark.usefixtures("dropping")
+def test_two_calls_have_nothing_in_common() -> None:
+    torch.manual_seed(0)
+    first, second = ((Dropout(0.5)(torch.ones(400_000)) == 0).double() - 0.5 for _ in range(2))
+    for distance in (0, 1, 4, 1024):
+        assert abs((first[distance:] * second[: len(second) - distance]).mean().item()) < 0.25 * 0.006
 
 
 @pytest.mark.usefixtures("dropping")

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from configs import run_config
 from endeavour.model.attention import attend, padding_mask
 from endeavour.model.layers import Dropout
 from endeavour.model.positions import RotaryPositions
+from endeavour.model.transformer import Transformer
 from endeavour.native import functions
 from endeavour.special import PAD
 from endeavour.training import r_drop as r_drop_module
@@ -46,7 +48,7 @@ def test_attention_is_that_of_plain_products(
     ids = torch.full((batch, keys), 5)
     ids[0, (keys + 1) // 2 :] = PAD
     options = {
-        "mask": padding_mask(ids, dtype) if kind == "padding" else None,
+        "mask": padding_mask(ids, torch.float32) if kind == "padding" else None,
         "causal": "causal" in kind,
         "rotation": RotaryPositions(width)(3, queries) if "rotated" in kind else None,
         "record": None,
@@ -56,8 +58,6 @@ def test_attention_is_that_of_plain_products(
     assert found[0].transpose(1, 2).is_contiguous()
     monkeypatch.setattr(functions, "attends", lambda *_: False)
     exact = [part.detach().float().requires_grad_() for part in parts]
-    if options["mask"] is not None:
-        options["mask"] = padding_mask(ids, torch.float32)
     for own, expected in zip(found, outcome(exact, **options), strict=True):
         assert own.dtype == dtype
         tolerance = 1e-5 if dtype == torch.float32 else 2e-2
@@ -107,7 +107,8 @@ def test_what_they_are_not_made_for_is_left_to_torch() -> None:
     assert not functions.attends(query.detach(), key, None), "nothing is to be learnt"
     assert not functions.attends(query[..., :8], key[..., :8], None), "half a vector"
     assert not functions.attends(query, key, torch.zeros(2, 1, 4, 9)), "a mask for each query"
-    assert not functions.attends(query, key, torch.zeros(2, 1, 1, 9, dtype=torch.bfloat16))
+    assert not functions.attends(query, key[:1], None), "keys that all sentences share"
+    assert not functions.attends(query, key.bfloat16(), None)
     assert not functions.attends(query.double(), key.double(), None)
     assert not functions.attends(query.to("meta"), key.to("meta"), None)
     long = torch.zeros(1, 1, 193, 16, requires_grad=True)
@@ -148,6 +149,8 @@ def test_numbers_that_are_not_finite_stay_so(bad: float, dtype: torch.dtype) -> 
     losses, _ = functions.r_drop(logits, torch.tensor([1, 2, 3]), smoothing=0.1, weight=0.5)
     assert losses.isfinite().tolist() == [True, False, True]
     assert logits.isfinite().all(dim=-1).tolist() == [[True, False, True]] * 2
+    dropped = functions.dropout(torch.full((100,), bad, dtype=dtype), threshold=128, scale=2.0)
+    assert not dropped.isfinite().any()
     parts = heads((2, 1, 4, 4, 16), dtype)
     with torch.no_grad():
         parts[1][1, 0, 2, 3] = bad
@@ -161,3 +164,37 @@ def test_numbers_that_are_not_finite_stay_so(bad: float, dtype: torch.dtype) -> 
 def test_a_target_outside_the_vocabulary_is_refused(target: int) -> None:
     with pytest.raises(IndexError, match="vocabulary of 5"):
         functions.r_drop(torch.zeros(2, 1, 5), torch.tensor([target]), smoothing=0.1, weight=0.5)
+
+
+def test_saved_tensors_may_be_kept_elsewhere() -> None:
+    """As by `torch.utils.checkpoint` and `save_on_cpu`, which give back copies."""
+    parts = heads(SHAPES[1], torch.float32)
+    expected = outcome(parts, mask=None, causal=True, record=None)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.tolist(), torch.tensor):
+        found = outcome(parts, mask=None, causal=True, record=None)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_training_attends_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under autocast too, and with padding."""
+    torch.manual_seed(0)
+    attended: list[torch.dtype] = []
+    original = functions.attention
+
+    def counted(query: Tensor, *others: Tensor, causal: bool) -> Tensor:
+        attended.append(query.dtype)
+        return original(query, *others, causal=causal)
+
+    monkeypatch.setattr(functions, "attention", counted)
+    config = run_config(["model=tiny", "model.width=32", "model.num_heads=2", "model.positions=rotary"]).model
+    model = Transformer(config, source_vocabulary=20, target_vocabulary=20).train()
+    source, target = torch.randint(4, 20, (2, 3, 6))
+    source[1, 3:] = target[2, 4:] = PAD
+    for precision in TYPES:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == torch.bfloat16):
+            model(source, target).sum().backward()
+        assert attended == [precision] * 12
+        attended.clear()
+    model.eval()(source, target)
+    assert not attended

@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from endeavour.errors import first_line
-from endeavour.storage import cache_folder
+from endeavour.storage import cache_folder, written_beside
 
 SOURCE = Path(__file__).with_name("kernels.c")
 # No -ffast-math: numbers that are not finite must remain so, for updates with them are skipped.
@@ -34,18 +35,19 @@ def library() -> ctypes.CDLL:
     Raises:
         NotBuilt: the system is not Linux, it has no compiler, or this one cannot do it.
     """
-    if isinstance(outcome := _outcome(), NotBuilt):
-        raise outcome
+    outcome = _outcome()
+    if isinstance(outcome, str):
+        raise NotBuilt(outcome)
     return outcome
 
 
 @cache
-def _outcome() -> ctypes.CDLL | NotBuilt:
-    """Of the one attempt of this process."""
+def _outcome() -> ctypes.CDLL | str:
+    """Of the one attempt of this process. No error is kept: it would keep all that is alive where it is raised."""
     try:
         return _build()
     except NotBuilt as error:
-        return error
+        return str(error)
 
 
 def _build() -> ctypes.CDLL:
@@ -60,7 +62,9 @@ def _build() -> ctypes.CDLL:
     try:
         return _load(compiler)
     except subprocess.CalledProcessError as error:
-        raise NotBuilt(f"{compiler} cannot compile {SOURCE.name}: {first_line(error.stderr)}") from error
+        raise NotBuilt(
+            f"{compiler} cannot compile {SOURCE.name}: {first_line(Exception(error.stderr))}"
+        ) from error
     except (OSError, subprocess.SubprocessError) as error:
         raise NotBuilt(f"{SOURCE.name} compiled by {compiler} cannot be used: {first_line(error)}") from error
 
@@ -71,21 +75,31 @@ def _load(compiler: str) -> ctypes.CDLL:
     made_by = _run(compiler, "--version") + _run(compiler, "-march=native", "-Q", "--help=target")
     content = "\n".join((SOURCE.read_text("utf-8"), *FLAGS, made_by))
     name = f"kernels-{hashlib.sha256(content.encode()).hexdigest()[:16]}.so"
-    try:
-        folder = cache_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        scratch = tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder)
-    except (OSError, RuntimeError):
-        folder, scratch = None, tempfile.TemporaryDirectory(prefix="endeavour-")
-    with scratch as own:
-        made = Path(own) / name
-        if folder is not None and (folder / name).exists():
-            return ctypes.CDLL(str(folder / name))
+    kept = None
+    with suppress(OSError, RuntimeError):
+        kept = cache_folder() / name
+        return ctypes.CDLL(str(kept))
+    with tempfile.TemporaryDirectory(prefix="endeavour-") as folder:
+        made = Path(folder) / name
         _run(compiler, *FLAGS, "-c", str(SOURCE), "-o", f"{made}.o")
         # Linked without OpenMP's runtime: with torch's, which is loaded already, there is one pool of threads.
-        _run(compiler, "-shared", f"{made}.o", "-o", str(made))
-        return ctypes.CDLL(str(made if folder is None else made.replace(folder / name)))
+        _run(compiler, "-shared", f"{made}.o", "-lm", "-o", str(made))
+        loaded = ctypes.CDLL(str(made))
+        if kept is not None:
+            with suppress(OSError):
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                with written_beside(kept) as path:
+                    shutil.copyfile(made, path)
+        return loaded
 
 
 def _run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS).stdout
+    return subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=SECONDS,
+        env={**os.environ, "LC_ALL": "C"},
+    ).stdout

@@ -86,10 +86,11 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
         IndexError: a target is no id.
     """
     _, rows, vocabulary = logits.shape
+    assert (targets.dtype, len(targets)) == (torch.int64, rows)
     if rows and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
         raise IndexError(f"a target is not in a vocabulary of {vocabulary}")
-    loss, surprise = torch.empty(2, rows, device=logits.device)
-    library().r_drop(
+    loss, surprise = torch.empty(2, rows, device=logits.device, dtype=torch.float32)
+    enough = library().r_drop(
         _address(logits),
         _is_half(logits),
         _address(targets),
@@ -101,16 +102,18 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
         _address(surprise),
         torch.get_num_threads(),
     )
+    _check(enough)
     return loss, surprise
 
 
 def attends(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
     """Whether `attention` takes these, and is faster than torch's operations."""
-    batch, _, queries, width = query.shape
+    *outer, queries, width = query.shape
     keys = key.shape[2]
     fits = width % LANES == 0 and queries * keys <= MOST_SCORES
-    simple = mask is None or (mask.shape == (batch, 1, 1, keys) and mask.dtype == query.dtype)
-    return fits and simple and query.requires_grad and takes(query)
+    alike = key.shape == (*outer, keys, width) and key.dtype == query.dtype
+    simple = mask is None or mask.shape == (outer[0], 1, 1, keys)
+    return fits and alike and simple and query.requires_grad and takes(query)
 
 
 def attention(
@@ -127,15 +130,20 @@ def attention(
     Args:
         query: (batch, heads, queries, head_width).
         key, value: (batch, heads, keys, head_width), in the same type.
-        mask: (batch, 1, 1, keys), in the same type, or None if everything is visible.
+        mask: (batch, 1, 1, keys), or None if everything is visible.
         rotation: by which queries and keys are turned first, cosines and sines as `model.positions.rotate` reads them,
-            (queries, head_width) in fp32; there are as many keys then.
+            (queries, head_width); there are as many keys then.
         causal: hide the future.
 
     Returns:
         (batch, heads, queries, head_width), whose `transpose(1, 2)` is contiguous.
     """
-    cosine, sine = (None, None) if rotation is None else rotation
+    assert value.shape == key.shape
+    assert value.dtype == query.dtype
+    if mask is not None:
+        mask = mask.to(query.dtype).contiguous()
+    cosine, sine = (None, None) if rotation is None else (table.float().contiguous() for table in rotation)
+    assert cosine is None or cosine.shape == query.shape[2:] == key.shape[2:]
     heads = (part.contiguous() for part in (query, key, value))
     return _Attention.apply(*heads, mask, cosine, sine, causal).transpose(1, 2)
 
@@ -150,7 +158,7 @@ class _Attention(torch.autograd.Function):
         batch, heads, queries, width = tensors[0].shape
         attended = tensors[0].new_empty(batch, queries, heads, width)
         described = _Inputs.of(*tensors, causal=ctx.causal)
-        library().attend(ctypes.byref(described), _address(attended), torch.get_num_threads())
+        _check(library().attend(ctypes.byref(described), _address(attended), torch.get_num_threads()))
         return attended
 
     @staticmethod
@@ -159,10 +167,11 @@ class _Attention(torch.autograd.Function):
         ctx: Any, *gradients: Any
     ) -> tuple[Tensor | None, ...]:
         gradient = gradients[0].contiguous()
-        found = [torch.empty_like(tensor) for tensor in ctx.saved_tensors[:3]]
-        described = _Inputs.of(*ctx.saved_tensors, causal=ctx.causal)
+        saved = ctx.saved_tensors
+        found = [torch.empty_like(tensor) for tensor in saved[:3]]
+        described = _Inputs.of(*saved, causal=ctx.causal)
         addresses = map(_address, (gradient, *found))
-        library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads())
+        _check(library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads()))
         return *found, None, None, None, None
 
 
@@ -191,6 +200,11 @@ class _Inputs(ctypes.Structure):
         tensors = (query, key, value, mask, cosine, sine)
         addresses = [None if tensor is None else _address(tensor) for tensor in tensors]
         return cls(*addresses, batch, heads, queries, key.shape[2], width, _is_half(query), int(causal))
+
+
+def _check(enough: int) -> None:
+    if not enough:
+        raise MemoryError("not enough memory")
 
 
 def _is_half(tensor: Tensor) -> int:

@@ -48,7 +48,7 @@ INLINE float exponential(float x) {
     series = series * r + 1.f / 2;
     series = series * r + 1;
     series = series * r + 1;
-    int32_t bits = ((int32_t)n + 127) << 23;
+    uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
     float power;
     memcpy(&power, &bits, sizeof power);
     return x < -87 ? 0 : series * power;
@@ -72,11 +72,11 @@ INLINE void drop_block(
     const uint8_t *bytes = (const uint8_t *)draws;
 #pragma omp simd
     for (int i = 0; i < count; i++)
-        write(result, half, start + i, bytes[i] < threshold ? 0 : read(numbers, half, start + i) * scale);
+        write(result, half, start + i, read(numbers, half, start + i) * (bytes[i] < threshold ? 0 : scale));
 }
 
-/* Dropout: a number becomes 0 where its byte, a function of its place and the seed, is below `threshold`, and `scale` times
-   itself elsewhere. */
+/* Dropout: a number is multiplied by 0 where its byte, a function of its place and the seed, is below `threshold`, and by
+   `scale` elsewhere. */
 void drop(
     const void *numbers, void *result, int half, long count, uint64_t seed, int threshold, float scale, int threads
 ) {
@@ -139,16 +139,19 @@ INLINE void r_drop_row(
 }
 
 /* Logits (2, rows, vocabulary) of two passes become the gradient of R-Drop's loss; that and -log p are written besides,
-   both means of the passes. */
-void r_drop(
+   both means of the passes. Returns whether there was memory for it. */
+int r_drop(
     void *logits, int half, const int64_t *targets, long rows, long vocabulary, float smoothing, float weight,
     float *loss, float *surprise, int threads
 ) {
-#pragma omp parallel num_threads(threads)
+    int enough = 1;
+#pragma omp parallel num_threads(threads) reduction(&& : enough)
     {
         float *powers = malloc(2 * vocabulary * sizeof(float));
+        enough = powers != NULL;
 #pragma omp for
         for (long row = 0; row < rows; row++) {
+            if (!powers) continue;
             void *p = row_of(logits, half, row * vocabulary), *q = row_of(logits, half, (rows + row) * vocabulary);
             if (half)
                 r_drop_row(p, q, 1, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
@@ -157,6 +160,7 @@ void r_drop(
         }
         free(powers);
     }
+    return enough;
 }
 
 /* Attention of one head in one sentence, in matrices of fp32 whose sides are multiples of LANES, zero beyond. */
@@ -334,12 +338,16 @@ static float *room_for(const struct attention *a) {
     return malloc((3 * m * a->width + 2 * n * a->width + 2 * m * n + longest * a->width) * sizeof(float));
 }
 
-void attend(const struct attention *a, void *result, int threads) {
-#pragma omp parallel num_threads(threads)
+/* Returns whether there was memory for it, as does the next. */
+int attend(const struct attention *a, void *result, int threads) {
+    int enough = 1;
+#pragma omp parallel num_threads(threads) reduction(&& : enough)
     {
         float *room = room_for(a);
+        enough = room != NULL;
 #pragma omp for
         for (long unit = 0; unit < a->batch * a->heads; unit++) {
+            if (!room) continue;
             if (a->half)
                 attend_head(a, 1, unit, result, room);
             else
@@ -347,16 +355,20 @@ void attend(const struct attention *a, void *result, int threads) {
         }
         free(room);
     }
+    return enough;
 }
 
-void attend_backward(
+int attend_backward(
     const struct attention *a, const void *gradient, void *query, void *key, void *value, int threads
 ) {
-#pragma omp parallel num_threads(threads)
+    int enough = 1;
+#pragma omp parallel num_threads(threads) reduction(&& : enough)
     {
         float *room = room_for(a);
+        enough = room != NULL;
 #pragma omp for
         for (long unit = 0; unit < a->batch * a->heads; unit++) {
+            if (!room) continue;
             if (a->half)
                 attend_head_backward(a, 1, unit, gradient, query, key, value, room);
             else
@@ -364,4 +376,5 @@ void attend_backward(
         }
         free(room);
     }
+    return enough;
 }

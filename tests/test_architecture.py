@@ -21,7 +21,7 @@ LEAVES = {
     "progress",
     "cuda_graphs",
 }
-ENGINE = {"training", "decoding", "model", "data", *LEAVES}
+ENGINE = {"training", "decoding", "model", "native", "data", *LEAVES}
 MAY_IMPORT = {
     "special": set[str](),
     "errors": set[str](),

@@ -11,6 +11,7 @@ import torch
 from commands import endeavour
 from configs import run_config
 from endeavour.errors import UserError
+from endeavour.runs import provenance
 from endeavour.runs.choice import joined, named_runs, newest_run, select_runs
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import IMPORTED, Run, begun_runs, trained_runs
@@ -272,13 +273,15 @@ def test_a_run_without_a_whole_vocabulary_is_named(tmp_path: Path) -> None:
         run.load_tokenizers()
 
 
-def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path) -> None:
+def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, config, _ = begun(tmp_path)
     run = Run.of(config)
-    for word in ("one", "two"):
+    for word, reason in (("one", None), ("two", "no compiler")):
+        monkeypatch.setattr(provenance, "why_not", lambda reason=reason: reason)
         run.begin(config, torch.device("cpu"), ["endeavour", "train", word])
     starts = json.loads((run.folder / "run.json").read_text())
     assert [start["command"][-1] for start in starts] == ["one", "two"]
     assert torch.__version__.startswith(starts[0]["packages"]["torch"])  # and perhaps +cu130
     assert starts[0]["device"]["type"] == "cpu"
+    assert [start["device"]["kernels"] for start in starts] == [True, False]
     assert run.config == config

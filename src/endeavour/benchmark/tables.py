@@ -240,9 +240,11 @@ def as_markdown(title: str, results: Mapping[str, Any]) -> str:
     """The whole of bench.json for a reader: the machine, one table a part, and how it was counted."""
     lines = [f"# {title}", ""]
     start = results["start"]
+    device = start["device"]
+    kernels = ", kernels in C" if device["kernels"] else ""
     lines += [
         f"- `{' '.join(start['command'])}`",
-        f"- {start['device']['name']}, {start['cores']} cores, {start['device']['threads']} threads",
+        f"- {device['name']}, {start['cores']} cores, {device['threads']} threads{kernels}",
         f"- git commit {start['git_commit']}, torch {start['packages']['torch']}",
         *(f"- {name}: version {version}" for name, version in results["references"].items()),
     ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from endeavour.native.functions import why_not
 from endeavour.training.device import processor
 
 PACKAGES = (
@@ -28,13 +29,21 @@ PACKAGES = (
 def describe_start(device: torch.device, command: Sequence[str]) -> dict[str, Any]:
     """What it would take to repeat this `command`: its words, git commit, versions, device."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
+    kernels = (
+        device.type == "cpu" and why_not() is None
+    )  # of `native`, which round otherwise than torch's operations
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "command": list(command),
         "git_commit": _git_commit(),
         "packages": {package: _version(package) for package in PACKAGES},
         "python": platform.python_version(),
-        "device": {"type": device.type, "name": name, "threads": torch.get_num_threads()},
+        "device": {
+            "type": device.type,
+            "name": name,
+            "threads": torch.get_num_threads(),
+            "kernels": kernels,
+        },
         "cores": os.cpu_count(),
     }
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import platform
 import shutil
 import stat
 import subprocess
@@ -16,7 +17,9 @@ from endeavour.model import attention
 from endeavour.native import compiler, functions
 
 pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kernels in C are for Linux"),
+    pytest.mark.skipif(
+        sys.platform != "linux" or platform.machine() != "x86_64", reason="kernels are not for it"
+    ),
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
 ]
 
@@ -124,6 +127,21 @@ def test_nothing_is_kept_of_who_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     references = [ask(), ask()]
     gc.collect()
     assert [reference() for reference in references] == [None, None]
+
+
+@pytest.mark.parametrize(("system", "machine"), [("darwin", "x86_64"), ("linux", "aarch64")])
+def test_elsewhere_there_are_none_and_nothing_is_said(
+    system: str, machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler.sys, "platform", system)
+    monkeypatch.setattr(compiler.platform, "machine", lambda: machine)
+    assert functions.why_not() == ""
+
+
+def test_a_processor_for_which_they_are_too_slow_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = [flag for flag in compiler.FLAGS if not flag.startswith("-march")]
+    monkeypatch.setattr(compiler, "FLAGS", (*flags, "-march=x86-64"))
+    assert "cannot compile kernels.c" in (functions.why_not() or "")
 
 
 def test_a_compiler_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ The library lies in the user's cache folder, under a name of its own for each so
 import ctypes
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def library() -> ctypes.CDLL:
     """The functions of `kernels.c`.
 
     Raises:
-        NotBuilt: the system is not Linux, it has no compiler, or this one cannot do it.
+        NotBuilt: the system is not Linux on x86-64, it has no compiler, or this one cannot do it.
     """
     outcome = _outcome()
     if isinstance(outcome, str):
@@ -51,7 +52,7 @@ def _outcome() -> ctypes.CDLL | str:
 
 
 def _build() -> ctypes.CDLL:
-    if not sys.platform.startswith("linux"):
+    if not (sys.platform.startswith("linux") and platform.machine() == "x86_64"):
         raise NotBuilt
     name = os.environ.get(COMPILER, "cc")
     if not name:

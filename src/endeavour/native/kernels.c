@@ -168,7 +168,15 @@ int r_drop(
 #define LANES 16
 #define ROWS 8
 
-typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
+/* What a register holds: of a type that is wider, sums would not stay in registers. */
+#if defined __AVX512F__
+#define WIDE 16
+#elif defined __AVX2__
+#define WIDE 8
+#else
+#error "without AVX2 torch's operations are faster"
+#endif
+typedef float lanes __attribute__((vector_size(4 * WIDE), aligned(4)));
 
 INLINE long padded(long count) {
     return (count + LANES - 1) / LANES * LANES;
@@ -177,7 +185,7 @@ INLINE long padded(long count) {
 /* c (m, n) = a (m, k) · b (k, n), each stored by rows, or a by columns if `turned`. */
 INLINE void product(const float *a, int turned, const float *b, float *c, long m, long k, long n) {
     for (long i = 0; i < m; i += ROWS)
-        for (long j = 0; j < n; j += LANES) {
+        for (long j = 0; j < n; j += WIDE) {
             lanes sums[ROWS] = {0};
             for (long d = 0; d < k; d++) {
                 lanes right = *(const lanes *)(b + d * n + j);
@@ -294,7 +302,7 @@ INLINE void attend_head(const struct attention *a, int half, long unit, void *re
 
 /* Of weights p (n, m) and their gradient: that of the scores, in its place. */
 INLINE void unweigh(const float *p, float *gradient, long n, long m) {
-    for (long start = 0; start < m; start += LANES) {
+    for (long start = 0; start < m; start += WIDE) {
         lanes mean = {0};
         for (long j = 0; j < n; j++) mean += *(const lanes *)(p + j * m + start) * *(lanes *)(gradient + j * m + start);
         for (long j = 0; j < n; j++) {

@@ -29,9 +29,8 @@ PACKAGES = (
 def describe_start(device: torch.device, command: Sequence[str]) -> dict[str, Any]:
     """What it would take to repeat this `command`: its words, git commit, versions, device."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor()
-    kernels = (
-        device.type == "cpu" and why_not() is None
-    )  # of `native`, which round otherwise than torch's operations
+    # Those of `native` round otherwise than torch's operations.
+    kernels = device.type == "cpu" and why_not() is None
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "command": list(command),

@@ -5,38 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from endeavour.model.layers import Dropout, FeedForward, Residual, linear, store_by_columns
+from endeavour.model.layers import Dropout, FeedForward, Residual
 from endeavour.native import functions
-
-
-def test_stored_by_columns_weights_have_the_same_values_and_are_read_as_they_are() -> None:
-    torch.manual_seed(0)
-    model = FeedForward(width=8, feed_forward=32, activation="relu", dropout=0.0).eval()
-    vocabulary, states = nn.Embedding(50, 8), torch.randn(3, 8)
-    before, rows = model(states), vocabulary.weight.clone()
-    store_by_columns(nn.ModuleList([model, vocabulary]))
-    assert torch.equal(vocabulary.weight, rows)
-    assert torch.equal(vocabulary(torch.tensor([7])), rows[7:8])
-    assert vocabulary.weight.T.is_contiguous()
-    assert model.inner.weight.T.is_contiguous()
-    assert model.outer.weight.is_contiguous()
-    torch.testing.assert_close(model(states), before)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 8, 9])
-@pytest.mark.parametrize("stored", ["by rows", "by columns"])
-@pytest.mark.parametrize("grad", [False, True])
-def test_the_maps_of_a_step_are_torchs(rows: int, stored: str, grad: bool) -> None:
-    torch.manual_seed(0)
-    weight, bias, states = torch.randn(50, 8), torch.randn(50), torch.randn(rows, 1, 8, requires_grad=grad)
-    if stored == "by columns":
-        weight = weight.T.contiguous().T
-    with torch.set_grad_enabled(grad):
-        for optional in (None, bias):
-            result = linear(states, weight, optional)
-            torch.testing.assert_close(result, functional.linear(states, weight, optional))
-            assert result.is_contiguous()
-            assert result.requires_grad == grad
 
 
 @pytest.fixture(params=["kernel", "torch"])

@@ -74,12 +74,12 @@ def test_without_a_cache_it_is_compiled_and_used(monkeypatch: pytest.MonkeyPatch
         (None, "there is no C compiler, {cc}; install gcc, or set ENDEAVOUR_CC"),
         (
             "echo 'what is -march?' >&2; echo and more >&2; exit 1",
-            "{cc} cannot compile kernels.c: what is -march?",
+            "{cc} cannot compile the kernels: what is -march?",
         ),
-        ("printf '\\377\\n' >&2; exit 1", "{cc} cannot compile kernels.c: \ufffd"),
+        ("printf '\\377\\n' >&2; exit 1", "{cc} cannot compile the kernels: \ufffd"),
         (
             'for last; do :; done; [ "$1" != -shared ] || echo no > "$last"',
-            "kernels.c compiled by {cc} cannot be used: ",
+            "the kernels compiled by {cc} cannot be used: ",
         ),
     ],
 )
@@ -144,7 +144,7 @@ def test_elsewhere_there_are_none_and_nothing_is_said(
 def test_a_processor_for_which_they_are_too_slow_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     flags = [flag for flag in compiler.FLAGS if not flag.startswith("-march")]
     monkeypatch.setattr(compiler, "FLAGS", (*flags, "-march=x86-64"))
-    assert "cannot compile kernels.c" in (functions.why_not() or "")
+    assert "cannot compile the kernels" in (functions.why_not() or "")
 
 
 def test_a_compiler_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

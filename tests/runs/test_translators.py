@@ -61,20 +61,6 @@ def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_orde
     assert list(together.translate([*TEXT, ""])) == list(direct)
 
 
-@pytest.mark.parametrize(
-    ("decoding", "columns"), [("decoding=greedy", True), ("decoding=beam", False), ("decoding=sample", False)]
-)
-def test_the_weights_of_a_greedy_search_are_stored_by_columns(
-    decoding: str, columns: bool, root: Path
-) -> None:
-    config = run_config([*TINY, *QUICK, decoding]).decoding
-    runs = select_runs("a b", root)
-    loaded = load_runs(runs, CPU)
-    translator = open_translator(runs, loaded, config, "int8")
-    assert loaded.first.output_weight.T.is_contiguous() == columns
-    assert len(list(translator.translate(TEXT))) == len(TEXT)
-
-
 def other_direction(run: Run) -> None:
     path = run.folder / "config.yaml"
     path.write_text(path.read_text().replace("direction: en-de", "direction: de-en"))

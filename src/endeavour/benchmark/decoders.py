@@ -21,7 +21,6 @@ from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.decoding.graphed import search_model
 from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, write_huggingface
-from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import DecoderLayer, Transformer
 from endeavour.special import EOS, PAD
 from endeavour.training.precision import dtype_of
@@ -49,17 +48,14 @@ class Ours:
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype) -> None:
         own = copy.deepcopy(model).to(precision)
-        self._model = self._greedy = search_model(own, task.decoding, lambda _: task.settings.decoding_tokens)
-        if task.device.type == "cpu":  # as a translator stores them
-            self._greedy = copy.deepcopy(own)
-            store_by_columns(self._greedy)
+        self._model = search_model(own, task.decoding, lambda _: task.settings.decoding_tokens)
         self._task = task
 
     def decode(self, sources: Sentences, beam_size: int) -> list[int]:
         ids = pad(sources).to(self._task.device)
         tokens = self._task.settings.decoding_tokens
         found = beam_search(
-            self._greedy if beam_size == 1 else self._model,
+            self._model,
             ids,
             beam_size=beam_size,
             alpha=0.0,

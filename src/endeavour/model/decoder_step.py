@@ -24,6 +24,8 @@ from endeavour.model.attention import (
 )
 from endeavour.model.layers import Dropout, FeedForward, Residual, linear
 from endeavour.model.positions import Rotation, rotate
+from endeavour.native.functions import LANES
+from endeavour.native.layer_step import LayerKernel, Norm, fits
 
 # The cache grows by this many steps at a time. On a CPU torch copies bf16 tensors that are not contiguous before a
 # product, and compiles a product for each new shape: keys that fill their memory need no copy and have few shapes.
@@ -43,12 +45,18 @@ class SelfCache:
 
     def append(self, new: Tensor) -> Tensor:
         """Adds the keys and values of the newest tokens, (2, batch, heads, beam, head_width), and returns all slots."""
-        start, self.used = self.used, self.used + new.shape[3]
+        stored, start = self.extend(new[0], new.shape[3])
+        stored[:, :, :, start : self.used] = new
+        return stored
+
+    def extend(self, like: Tensor, beam: int) -> tuple[Tensor, int]:
+        """All slots, with room for `beam` more, and where that begins; keys `like` (batch, heads, any, head_width)."""
+        start, self.used = self.used, self.used + beam
         if self.stored is None or self.used > self.stored.shape[3]:
-            more = new.new_zeros(*new.shape[:3], STEPS_AT_A_TIME * new.shape[3], new.shape[4])
+            batch, heads, _, head_width = like.shape
+            more = like.new_zeros(2, batch, heads, STEPS_AT_A_TIME * beam, head_width)
             self.stored = more if self.stored is None else torch.cat([self.stored, more], dim=3)
-        self.stored[:, :, :, start : self.used] = new
-        return self.stored
+        return self.stored, start
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only."""
@@ -81,15 +89,37 @@ class LayerStep:
         self._query, self._cross_output = _map(cross_attention.query), _map(cross_attention.output)
         self._inner, self._outer = _map(feed_forward.inner), _map(feed_forward.outer)
         self._activation = feed_forward.activation
-        self._norms = [
-            (one.norm.normalized_shape, one.norm.weight, one.norm.bias, one.norm.eps) for one in residuals
-        ]
+        self._norms = [Norm(one.norm.weight, one.norm.bias, one.norm.eps) for one in residuals]
         self._norm_first = residuals[0].norm_first
+        maps = (self._input, self._output, self._query, self._cross_output, self._inner, self._outer)
+        self.kernel: LayerKernel | None = None
+        """Computes the same for few rows, where it can."""
+        if cross.key.shape[3] % LANES == 0 and fits(*(weight for weight, _ in maps)):
+            self.kernel = LayerKernel(
+                maps,
+                self._norms,
+                heads=self._heads,
+                activation=feed_forward.activation_name,
+                norm_first=self._norm_first,
+            )
 
     def __call__(
         self, states: Tensor, *, mask: Tensor, memory_mask: Tensor | None, rotation: Rotation | None
     ) -> Tensor:
         """States (batch, beam, width) in and out; `mask` (batch, 1, beam, slots) shows each its own past."""
+        if self.kernel is not None and self.kernel.takes(states):
+            key, value = self.cross
+            own, used = self.own.extend(key, states.shape[1])
+            return self.kernel(
+                states,
+                own=own,
+                used=used,
+                key=key,
+                value=value,
+                mask=mask,
+                memory_mask=memory_mask,
+                rotation=rotation,
+            )
         fused = split_heads(linear(self._enter(0, states), *self._input), 3, self._heads)
         if rotation is not None:
             fused = torch.cat([rotate(fused[:2], rotation), fused[2:]])
@@ -111,12 +141,15 @@ class LayerStep:
 
     def _enter(self, place: int, states: Tensor) -> Tensor:
         """What the sublayer reads."""
-        return functional.layer_norm(states, *self._norms[place]) if self._norm_first else states
+        return self._norm(place, states) if self._norm_first else states
 
     def _leave(self, place: int, states: Tensor, change: Tensor) -> Tensor:
         """The states after the sublayer."""
         states = states + change
-        return states if self._norm_first else functional.layer_norm(states, *self._norms[place])
+        return states if self._norm_first else self._norm(place, states)
+
+    def _norm(self, place: int, states: Tensor) -> Tensor:
+        return functional.layer_norm(states, states.shape[-1:], *self._norms[place])
 
 
 class DecoderCache:

@@ -1,4 +1,4 @@
-"""The layers besides attention: dropout, the feed-forward block, the residual connection; and how weights are stored.
+"""The layers besides attention: linear maps, dropout, the feed-forward block, the residual connection.
 
 Knows nothing of tokens, masks, configs, encoder or decoder: every layer takes and returns states (..., width).
 """
@@ -10,37 +10,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from endeavour.native import functions as native
+from endeavour.native import layer_step
 
 BYTE_VALUES = 256  # a random byte is dropped when it falls below probability × 256
 LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
-FEW_ROWS = 8
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """As torch.nn.functional.linear, (..., inputs) to (..., outputs), and faster for the few rows of a small beam.
-
-    On a CPU the product with a weight stored by rows on the left takes 0.4 to 0.6 of the time for 2 to 8 rows. It has
-    no gradient.
-    """
+    """As torch.nn.functional.linear, (..., inputs) to (..., outputs), and faster for the few rows of a step."""
     rows = states.numel() // states.shape[-1]
-    few = 1 < rows <= FEW_ROWS and states.device.type == "cpu" and states.dtype == torch.float32
-    if not few or weight.stride(1) != 1 or torch.is_grad_enabled():
-        return functional.linear(states, weight, bias)
-    columns = states.reshape(rows, -1).T
-    product = weight @ columns if bias is None else torch.addmm(bias[:, None], weight, columns)
-    return product.T.contiguous().view(*states.shape[:-1], -1)
-
-
-def store_by_columns(model: nn.Module) -> None:
-    """Stores a model's matrices by columns, except those that make states narrower; values and shapes stay.
-
-    Embeddings are among them, since they project onto the vocabulary too. A CPU multiplies one row, as decoding a
-    sentence greedily does, in 0.2 to 0.7 of the time that weights stored by rows take, many rows about as fast, and
-    the few of a beam more slowly than `linear` does by rows.
-    """
-    for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Embedding) and module.weight.shape[0] >= module.weight.shape[1]:
-            module.weight.data = module.weight.data.T.contiguous().T
+    if rows <= layer_step.MOST_ROWS and states.dtype == weight.dtype and layer_step.fits(weight):
+        return layer_step.few_rows(states, weight, bias)
+    return functional.linear(states, weight, bias)
 
 
 class Dropout(nn.Module):
@@ -114,6 +95,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, *, width: int, feed_forward: int, activation: str, dropout: float) -> None:
         super().__init__()
+        self.activation_name = activation
         self.activation = ACTIVATIONS[activation]
         self.halves = 2 if activation in GATED else 1
         self.inner = nn.Linear(width, self.halves * feed_forward)

@@ -1,4 +1,4 @@
-"""Compiles `kernels.c` for this machine's processor when it is first needed, and loads it.
+"""Compiles the kernels for this machine's processor when they are first needed, and loads them.
 
 The library lies in the user's cache folder, under a name of its own for each source, compiler and processor.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from endeavour.errors import first_line
 from endeavour.storage import cache_folder, written_beside
 
-SOURCE = Path(__file__).with_name("kernels.c")
+HEADER, *SOURCES = (Path(__file__).with_name(name) for name in ("numbers.h", "training.c", "decoding.c"))
 # No -ffast-math: numbers that are not finite must remain so, for updates with them are skipped.
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
 COMPILER = "ENDEAVOUR_CC"
@@ -31,7 +31,7 @@ class NotBuilt(Exception):
 
 
 def library() -> ctypes.CDLL:
-    """The functions of `kernels.c`.
+    """The functions of `training.c` and `decoding.c`.
 
     Raises:
         NotBuilt: the system is not Linux on x86-64, it has no compiler, or this one cannot do it.
@@ -64,17 +64,17 @@ def _build() -> ctypes.CDLL:
         return _load(compiler)
     except subprocess.CalledProcessError as error:
         raise NotBuilt(
-            f"{compiler} cannot compile {SOURCE.name}: {first_line(Exception(error.stderr))}"
+            f"{compiler} cannot compile the kernels: {first_line(Exception(error.stderr))}"
         ) from error
     except (OSError, subprocess.SubprocessError) as error:
-        raise NotBuilt(f"{SOURCE.name} compiled by {compiler} cannot be used: {first_line(error)}") from error
+        raise NotBuilt(f"the kernels compiled by {compiler} cannot be used: {first_line(error)}") from error
 
 
 def _load(compiler: str) -> ctypes.CDLL:
     """From the cache, or compiled into it; where there can be none, compiled and forgotten."""
     # The second says what -march=native stands for.
     made_by = _run(compiler, "--version") + _run(compiler, "-march=native", "-Q", "--help=target")
-    content = "\n".join((SOURCE.read_text("utf-8"), *FLAGS, made_by))
+    content = "\n".join((*(file.read_text("utf-8") for file in (HEADER, *SOURCES)), *FLAGS, made_by))
     name = f"kernels-{hashlib.sha256(content.encode()).hexdigest()[:16]}.so"
     kept = None
     with suppress(OSError, RuntimeError):
@@ -82,9 +82,10 @@ def _load(compiler: str) -> ctypes.CDLL:
         return ctypes.CDLL(str(kept))
     with tempfile.TemporaryDirectory(prefix="endeavour-") as folder:
         made = Path(folder) / name
-        _run(compiler, *FLAGS, "-c", str(SOURCE), "-o", f"{made}.o")
+        _run(compiler, *FLAGS, "-c", *map(str, SOURCES), folder=folder)
+        objects = [f"{source.stem}.o" for source in SOURCES]
         # Linked without OpenMP's runtime: with torch's, which is loaded already, there is one pool of threads.
-        _run(compiler, "-shared", f"{made}.o", "-lm", "-o", str(made))
+        _run(compiler, "-shared", *objects, "-lm", "-o", name, folder=folder)
         loaded = ctypes.CDLL(str(made))
         if kept is not None:
             with suppress(OSError):
@@ -94,9 +95,10 @@ def _load(compiler: str) -> ctypes.CDLL:
         return loaded
 
 
-def _run(*command: str) -> str:
+def _run(*command: str, folder: str | None = None) -> str:
     return subprocess.run(
         command,
+        cwd=folder,
         check=True,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""The functions of `kernels.c` for torch: of tensors on a CPU, contiguous, in fp32 or bf16.
+"""The functions of `training.c` for torch: of tensors on a CPU, contiguous, in fp32 or bf16.
 
 Shapes: batch = sentences; queries, keys = lengths; rows = tokens; vocabulary = target pieces.
 """
@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from endeavour.native.compiler import NotBuilt, library
 
 TYPES = (torch.float32, torch.bfloat16)
-LANES = 16  # of `kernels.c`
+LANES = 16  # of `training.c`
 # Scores of a head in a sentence, up to which `attention` is faster than torch's operations.
 MOST_SCORES = 192 * 192
 
@@ -60,9 +60,9 @@ def _dropped(numbers: Tensor, seed: int, threshold: int, scale: float) -> Tensor
     numbers = numbers.contiguous()
     result = torch.empty_like(numbers)
     library().drop(
-        _address(numbers),
-        _address(result),
-        _is_half(numbers),
+        address(numbers),
+        address(result),
+        is_half(numbers),
         ctypes.c_long(numbers.numel()),
         ctypes.c_uint64(seed),
         threshold,
@@ -91,18 +91,18 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
         raise IndexError(f"a target is not in a vocabulary of {vocabulary}")
     loss, surprise = torch.empty(2, rows, device=logits.device, dtype=torch.float32)
     enough = library().r_drop(
-        _address(logits),
-        _is_half(logits),
-        _address(targets),
+        address(logits),
+        is_half(logits),
+        address(targets),
         ctypes.c_long(rows),
         ctypes.c_long(vocabulary),
         ctypes.c_float(smoothing),
         ctypes.c_float(weight),
-        _address(loss),
-        _address(surprise),
+        address(loss),
+        address(surprise),
         torch.get_num_threads(),
     )
-    _check(enough)
+    check(enough)
     return loss, surprise
 
 
@@ -158,7 +158,7 @@ class _Attention(torch.autograd.Function):
         batch, heads, queries, width = tensors[0].shape
         attended = tensors[0].new_empty(batch, queries, heads, width)
         described = _Inputs.of(*tensors, causal=ctx.causal)
-        _check(library().attend(ctypes.byref(described), _address(attended), torch.get_num_threads()))
+        check(library().attend(ctypes.byref(described), address(attended), torch.get_num_threads()))
         return attended
 
     @staticmethod
@@ -170,13 +170,13 @@ class _Attention(torch.autograd.Function):
         saved = ctx.saved_tensors
         found = [torch.empty_like(tensor) for tensor in saved[:3]]
         described = _Inputs.of(*saved, causal=ctx.causal)
-        addresses = map(_address, (gradient, *found))
-        _check(library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads()))
+        addresses = map(address, (gradient, *found))
+        check(library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads()))
         return *found, None, None, None, None
 
 
 class _Inputs(ctypes.Structure):
-    """`struct attention` of `kernels.c`."""
+    """`struct attention` of `training.c`."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "mask", "cosine", "sine")),
@@ -198,20 +198,20 @@ class _Inputs(ctypes.Structure):
     ) -> "_Inputs":
         batch, heads, queries, width = query.shape
         tensors = (query, key, value, mask, cosine, sine)
-        addresses = [None if tensor is None else _address(tensor) for tensor in tensors]
-        return cls(*addresses, batch, heads, queries, key.shape[2], width, _is_half(query), int(causal))
+        addresses = [None if tensor is None else address(tensor) for tensor in tensors]
+        return cls(*addresses, batch, heads, queries, key.shape[2], width, is_half(query), int(causal))
 
 
-def _check(enough: int) -> None:
+def check(enough: int) -> None:
     if not enough:
         raise MemoryError("not enough memory")
 
 
-def _is_half(tensor: Tensor) -> int:
+def is_half(tensor: Tensor) -> int:
     return int(tensor.dtype == torch.bfloat16)
 
 
-def _address(tensor: Tensor) -> ctypes.c_void_p:
+def address(tensor: Tensor) -> ctypes.c_void_p:
     """Good for as long as the tensor is referred to."""
     assert tensor.is_contiguous()
     return ctypes.c_void_p(tensor.data_ptr())

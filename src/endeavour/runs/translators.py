@@ -12,7 +12,6 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import token_log_probabilities
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
-from endeavour.model.layers import store_by_columns
 from endeavour.model.transformer import Transformer
 from endeavour.runs.exports import open_export
 from endeavour.runs.run import Run
@@ -113,9 +112,6 @@ def open_translator(
     if decoding.engine == "ctranslate2":
         usable = str(device) if device.type == "cuda" else "cpu"  # CTranslate2 knows no other
         return open_export(runs, decoding, quantization, usable, window)
-    greedy = decoding.beam_size == 1 and not decoding.sampling
-    if device.type == "cpu" and greedy:  # a sentence alone is one row
-        store_by_columns(loaded.model)
     engine = PyTorchEngine(loaded.model, decoding)
     return Translator(
         engine,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from endeavour.model.layers import linear
 from endeavour.training.loss import projected_loss
 
 SECONDS = 0.15  # for each of the two pieces, besides one call in both precisions to warm up
@@ -66,7 +66,7 @@ def decoding_speedup(*, width: int, feed_forward: int, vocabulary: int, rows: in
         _layer(states[precision], weights[precision])
 
     def probabilities(precision: torch.dtype) -> None:
-        functional.linear(states[precision], output[precision]).float().log_softmax(dim=-1)
+        linear(states[precision], output[precision]).float().log_softmax(dim=-1)
 
     return _speedup([(layer, LAYERS / 2), (probabilities, max(1.0, vocabulary / MOST_PIECES))])
 
@@ -103,8 +103,8 @@ def _seconds(piece: Piece) -> dict[torch.dtype, float]:
 def _layer(states: Tensor, weights: Sequence[Tensor]) -> Tensor:
     """The products of self-attention's weights and of feed-forward, on states (rows, width)."""
     heads, joined, inner, outer = weights
-    states = functional.linear(functional.linear(states, heads)[:, : len(joined)], joined)
-    return functional.linear(functional.linear(states, inner).relu(), outer)
+    states = linear(linear(states, heads)[:, : len(joined)], joined)
+    return linear(linear(states, inner).relu(), outer)
 
 
 def _layer_weights(width: int, feed_forward: int) -> list[Tensor]:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import torch
 
+from endeavour.native import functions as native
 from endeavour.storage import cache_folder
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.device import processor
@@ -112,9 +113,10 @@ def _has_bf16_instructions() -> bool:
 
 
 def _machine() -> str:
-    """What a measurement holds for: processor, instructions that the system lets through, build of torch."""
+    """What a measurement holds for: processor, instructions that the system lets through, build of torch, kernels."""
     units = "AMX" if torch.cpu._is_amx_tile_supported() else "AVX-512"  # pyright: ignore[reportPrivateUsage]
-    return f"{processor()} with {units}, torch {torch.__version__}"
+    kernels = ", kernels in C" if native.why_not() is None else ""
+    return f"{processor()} with {units}, torch {torch.__version__}{kernels}"
 
 
 def _read() -> dict[str, Any]:

@@ -1,0 +1,184 @@
+"""The functions of `decoding.c` for torch: a decoder's layer for the newest tokens of few rows, and a map of few rows.
+
+Shapes: batch = sentences; beam = hypotheses of one sentence; slots, keys = of the cache, of the source.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from endeavour.native.compiler import library
+from endeavour.native.functions import LANES, address, check, is_half, takes
+
+# Rows up to which the weights take longer to be read than to be multiplied with.
+MOST_ROWS = 16
+# Weights that are worth a thread.
+SHARE = 2**18
+ACTIVATIONS = ("relu", "gelu", "silu", "swiglu")
+
+
+class Norm(NamedTuple):
+    """Of a layer norm: both of (width)."""
+
+    weight: Tensor
+    bias: Tensor
+    epsilon: float
+
+
+def fits(*weights: Tensor) -> bool:
+    """Whether the functions can compute with these, (outputs, inputs) each."""
+    first = weights[0]
+    alike = all(weight.dtype == first.dtype and weight.is_contiguous() for weight in weights)
+    whole = all(weight.shape[1] % LANES == 0 for weight in weights)
+    return alike and whole and not torch.is_grad_enabled() and takes(first)
+
+
+def few_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """rows · weight (transposed) + bias, (..., inputs) to (..., outputs), of at most `MOST_ROWS`; no gradient."""
+    rows = rows.contiguous()
+    result = rows.new_empty(*rows.shape[:-1], len(weight))
+    count = rows.numel() // rows.shape[-1]
+    check(
+        library().map_few(
+            ctypes.byref(_Map.of(weight, bias)),
+            is_half(weight),
+            address(rows),
+            address(result),
+            ctypes.c_long(count),
+            _threads(weight.numel()),
+        )
+    )
+    return result
+
+
+class LayerKernel:
+    """The step of one decoder layer in evaluation mode.
+
+    Args:
+        maps: weight and bias of the fused map to query, key and value of self-attention, of its output, of the query of
+            cross-attention, of its output, and of both maps of the feed-forward block.
+        norms: of the three sublayers.
+        activation: one of `ACTIVATIONS`.
+        norm_first: whether a norm is before its sublayer, or after the sum.
+    """
+
+    def __init__(
+        self,
+        maps: Sequence[tuple[Tensor, Tensor]],
+        norms: Sequence[Norm],
+        *,
+        heads: int,
+        activation: str,
+        norm_first: bool,
+    ) -> None:
+        self._weights = maps, norms  # for as long as their addresses are used
+        first = maps[0][0]
+        assert first.shape[1] % (heads * LANES) == 0
+        self._threads = _threads(sum(weight.numel() for weight, _ in maps))
+        self._dtype = first.dtype
+        self._layer = _Layer(
+            (_Map * len(maps))(*(_Map.of(*each) for each in maps)),
+            (_Norm * len(norms))(
+                *(_Norm(address(one.weight), address(one.bias), one.epsilon) for one in norms)
+            ),
+            heads,
+            is_half(first),
+            int(norm_first),
+            ACTIVATIONS.index(activation),
+        )
+
+    def takes(self, states: Tensor) -> bool:
+        """Whether these are few rows of the layer's type."""
+        return states.dtype == self._dtype and len(states) * states.shape[1] <= MOST_ROWS
+
+    def __call__(
+        self,
+        states: Tensor,
+        *,
+        own: Tensor,
+        used: int,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor,
+        memory_mask: Tensor | None,
+        rotation: tuple[Tensor, Tensor] | None,
+    ) -> Tensor:
+        """States (batch, beam, width) to those after the layer.
+
+        Args:
+            own: keys and values of self-attention, (2, batch, heads, slots, head_width), to which those of the newest
+                tokens are written, behind the `used` slots of all others.
+            key, value: of the source, (batch, heads, keys, head_width).
+            mask: (batch, 1, beam, slots), 0 where a hypothesis sees a slot, a large negative number elsewhere.
+            memory_mask: (batch, 1, 1, keys), the same for keys, or None if all are visible.
+            rotation: of the newest position, cosines and sines (1, head_width).
+        """
+        batch, beam, _ = states.shape
+        states = states.contiguous()
+        result = torch.empty_like(states)
+        assert mask.shape == (batch, 1, beam, own.shape[3])
+        assert {
+            one.dtype for one in (own, key, value, mask, *([] if memory_mask is None else [memory_mask]))
+        } == {self._dtype}
+        turned = None if rotation is None else [table.float().contiguous() for table in rotation]
+        cosine, sine = (None, None) if turned is None else map(address, turned)
+        step = _Step(
+            address(states),
+            address(result),
+            address(own),
+            address(key),
+            address(value),
+            address(mask),
+            None if memory_mask is None else address(memory_mask),
+            cosine,
+            sine,
+            batch,
+            beam,
+            own.shape[3],
+            used,
+            key.shape[2],
+        )
+        check(library().decode(ctypes.byref(self._layer), ctypes.byref(step), self._threads))
+        return result
+
+
+class _Map(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("weight", "bias")),
+        *((name, ctypes.c_long) for name in ("inputs", "outputs")),
+    )
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor | None) -> "_Map":
+        outputs, inputs = weight.shape
+        return cls(address(weight), None if bias is None else address(bias), inputs, outputs)
+
+
+class _Norm(ctypes.Structure):
+    _fields_ = (("weight", ctypes.c_void_p), ("bias", ctypes.c_void_p), ("epsilon", ctypes.c_float))
+
+
+class _Layer(ctypes.Structure):
+    _fields_ = (
+        ("maps", _Map * 6),
+        ("norms", _Norm * 3),
+        ("heads", ctypes.c_long),
+        *((name, ctypes.c_int) for name in ("half", "norm_first", "activation")),
+    )
+
+
+class _Step(ctypes.Structure):
+    _fields_ = (
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("states", "result", "own", "key", "value", "mask", "memory_mask", "cosine", "sine")
+        ),
+        *((name, ctypes.c_long) for name in ("batch", "beam", "slots", "used", "keys")),
+    )
+
+
+def _threads(weights: int) -> int:
+    return max(1, min(torch.get_num_threads(), weights // SHARE))

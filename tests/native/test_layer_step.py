@@ -1,0 +1,171 @@
+"""A step by the kernel is the step by torch's operations, whatever the layer, and so is a map of few rows."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from configs import run_config
+from endeavour.model.decoder_step import DecoderCache
+from endeavour.model.layers import linear
+from endeavour.model.transformer import Transformer
+from endeavour.native import functions, layer_step
+from endeavour.special import EOS, PAD
+
+pytestmark = pytest.mark.skipif(functions.why_not() is not None, reason="no C compiler")
+
+TYPES = [torch.float32, torch.bfloat16]
+SOURCE = torch.tensor([[5, 6, 7, 9, EOS], [8, 4, EOS, PAD, PAD], [8, 4, 5, EOS, PAD]])
+STEPS = 11  # more than a cache has room for at first
+VOCABULARY = 61
+
+
+def model(*overrides: str) -> Transformer:
+    torch.manual_seed(1)
+    sizes = ("model.width=32", "model.num_heads=2", "model.feed_forward=48", "model.decoder_layers=2")
+    config = run_config(["model=tiny", *sizes, *overrides]).model
+    made = Transformer(config, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
+    for name, weight in made.named_parameters():
+        if name.endswith("bias") or "norm" in name:  # which are 0 and 1
+            nn.init.normal_(weight, mean=float(name.endswith("weight")), std=0.3)
+    return made
+
+
+@torch.no_grad()
+def search(made: Transformer, beam: int, *, kernel: bool = True) -> list[Tensor]:
+    """The states of each step; beams are reordered, and a sentence is given up on the way."""
+    random = torch.Generator().manual_seed(2)
+    cache = made.start(made.encode(SOURCE), beam_size=beam)
+    found: list[Tensor] = []
+    for number in range(STEPS):
+        assert [layer.kernel is not None for layer in cache.layers] == [kernel] * 2
+        sentences = len(cache.mask)
+        found.append(made.step(torch.randint(4, VOCABULARY, (sentences, beam), generator=random), cache))
+        cache.reorder(torch.randint(beam, (sentences, beam), generator=random))
+        if number == 4:
+            cache.select(torch.tensor([2, 0]))
+    return found
+
+
+def search_by_torch(made: Transformer, beam: int) -> list[Tensor]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layer_step, "takes", lambda _: False)
+        return search(made, beam, kernel=False)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["rotary", "sinusoidal"])
+@pytest.mark.parametrize("activation", layer_step.ACTIVATIONS)
+@pytest.mark.parametrize("beam", [1, 3, 5])
+def test_a_search_sees_the_states_that_torch_computes(
+    norm: str, positions: str, activation: str, beam: int
+) -> None:
+    made = model(f"model.norm={norm}", f"model.positions={positions}", f"model.activation={activation}")
+    for own, expected in zip(search(made, beam), search_by_torch(made, beam), strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_in_bf16_it_is_nearer_to_the_exact_states(norm: str) -> None:
+    """Only weights, keys, values and what is between the layers are rounded."""
+    made = model(f"model.norm={norm}").bfloat16()
+    by_kernel, by_torch = search(made, 3), search_by_torch(made, 3)
+    exact = search_by_torch(made.float(), 3)
+    distances = [
+        [float((own.float() - expected).norm()) for own, expected in zip(found, exact, strict=True)]
+        for found in (by_kernel, by_torch)
+    ]
+    assert by_kernel[0].dtype == torch.bfloat16
+    assert sum(distances[0]) < sum(distances[1])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_number_of_threads_changes_no_bit(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = model().to(dtype)
+    found: list[list[Tensor]] = []
+    for threads in (1, 3):
+        monkeypatch.setattr(layer_step, "_threads", lambda _, threads=threads: threads)
+        found.append(search(made, 2))
+    for one, several in zip(*found, strict=True):
+        assert torch.equal(one, several)
+
+
+@torch.no_grad()
+def test_memory_that_is_hidden_is_not_read() -> None:
+    made = model()
+    cache, other = (made.start(made.encode(SOURCE), beam_size=2) for _ in range(2))
+    tokens = torch.full((3, 2), 5)
+    made.step(tokens, cache), made.step(tokens, other)
+    for layer in other.layers:
+        assert layer.own.stored is not None
+        layer.own.stored[:, :, :, layer.own.used :] = torch.nan
+        for part in layer.cross:
+            part[1, :, 3:] = torch.nan
+    assert torch.equal(made.step(tokens, cache), made.step(tokens, other))
+
+
+@torch.no_grad()
+def test_what_is_not_a_number_stays_so() -> None:
+    made = model()
+    cache = made.start(made.encode(SOURCE), beam_size=1)
+    made.decoder[0].feed_forward.inner.bias[7] = torch.nan  # type: ignore[index, union-attr]
+    assert made.step(torch.full((3, 1), 5), cache).isnan().all()
+
+
+def kernels(cache: DecoderCache) -> list[bool]:
+    return [layer.kernel is not None for layer in cache.layers]
+
+
+def test_what_it_is_not_made_for_is_left_to_torch() -> None:
+    for overrides in (["model.num_heads=4"], ["model.feed_forward=24"]):
+        made = model(*overrides)
+        with torch.no_grad():
+            assert kernels(made.start(made.encode(SOURCE), beam_size=1)) == [False] * 2
+    made = model()
+    assert kernels(made.start(made.encode(SOURCE), beam_size=1)) == [False] * 2, "a gradient may be asked for"
+    with torch.no_grad():
+        cache = made.start(made.encode(SOURCE), beam_size=1)
+        assert kernels(cache) == [True] * 2
+        layer = cache.layers[0].kernel
+        assert layer is not None
+        assert layer.takes(torch.zeros(4, 4, 32))
+        assert not layer.takes(torch.zeros(4, 5, 32)), "many rows"
+        assert not layer.takes(torch.zeros(1, 1, 32, dtype=torch.bfloat16))
+        weight = torch.zeros(32, 16)
+        assert layer_step.fits(weight, weight)
+        assert not layer_step.fits(weight, weight.bfloat16())
+        assert not layer_step.fits(weight, weight.T)
+        assert not layer_step.fits(weight.double())
+        assert not layer_step.fits(weight.to("meta"))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 16, 17])
+@pytest.mark.parametrize("outputs", [1, 4, 50])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_map_is_torchs(rows: int, outputs: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    weight, bias = torch.randn(outputs, 48).to(dtype), torch.randn(outputs).to(dtype)
+    states = torch.randn(48, rows, 1).to(dtype).permute(1, 2, 0)  # not contiguous
+    tolerance = {torch.float32: 1e-5, torch.bfloat16: 1e-2}[dtype]
+    for optional in (None, bias):
+        expected = functional.linear(
+            states.float(), weight.float(), None if optional is None else optional.float()
+        )
+        with torch.no_grad():
+            result = linear(states, weight, optional)
+        assert (result.dtype, result.shape) == (dtype, (rows, 1, outputs))
+        torch.testing.assert_close(result.float(), expected, rtol=tolerance, atol=tolerance)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", TYPES)
+def test_other_rows_change_no_bit_of_a_row(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    weight, states = torch.randn(50, 48).to(dtype), torch.randn(7, 48).to(dtype)
+    alone = [linear(row[None], weight) for row in states]
+    assert torch.equal(linear(states, weight), torch.cat(alone))
+
+
+def test_a_map_has_a_gradient_where_one_is_asked_for() -> None:
+    weight = torch.randn(4, 16, requires_grad=True)
+    assert linear(torch.randn(1, 16), weight).requires_grad

@@ -32,10 +32,10 @@ def model(*overrides: str) -> Transformer:
 
 
 @torch.no_grad()
-def search(made: Transformer, beam: int, *, kernel: bool = True) -> list[Tensor]:
+def search(made: Transformer, beam: int, *, kernel: bool = True, source: Tensor = SOURCE) -> list[Tensor]:
     """The states of each step; beams are reordered, and a sentence is given up on the way."""
     random = torch.Generator().manual_seed(2)
-    cache = made.start(made.encode(SOURCE), beam_size=beam)
+    cache = made.start(made.encode(source), beam_size=beam)
     found: list[Tensor] = []
     for number in range(STEPS):
         assert [layer.kernel is not None for layer in cache.layers] == [kernel] * 2
@@ -47,10 +47,10 @@ def search(made: Transformer, beam: int, *, kernel: bool = True) -> list[Tensor]
     return found
 
 
-def search_by_torch(made: Transformer, beam: int) -> list[Tensor]:
+def search_by_torch(made: Transformer, beam: int, source: Tensor = SOURCE) -> list[Tensor]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layer_step, "takes", lambda _: False)
-        return search(made, beam, kernel=False)
+        return search(made, beam, kernel=False, source=source)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -62,6 +62,14 @@ def test_a_search_sees_the_states_that_torch_computes(
 ) -> None:
     made = model(f"model.norm={norm}", f"model.positions={positions}", f"model.activation={activation}")
     for own, expected in zip(search(made, beam), search_by_torch(made, beam), strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-5, atol=2e-5)
+
+
+def test_it_takes_over_where_torch_began() -> None:
+    """A search whose sentences are too many at first."""
+    made, source = model("model.positions=rotary"), SOURCE.repeat(3, 1)
+    assert len(source) * 3 > layer_step.MOST_ROWS >= 2 * 3
+    for own, expected in zip(search(made, 3, source=source), search_by_torch(made, 3, source), strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-5, atol=2e-5)
 
 

@@ -212,19 +212,18 @@ def test_what_a_comparison_still_waits_for_does_not_replace_the_picture_of_a_lat
     expect(page.locator(".attention .stage").nth(1)).to_contain_text("B  run greedy")
 
 
-def test_a_system_that_fails_is_not_the_one_that_is_compared(runs: Visit, complaints: list[str]) -> None:
+def test_a_system_that_fails_is_not_the_one_that_is_compared(runs: Visit, tolerated: list[str]) -> None:
+    tolerated.append("status of 404")
     page = runs(w="run@999,run~1")
     expect(page.locator(".systems .problem")).to_contain_text("no checkpoint of update 999")
     expect(page.locator(".systems li.chosen .letter")).to_have_text("C")
     expect(page.locator(".verdict")).to_contain_text("C")
-    assert complaints
-    assert all("404" in complaint for complaint in complaints)
-    complaints.clear()
 
 
 def test_a_comparison_that_fails_leaves_no_picture_of_the_one_before(
-    page: Page, runs: Visit, complaints: list[str]
+    page: Page, runs: Visit, tolerated: list[str]
 ) -> None:
+    tolerated.append("status of 500")
     runs(w=f"run~1,{WITH_OTHER}")
     expect(page.locator(".opinions table")).to_be_visible()
     answer = {"status": 500, "json": {"error": "out of memory"}}
@@ -233,8 +232,6 @@ def test_a_comparison_that_fails_leaves_no_picture_of_the_one_before(
     expect(page.locator("#problem")).to_contain_text("out of memory")
     expect(page.locator(".compare figure:visible")).to_have_count(0)
     expect(page.locator(".opinions")).to_be_hidden()
-    assert all("500" in complaint for complaint in complaints)
-    complaints.clear()
 
 
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:
@@ -298,8 +295,9 @@ def test_a_line_is_opened_in_look_by_one_key(runs: Visit) -> None:
 
 
 def test_an_evaluation_that_cannot_be_read_does_not_show_the_lines_of_another(
-    page: Page, runs: Visit, root: Path, complaints: list[str]
+    page: Page, runs: Visit, root: Path, tolerated: list[str]
 ) -> None:
+    tolerated.append("status of 500")
     second = root / "run" / "evaluation" / "validation-beam"
     shutil.copytree(root / "run" / "evaluation" / "test-beam", second)
     try:
@@ -313,8 +311,6 @@ def test_an_evaluation_that_cannot_be_read_does_not_show_the_lines_of_another(
         expect(page.locator(".sets .grid")).to_be_hidden()
         choose.select_option("run/test-beam")
         expect(page.locator(".sets .grid")).to_be_visible()
-        assert all("500" in complaint for complaint in complaints)
-        complaints.clear()
     finally:
         shutil.rmtree(second)
 
@@ -471,8 +467,9 @@ def test_whether_a_run_is_being_trained_is_shown_in_every_view(visit: Visit, roo
 
 
 def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on(
-    page: Page, root: Path, training: Run, complaints: list[str]
+    page: Page, root: Path, training: Run, tolerated: list[str]
 ) -> None:
+    tolerated.append("status of 404")
     page.goto("/#" + urlencode({"run": training.name, "q": SENTENCE}))
     expect(page.locator("#problem")).to_contain_text("no checkpoint yet")
     expect(page.locator("#run")).to_have_value(training.name)
@@ -481,7 +478,6 @@ def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on
     assert translation(page)
     expect(page.locator("#problem")).to_be_hidden()
     page.locator("#view-look .large .graphic").first.wait_for()  # until nothing is asked of the run any more
-    complaints.clear()
 
 
 def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root: Path) -> None:

@@ -1,8 +1,11 @@
 """A step by the kernel is the step by torch's operations, whatever the layer, and so is a map of few rows."""
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
 from configs import run_config
@@ -22,7 +25,7 @@ VOCABULARY = 61
 
 def model(*overrides: str) -> Transformer:
     torch.manual_seed(1)
-    sizes = ("model.width=32", "model.num_heads=2", "model.feed_forward=48", "model.decoder_layers=2")
+    sizes = ("model.width=32", "model.num_heads=2", "model.feed_forward=64", "model.decoder_layers=2")
     config = run_config(["model=tiny", *sizes, *overrides]).model
     made = Transformer(config, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).eval()
     for name, weight in made.named_parameters():
@@ -67,18 +70,23 @@ def test_a_search_sees_the_states_that_torch_computes(
 
 def test_it_takes_over_where_torch_began() -> None:
     """A search whose sentences are too many at first."""
-    made, source = model("model.positions=rotary"), SOURCE.repeat(3, 1)
+    made, source = model("model.positions=rotary"), SOURCE.repeat(4, 1)
     assert len(source) * 3 > layer_step.MOST_ROWS >= 2 * 3
     for own, expected in zip(search(made, 3, source=source), search_by_torch(made, 3, source), strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_in_bf16_it_is_nearer_to_the_exact_states(norm: str) -> None:
-    """Only weights, keys, values and what is between the layers are rounded."""
-    made = model(f"model.norm={norm}").bfloat16()
-    by_kernel, by_torch = search(made, 3), search_by_torch(made, 3)
-    exact = search_by_torch(made.float(), 3)
+@pytest.mark.parametrize("positions", ["rotary", "sinusoidal", "learned"])
+@pytest.mark.parametrize("others", [[], ["model.activation=swiglu"], ["model.width=64"]])
+@pytest.mark.parametrize("beam", [1, 3, 5])
+def test_in_bf16_it_is_nearer_to_the_exact_states(
+    norm: str, positions: str, others: list[str], beam: int
+) -> None:
+    """Only what is multiplied and what is between the layers is rounded: no sum, no state, no score."""
+    made = model(f"model.norm={norm}", f"model.positions={positions}", *others).bfloat16()
+    by_kernel, by_torch = search(made, beam), search_by_torch(made, beam)
+    exact = search_by_torch(made.float(), beam)
     distances = [
         [float((own.float() - expected).norm()) for own, expected in zip(found, exact, strict=True)]
         for found in (by_kernel, by_torch)
@@ -120,6 +128,44 @@ def test_what_is_not_a_number_stays_so() -> None:
     assert made.step(torch.full((3, 1), 5), cache).isnan().all()
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_source_without_a_visible_key_adds_nothing(dtype: torch.dtype) -> None:
+    made = model("model.norm=pre").to(dtype)
+    hidden = search(made, 2, source=torch.full_like(SOURCE, PAD))
+    for name, bias in made.named_parameters():
+        if "cross_attention.output.weight" in name:
+            bias.zero_()
+    for own, expected in zip(hidden, search(made, 2), strict=True):
+        torch.testing.assert_close(own, expected, rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_a_search_outlives_its_models_weights() -> None:
+    made = model()
+    cache, other = (made.start(made.encode(SOURCE), beam_size=1) for _ in range(2))
+    tokens = torch.full((3, 1), 5)
+    expected = made.step(tokens, cache)
+    for layer in made.decoder:
+        for weight in layer.parameters():
+            weight.data = torch.full((1,), torch.nan)
+    assert torch.equal(made.step(tokens, other), expected)
+
+
+@torch.no_grad()
+def test_a_search_can_be_copied_on_its_way() -> None:
+    made = model()
+    cache = made.start(made.encode(SOURCE), beam_size=2)
+    tokens = torch.full((3, 2), 5)
+    made.step(tokens, cache)
+    copied = copy.deepcopy(cache)
+    assert kernels(copied) == [True] * 2
+    expected = made.step(tokens, cache)
+    assert torch.equal(made.step(tokens, copied), expected)
+    del cache, made
+    assert copied.layers[0].own.used == 4
+
+
 def kernels(cache: DecoderCache) -> list[bool]:
     return [layer.kernel is not None for layer in cache.layers]
 
@@ -136,24 +182,28 @@ def test_what_it_is_not_made_for_is_left_to_torch() -> None:
         assert kernels(cache) == [True] * 2
         layer = cache.layers[0].kernel
         assert layer is not None
-        assert layer.takes(torch.zeros(4, 4, 32))
-        assert not layer.takes(torch.zeros(4, 5, 32)), "many rows"
+        assert layer.takes(torch.zeros(8, 4, 32))
+        assert not layer.takes(torch.zeros(8, 5, 32)), "many rows"
         assert not layer.takes(torch.zeros(1, 1, 32, dtype=torch.bfloat16))
-        weight = torch.zeros(32, 16)
-        assert layer_step.fits(weight, weight)
-        assert not layer_step.fits(weight, weight.bfloat16())
-        assert not layer_step.fits(weight, weight.T)
-        assert not layer_step.fits(weight.double())
-        assert not layer_step.fits(weight.to("meta"))
+        weight = torch.zeros(32, 32)
+        assert layer_step.usable(weight, weight[0], None)
+        assert not layer_step.usable(weight, weight[0].bfloat16())
+        assert not layer_step.usable(weight, weight.T)
+        assert not layer_step.usable(torch.zeros(32, 16))
+        assert not layer_step.usable(weight.double())
+        assert not layer_step.usable(weight.to("meta"))
+    assert not layer.takes(torch.zeros(8, 4, 32)), "a gradient may be asked for"
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert not layer.takes(torch.zeros(8, 4, 32))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 16, 17])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 32, 33])
 @pytest.mark.parametrize("outputs", [1, 4, 50])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_a_map_is_torchs(rows: int, outputs: int, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    weight, bias = torch.randn(outputs, 48).to(dtype), torch.randn(outputs).to(dtype)
-    states = torch.randn(48, rows, 1).to(dtype).permute(1, 2, 0)  # not contiguous
+    weight, bias = torch.randn(outputs, 96).to(dtype), torch.randn(outputs).to(dtype)
+    states = torch.randn(96, rows, 1).to(dtype).permute(1, 2, 0)  # not contiguous
     tolerance = {torch.float32: 1e-5, torch.bfloat16: 1e-2}[dtype]
     for optional in (None, bias):
         expected = functional.linear(
@@ -169,11 +219,27 @@ def test_a_map_is_torchs(rows: int, outputs: int, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", TYPES)
 def test_other_rows_change_no_bit_of_a_row(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    weight, states = torch.randn(50, 48).to(dtype), torch.randn(7, 48).to(dtype)
+    weight, states = torch.randn(50, 96).to(dtype), torch.randn(7, 96).to(dtype)
     alone = [linear(row[None], weight) for row in states]
     assert torch.equal(linear(states, weight), torch.cat(alone))
 
 
+@torch.no_grad()
+def test_a_map_of_what_does_not_fit_is_torchs() -> None:
+    states, weight = torch.randn(2, 32), torch.randn(4, 64)
+    for bias in (None, torch.randn(4)):
+        with pytest.raises(RuntimeError, match="shape"):
+            linear(states, weight, bias)
+    for bias in (torch.randn(5), torch.randn(4, dtype=torch.float64)):
+        with pytest.raises(RuntimeError):
+            linear(torch.randn(2, 64), weight, bias)
+    assert linear(torch.randn(2, 64, device="meta"), weight.to("meta")).device.type == "meta"
+    assert linear(torch.randn(0, 64), weight).shape == (0, 4)
+    assert torch.equal(linear(torch.zeros(2, 0), torch.zeros(4, 0)), torch.zeros(2, 4))
+    with FakeTensorMode():
+        assert linear(torch.randn(2, 64), torch.randn(4, 64)).shape == (2, 4)
+
+
 def test_a_map_has_a_gradient_where_one_is_asked_for() -> None:
-    weight = torch.randn(4, 16, requires_grad=True)
-    assert linear(torch.randn(1, 16), weight).requires_grad
+    weight = torch.randn(4, 32, requires_grad=True)
+    assert linear(torch.randn(1, 32), weight).requires_grad

@@ -8,6 +8,7 @@ Shapes: batch = sentences; beam = hypotheses of one sentence, the length of the 
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ from endeavour.model.attention import (
 from endeavour.model.layers import Dropout, FeedForward, Residual, linear
 from endeavour.model.positions import Rotation, rotate
 from endeavour.native.functions import LANES
-from endeavour.native.layer_step import LayerKernel, Norm, fits
+from endeavour.native.layer_step import LayerKernel, Norm, usable
 
 # The cache grows by this many steps at a time. On a CPU torch copies bf16 tensors that are not contiguous before a
 # product, and compiles a product for each new shape: keys that fill their memory need no copy and have few shapes.
@@ -94,7 +95,8 @@ class LayerStep:
         maps = (self._input, self._output, self._query, self._cross_output, self._inner, self._outer)
         self.kernel: LayerKernel | None = None
         """Computes the same for few rows, where it can."""
-        if cross.key.shape[3] % LANES == 0 and fits(*(weight for weight, _ in maps)):
+        norms = (part for norm in self._norms for part in (norm.weight, norm.bias))
+        if cross.key.shape[3] % LANES == 0 and usable(*chain(*maps, norms)):
             self.kernel = LayerKernel(
                 maps,
                 self._norms,

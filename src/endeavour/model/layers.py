@@ -18,8 +18,7 @@ LONG_RANGE = -(2**63)  # `random_` from here to None draws all 64 bits
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """As torch.nn.functional.linear, (..., inputs) to (..., outputs), and faster for the few rows of a step."""
-    rows = states.numel() // states.shape[-1]
-    if rows <= layer_step.MOST_ROWS and states.dtype == weight.dtype and layer_step.fits(weight):
+    if layer_step.takes_rows(states, weight, bias):
         return layer_step.few_rows(states, weight, bias)
     return functional.linear(states, weight, bias)
 

@@ -1,13 +1,14 @@
 /* A decoder's layer for the newest tokens of a few hypotheses, and a map for few rows. See layer_step.py.
 
    Matrices of few rows are not multiplied faster than the weights are read. So these are read once, where they lie, and
-   what is computed between them takes no time of its own. States, sums and scores are fp32 whatever the weights are. A
-   number is computed by one thread and always in the same order: results do not depend on the number of threads. */
+   what is computed between them takes no time of its own. Products are of numbers in the weights' type; their sums, the
+   states and the scores are fp32. A number is computed by one thread and always in the same order: results do not depend
+   on the number of threads. */
 
 #include "numbers.h"
 
 struct map {
-    const void *weight, *bias; /* (outputs, inputs), with inputs a multiple of LANES; the bias may be NULL */
+    const void *weight, *bias; /* (outputs, inputs), with inputs a multiple of INPUTS; the bias may be NULL */
     long inputs, outputs;
 };
 
@@ -35,44 +36,90 @@ struct step {
     long batch, beam, slots, used, keys;
 };
 
-/* Numbers of a row between the layer's maps, at most. */
-static long widest(const struct layer *layer) {
-    long inner = layer->inner.outputs, fused = layer->input.outputs;
-    return inner > fused ? inner : fused;
-}
-
-#define HIDDEN -16384 /* a number in a mask that is below it hides */
+#define SEEN -16384 /* a number in a mask that is below it hides */
 #define OUTPUTS 4 /* numbers that are computed together, of each of so many rows: their sums are in registers */
 #define ROWS (WIDE / 4)
 
-INLINE lanes load(const void *numbers, int half, long index) {
+INLINE lanes pick(const void *numbers, int half, long index) {
     if (!half) return *(const lanes *)((const float *)numbers + index);
-    typedef uint16_t halves __attribute__((vector_size(2 * WIDE), aligned(2)));
-    typedef uint32_t wholes __attribute__((vector_size(4 * WIDE)));
-    return (lanes)(__builtin_convertvector(*(const halves *)((const uint16_t *)numbers + index), wholes) << 16);
+    const void *first = (const uint16_t *)numbers + index; /* gcc 12 converts them more slowly by itself */
+#if WIDE == 16
+    return (lanes)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(first)), 16);
+#else
+    return (lanes)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(first)), 16);
+#endif
 }
 
 INLINE float sum_of(lanes numbers) {
-    float sum = 0;
-    for (int lane = 0; lane < WIDE; lane++) sum += numbers[lane];
-    return sum;
+#if WIDE == 16
+    __m256 upper = (__m256)_mm512_extractf64x4_pd((__m512d)numbers, 1);
+    __m256 eight = _mm512_castps512_ps256((__m512)numbers) + upper;
+#else
+    __m256 eight = (__m256)numbers;
+#endif
+    __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+/* In a register: gcc would load it again for each product. */
+INLINE lanes held(lanes numbers) {
+    __asm__("" : "+v"(numbers));
+    return numbers;
+}
+
+/* What one instruction multiplies: a register of numbers, or of bf16 two, whose products it adds. */
+#ifdef __AVX512BF16__
+#define AT_ONCE(half) (half ? 2 * WIDE : WIDE)
+#else
+#define AT_ONCE(half) WIDE
+#endif
+
+/* Adds to the sums AT_ONCE products for each of some outputs of some rows; `weight` and `x` are the first ones'. Memory
+   sends the weights of the next outputs meanwhile. */
+INLINE void add_products(
+    const void *weight, const void *x, int half, long inputs, int rows, int outputs, lanes sums[ROWS][OUTPUTS]
+) {
+#ifdef __AVX512BF16__
+    if (half) {
+        __m512bh weights[OUTPUTS];
+#pragma GCC unroll 4
+        for (int k = 0; k < outputs; k++) {
+            weights[k] = (__m512bh)_mm512_loadu_si512(row_of(weight, half, k * inputs));
+            __builtin_prefetch(row_of(weight, half, (outputs + k) * inputs));
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            __m512bh numbers = (__m512bh)_mm512_loadu_si512(row_of(x, half, r * inputs));
+#pragma GCC unroll 4
+            for (int k = 0; k < outputs; k++)
+                sums[r][k] = (lanes)_mm512_dpbf16_ps((__m512)sums[r][k], numbers, weights[k]);
+        }
+        return;
+    }
+#endif
+    lanes weights[OUTPUTS];
+#pragma GCC unroll 4
+    for (int k = 0; k < outputs; k++) {
+        weights[k] = held(pick(weight, half, k * inputs));
+        __builtin_prefetch(row_of(weight, half, (outputs + k) * inputs));
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+        lanes numbers = held(pick(x, half, r * inputs));
+#pragma GCC unroll 4
+        for (int k = 0; k < outputs; k++) sums[r][k] += numbers * weights[k];
+    }
 }
 
 /* Some outputs of some rows; both counts are constants, so that the sums are in registers. */
 INLINE void multiply(
-    const struct map *map, int half, const float *x, void *y, int y_half, long row, long output, int rows, int outputs
+    const struct map *map, int half, const void *x, void *y, int y_half, long row, long output, int rows, int outputs
 ) {
     lanes sums[ROWS][OUTPUTS] = {0};
-    for (long i = 0; i < map->inputs; i += WIDE) {
-        lanes weights[OUTPUTS];
-#pragma GCC unroll 4
-        for (int k = 0; k < outputs; k++) weights[k] = load(map->weight, half, (output + k) * map->inputs + i);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            lanes numbers = *(const lanes *)(x + (row + r) * map->inputs + i);
-#pragma GCC unroll 4
-            for (int k = 0; k < outputs; k++) sums[r][k] += numbers * weights[k];
-        }
+    long inputs = map->inputs;
+    for (long i = 0; i < inputs; i += AT_ONCE(half)) {
+        const void *weight = row_of(map->weight, half, output * inputs + i);
+        add_products(weight, row_of(x, half, row * inputs + i), half, inputs, rows, outputs, sums);
     }
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < outputs; k++) {
@@ -82,14 +129,15 @@ INLINE void multiply(
 }
 
 INLINE void multiply_rows(
-    const struct map *map, int half, const float *x, void *y, int y_half, long rows, long output, int outputs
+    const struct map *map, int half, const void *x, void *y, int y_half, long rows, long output, int outputs
 ) {
     long row = 0;
     for (; row + ROWS <= rows; row += ROWS) multiply(map, half, x, y, y_half, row, output, ROWS, outputs);
-    for (; row < rows; row++) multiply(map, half, x, y, y_half, row, output, 1, outputs);
+    for (; row + 2 <= rows; row += 2) multiply(map, half, x, y, y_half, row, output, 2, outputs);
+    if (row < rows) multiply(map, half, x, y, y_half, row, output, 1, outputs);
 }
 
-INLINE void multiply_all(const struct map *map, int half, const float *x, void *y, int y_half, long rows) {
+INLINE void multiply_all(const struct map *map, int half, const void *x, void *y, int y_half, long rows) {
 #pragma omp for
     for (long output = 0; output < map->outputs; output += OUTPUTS) {
         if (output + OUTPUTS <= map->outputs) {
@@ -100,9 +148,9 @@ INLINE void multiply_all(const struct map *map, int half, const float *x, void *
     }
 }
 
-/* y (rows, outputs) = x (rows, inputs) · weight (transposed) + bias, by all threads together. */
+/* y (rows, outputs) = x (rows, inputs) · weight (transposed) + bias, by all threads together; x has the weights' type. */
 static __attribute__((noinline)) void map_rows(
-    const struct map *map, int half, const float *x, void *y, int y_half, long rows
+    const struct map *map, int half, const void *x, void *y, int y_half, long rows
 ) {
     if (half)
         multiply_all(map, 1, x, y, y_half, rows);
@@ -110,7 +158,8 @@ static __attribute__((noinline)) void map_rows(
         multiply_all(map, 0, x, y, y_half, rows);
 }
 
-static void normalize(const struct norm *norm, int half, const float *from, float *to, long width) {
+/* From fp32 to the type of `to_half`, which may be in the same place. */
+INLINE void normalize(const struct norm *norm, int half, const float *from, void *to, int to_half, long width) {
     float mean = 0, variance = 0;
 #pragma omp simd reduction(+ : mean)
     for (long i = 0; i < width; i++) mean += from[i];
@@ -120,23 +169,29 @@ static void normalize(const struct norm *norm, int half, const float *from, floa
     float scale = 1 / sqrtf(variance / width + norm->epsilon);
 #pragma omp simd
     for (long i = 0; i < width; i++)
-        to[i] = (from[i] - mean) * scale * read(norm->weight, half, i) + read(norm->bias, half, i);
+        write(to, to_half, i, (from[i] - mean) * scale * read(norm->weight, half, i) + read(norm->bias, half, i));
+}
+
+/* What the next map reads of a row's states. */
+INLINE void enter(const struct norm *norm, int half, const float *states, void *entered, long width) {
+    if (norm)
+        normalize(norm, half, states, entered, half, width);
+    else
+        for (long i = 0; i < width; i++) write(entered, half, i, states[i]);
 }
 
 /* Adds what sublayer `place` has computed to the states, and makes what the next one reads. */
-static void leave(
-    const struct layer *layer, int half, int place, const float *change, float *states, float *entered, long rows,
+INLINE void leave(
+    const struct layer *layer, int half, int place, const float *change, float *states, void *entered, long rows,
     long width
 ) {
 #pragma omp for
     for (long row = 0; row < rows; row++) {
-        float *own = states + row * width, *next = entered + row * width;
+        float *own = states + row * width;
         for (long i = 0; i < width; i++) own[i] += change[row * width + i];
-        if (!layer->norm_first) {
-            normalize(layer->norms + place, half, own, own, width);
-            memcpy(next, own, width * sizeof(float));
-        } else if (place < 2)
-            normalize(layer->norms + place + 1, half, own, next, width);
+        if (!layer->norm_first) normalize(layer->norms + place, half, own, own, 0, width);
+        const struct norm *next = layer->norm_first ? layer->norms + place + 1 : NULL;
+        if (place < 2) enter(next, half, own, row_of(entered, half, row * width), width);
     }
 }
 
@@ -148,33 +203,33 @@ static void turn(float *numbers, const float *cosine, const float *sine, long wi
     }
 }
 
-/* The mean of the values, weighted by the softmax of query · key; there is room for `count` scores. */
+/* The query becomes the mean of the values, weighted by the softmax of query · key, or 0 if none is to be seen; there is
+   room for `count` scores. What is hidden is not read, as it may not have been written yet. */
 INLINE void attend(
-    const float *query, const void *keys, const void *values, const void *mask, int half, long mask_start, long count,
-    long width, float *scores, float *result
+    float *query, const void *keys, const void *values, const void *mask, int half, long mask_start, long count,
+    long width, float *scores
 ) {
     float largest = -INFINITY, sum = 0, scale = 1 / sqrtf(width);
     for (long j = 0; j < count; j++) {
-        if (mask && read(mask, half, mask_start + j) < HIDDEN) {
-            scores[j] = -INFINITY;
-            continue;
-        }
+        scores[j] = -INFINITY;
+        if (mask && read(mask, half, mask_start + j) < SEEN) continue;
         lanes product = {0};
         for (long i = 0; i < width; i += WIDE)
-            product += *(const lanes *)(query + i) * load(keys, half, j * width + i);
+            product += *(const lanes *)(query + i) * pick(keys, half, j * width + i);
         scores[j] = sum_of(product) * scale;
         largest = scores[j] > largest ? scores[j] : largest;
     }
+    memset(query, 0, width * sizeof(float));
+    if (largest == -INFINITY) return;
 #pragma omp simd reduction(+ : sum)
     for (long j = 0; j < count; j++) {
         scores[j] = exponential(scores[j] - largest);
         sum += scores[j];
     }
-    memset(result, 0, width * sizeof(float));
     for (long j = 0; j < count; j++) {
-        if (!scores[j]) continue; /* a hidden one's memory may not have been written yet */
+        if (mask && read(mask, half, mask_start + j) < SEEN) continue;
         for (long i = 0; i < width; i += WIDE)
-            *(lanes *)(result + i) += scores[j] / sum * load(values, half, j * width + i);
+            *(lanes *)(query + i) += scores[j] / sum * pick(values, half, j * width + i);
     }
 }
 
@@ -190,37 +245,49 @@ INLINE float activated(int activation, float x) {
 }
 
 /* What the inner map has computed, (rows, count) or with a gate (rows, 2 · count), to what the outer one reads. */
-static void activate(int activation, const float *inner, float *result, long rows, long count) {
+INLINE void activate(int activation, int half, const float *inner, void *result, long rows, long count) {
+    int gated = activation == SWIGLU;
     for (long row = 0; row < rows; row++) {
-        float *to = result + row * count;
-        const float *from = inner + row * count * (activation == SWIGLU ? 2 : 1);
+        const float *from = inner + row * count * (1 + gated);
 #pragma omp for nowait
         for (long i = 0; i < count; i++)
-            to[i] = activated(activation, from[i]) * (activation == SWIGLU ? from[count + i] : 1);
+            write(result, half, row * count + i, activated(activation, from[i]) * (gated ? from[count + i] : 1));
     }
 #pragma omp barrier
 }
 
-/* By all threads together. `room` holds what `room_for` counts. */
-INLINE void compute(const struct layer *layer, const struct step *step, int half, float *room) {
+/* Where in memory is what lies between the maps, and how many numbers that is. Each has room for fp32. */
+struct layout {
+    long states, entered, change, wide, active, scores, longest, all;
+};
+
+static struct layout layout_of(const struct layer *layer, const struct step *step) {
+    long rows = step->batch * step->beam, states = rows * layer->output.outputs;
+    long fused = layer->input.outputs, inner = layer->inner.outputs;
+    struct layout at = {.states = 0, .entered = states, .change = 2 * states, .wide = 3 * states};
+    at.active = at.wide + rows * (inner > fused ? inner : fused);
+    at.scores = at.active + rows * layer->outer.inputs;
+    at.longest = step->slots > step->keys ? step->slots : step->keys;
+    at.all = at.scores + rows * layer->heads * at.longest;
+    return at;
+}
+
+/* By all threads together. */
+INLINE void compute(const struct layer *layer, const struct step *step, int half, float *memory) {
     long rows = step->batch * step->beam, width = layer->output.outputs, heads = layer->heads, head = width / heads;
-    long longest = step->slots > step->keys ? step->slots : step->keys, units = rows * heads;
-    float *states = room, *entered = states + rows * width, *change = entered + rows * width;
-    float *wide = change + rows * width, *active = wide + rows * widest(layer);
-    float *scores = active + rows * layer->outer.inputs;
+    struct layout at = layout_of(layer, step);
+    float *states = memory + at.states, *change = memory + at.change, *wide = memory + at.wide;
+    void *entered = memory + at.entered, *active = memory + at.active;
 #pragma omp for
     for (long row = 0; row < rows; row++) {
-        float *own = states + row * width, *next = entered + row * width;
+        float *own = states + row * width;
         for (long i = 0; i < width; i++) own[i] = read(step->states, half, row * width + i);
-        if (layer->norm_first)
-            normalize(layer->norms, half, own, next, width);
-        else
-            memcpy(next, own, width * sizeof(float));
+        enter(layer->norm_first ? layer->norms : NULL, half, own, row_of(entered, half, row * width), width);
     }
 
     map_rows(&layer->input, half, entered, wide, 0, rows);
 #pragma omp for
-    for (long unit = 0; unit < units; unit++) {
+    for (long unit = 0; unit < rows * heads; unit++) {
         long row = unit / heads, place = unit % heads, batch = row / step->beam;
         float *query = wide + row * 3 * width + place * head, *key = query + width, *value = key + width;
         if (step->cosine) {
@@ -234,29 +301,30 @@ INLINE void compute(const struct layer *layer, const struct step *step, int half
             write(keys, half, newest * head + i, key[i]);
             write(values, half, newest * head + i, value[i]);
         }
-        attend(
-            query, keys, values, step->mask, half, row * step->slots, step->slots, head, scores + unit * longest,
-            entered + row * width + place * head
-        );
+        float *scores = memory + at.scores + unit * at.longest;
+        attend(query, keys, values, step->mask, half, row * step->slots, step->slots, head, scores);
+        for (long i = 0; i < head; i++) write(entered, half, row * width + place * head + i, query[i]);
     }
     map_rows(&layer->output, half, entered, change, 0, rows);
     leave(layer, half, 0, change, states, entered, rows, width);
 
     map_rows(&layer->query, half, entered, wide, 0, rows);
 #pragma omp for
-    for (long unit = 0; unit < units; unit++) {
+    for (long unit = 0; unit < rows * heads; unit++) {
         long row = unit / heads, place = unit % heads, batch = row / step->beam;
         long first = (batch * heads + place) * step->keys * head, from = row * width + place * head;
+        void *keys = row_of(step->key, half, first), *values = row_of(step->value, half, first);
+        float *scores = memory + at.scores + unit * at.longest;
         attend(
-            wide + from, row_of((void *)step->key, half, first), row_of((void *)step->value, half, first),
-            step->memory_mask, half, batch * step->keys, step->keys, head, scores + unit * longest, entered + from
+            wide + from, keys, values, step->memory_mask, half, batch * step->keys, step->keys, head, scores
         );
+        for (long i = 0; i < head; i++) write(entered, half, from + i, wide[from + i]);
     }
     map_rows(&layer->cross_output, half, entered, change, 0, rows);
     leave(layer, half, 1, change, states, entered, rows, width);
 
     map_rows(&layer->inner, half, entered, wide, 0, rows);
-    activate(layer->activation, wide, active, rows, layer->outer.inputs);
+    activate(layer->activation, half, wide, active, rows, layer->outer.inputs);
     map_rows(&layer->outer, half, active, change, 0, rows);
     leave(layer, half, 2, change, states, entered, rows, width);
 #pragma omp for
@@ -265,28 +333,21 @@ INLINE void compute(const struct layer *layer, const struct step *step, int half
 
 /* The layer's states for the newest tokens, whose keys and values are stored. Returns whether there was memory for it. */
 int decode(const struct layer *layer, const struct step *step, int threads) {
-    long rows = step->batch * step->beam, longest = step->slots > step->keys ? step->slots : step->keys;
-    long each = 3 * layer->output.outputs + widest(layer) + layer->outer.inputs + layer->heads * longest;
-    float *room = malloc(rows * each * sizeof(float));
-    if (!room) return 0;
+    float *memory = malloc(layout_of(layer, step).all * sizeof(float));
+    if (!memory) return 0;
 #pragma omp parallel num_threads(threads)
     {
         if (layer->half)
-            compute(layer, step, 1, room);
+            compute(layer, step, 1, memory);
         else
-            compute(layer, step, 0, room);
+            compute(layer, step, 0, memory);
     }
-    free(room);
+    free(memory);
     return 1;
 }
 
 /* result (rows, outputs) = x (rows, inputs) · weight (transposed) + bias, all of the type of `half`. */
-int map_few(const struct map *map, int half, const void *x, void *result, long rows, int threads) {
-    float *exact = malloc(rows * map->inputs * sizeof(float));
-    if (!exact) return 0;
-    for (long i = 0; i < rows * map->inputs; i++) exact[i] = read(x, half, i);
+void map_few(const struct map *map, int half, const void *x, void *result, long rows, int threads) {
 #pragma omp parallel num_threads(threads)
-    map_rows(map, half, exact, result, half, rows);
-    free(exact);
-    return 1;
+    map_rows(map, half, x, result, half, rows);
 }

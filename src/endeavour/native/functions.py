@@ -7,13 +7,13 @@ import ctypes
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from endeavour.native.compiler import NotBuilt, library
 
 TYPES = (torch.float32, torch.bfloat16)
-LANES = 16  # of `training.c`
+LANES = 16  # of `numbers.h`
 # Scores of a head in a sentence, up to which `attention` is faster than torch's operations.
 MOST_SCORES = 192 * 192
 
@@ -28,9 +28,10 @@ def why_not() -> str | None:
 
 
 def takes(tensor: Tensor) -> bool:
-    """Whether the functions can compute with it, now. (`torch.compile` makes its own.)"""
-    fits = tensor.device.type == "cpu" and tensor.dtype in TYPES
-    return fits and not torch.compiler.is_compiling() and why_not() is None
+    """Whether the functions can compute with it, now. (What records operations does not see these.)"""
+    fits = tensor.device.type == "cpu" and tensor.dtype in TYPES and type(tensor) in (Tensor, nn.Parameter)
+    recorded = torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+    return fits and not recorded and why_not() is None
 
 
 def dropout(numbers: Tensor, *, threshold: int, scale: float) -> Tensor:

@@ -5,7 +5,8 @@ Shapes: batch = sentences; beam = hypotheses of one sentence; slots, keys = of t
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +15,8 @@ from endeavour.native.compiler import library
 from endeavour.native.functions import LANES, address, check, is_half, takes
 
 # Rows up to which the weights take longer to be read than to be multiplied with.
-MOST_ROWS = 16
+MOST_ROWS = 32
+INPUTS = 32  # of `numbers.h`
 # Weights that are worth a thread.
 SHARE = 2**18
 ACTIVATIONS = ("relu", "gelu", "silu", "swiglu")
@@ -28,28 +30,40 @@ class Norm(NamedTuple):
     epsilon: float
 
 
-def fits(*weights: Tensor) -> bool:
-    """Whether the functions can compute with these, (outputs, inputs) each."""
-    first = weights[0]
-    alike = all(weight.dtype == first.dtype and weight.is_contiguous() for weight in weights)
-    whole = all(weight.shape[1] % LANES == 0 for weight in weights)
-    return alike and whole and not torch.is_grad_enabled() and takes(first)
+def usable(*tensors: Tensor | None) -> bool:
+    """Whether the functions can compute with these weights (outputs, inputs), biases and norms, now.
+
+    They know no gradients and nothing of autocast.
+    """
+    given = [tensor for tensor in tensors if tensor is not None]
+    exact = torch.is_grad_enabled() or torch.is_autocast_enabled("cpu")
+    return not exact and all(
+        takes(tensor)
+        and tensor.dtype == given[0].dtype
+        and tensor.is_contiguous()
+        and (tensor.ndim == 1 or tensor.shape[1] % INPUTS == 0)
+        for tensor in given
+    )
+
+
+def takes_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether `few_rows` computes with these."""
+    few = 0 < rows.numel() <= MOST_ROWS * weight.shape[-1]
+    fit = rows.shape[-1:] == weight.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
+    return few and fit and rows.dtype == weight.dtype and takes(rows) and usable(weight, bias)
 
 
 def few_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """rows · weight (transposed) + bias, (..., inputs) to (..., outputs), of at most `MOST_ROWS`; no gradient."""
     rows = rows.contiguous()
     result = rows.new_empty(*rows.shape[:-1], len(weight))
-    count = rows.numel() // rows.shape[-1]
-    check(
-        library().map_few(
-            ctypes.byref(_Map.of(weight, bias)),
-            is_half(weight),
-            address(rows),
-            address(result),
-            ctypes.c_long(count),
-            _threads(weight.numel()),
-        )
+    library().map_few(
+        ctypes.byref(_Map.of(weight, bias)),
+        is_half(weight),
+        address(rows),
+        address(result),
+        ctypes.c_long(rows.numel() // rows.shape[-1]),
+        _threads(weight.numel()),
     )
     return result
 
@@ -61,6 +75,7 @@ class LayerKernel:
         maps: weight and bias of the fused map to query, key and value of self-attention, of its output, of the query of
             cross-attention, of its output, and of both maps of the feed-forward block.
         norms: of the three sublayers.
+        heads: of either attention.
         activation: one of `ACTIVATIONS`.
         norm_first: whether a norm is before its sublayer, or after the sum.
     """
@@ -74,25 +89,33 @@ class LayerKernel:
         activation: str,
         norm_first: bool,
     ) -> None:
-        self._weights = maps, norms  # for as long as their addresses are used
-        first = maps[0][0]
-        assert first.shape[1] % (heads * LANES) == 0
+        # Their addresses are used for as long as this exists, whatever becomes of the parameters.
+        self._maps = [(weight.detach(), bias.detach()) for weight, bias in maps]
+        self._norms = [Norm(one.weight.detach(), one.bias.detach(), one.epsilon) for one in norms]
+        self._settings = {"heads": heads, "activation": activation, "norm_first": norm_first}
+        self._heads = heads
+        assert maps[0][0].shape[1] % (heads * LANES) == 0
         self._threads = _threads(sum(weight.numel() for weight, _ in maps))
-        self._dtype = first.dtype
         self._layer = _Layer(
-            (_Map * len(maps))(*(_Map.of(*each) for each in maps)),
+            (_Map * len(maps))(*(_Map.of(*each) for each in self._maps)),
             (_Norm * len(norms))(
-                *(_Norm(address(one.weight), address(one.bias), one.epsilon) for one in norms)
+                *(_Norm(address(one.weight), address(one.bias), one.epsilon) for one in self._norms)
             ),
             heads,
-            is_half(first),
+            is_half(maps[0][0]),
             int(norm_first),
             ACTIVATIONS.index(activation),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Addresses are not copied."""
+        return partial(LayerKernel, **self._settings), (self._maps, self._norms)
+
     def takes(self, states: Tensor) -> bool:
-        """Whether these are few rows of the layer's type."""
-        return states.dtype == self._dtype and len(states) * states.shape[1] <= MOST_ROWS
+        """Whether these are few rows of the layer's type, now."""
+        first = self._maps[0][0]
+        few = 0 < states.numel() <= MOST_ROWS * first.shape[1]
+        return few and states.dtype == first.dtype and takes(states) and usable(first)
 
     def __call__(
         self,
@@ -113,16 +136,23 @@ class LayerKernel:
                 tokens are written, behind the `used` slots of all others.
             key, value: of the source, (batch, heads, keys, head_width).
             mask: (batch, 1, beam, slots), 0 where a hypothesis sees a slot, a large negative number elsewhere.
-            memory_mask: (batch, 1, 1, keys), the same for keys, or None if all are visible.
+            memory_mask: (batch, 1, 1, keys), the same for keys, or None if all are visible. Where none is, what is
+                attended to is 0.
             rotation: of the newest position, cosines and sines (1, head_width).
         """
-        batch, beam, _ = states.shape
+        batch, beam, width = states.shape
+        slots, keys, head_width = own.shape[3], key.shape[2], width // self._heads
+        assert width == self._maps[0][0].shape[1]
+        assert used + beam <= slots
+        assert own.shape == (2, batch, self._heads, slots, head_width)
+        assert key.shape == value.shape == (batch, self._heads, keys, head_width)
+        assert mask.shape == (batch, 1, beam, slots)
+        assert memory_mask is None or memory_mask.shape == (batch, 1, 1, keys)
+        assert rotation is None or rotation[0].shape == rotation[1].shape == (1, head_width)
+        masks = [mask] if memory_mask is None else [mask, memory_mask]
+        assert {one.dtype for one in (own, key, value, *masks)} == {states.dtype}
         states = states.contiguous()
         result = torch.empty_like(states)
-        assert mask.shape == (batch, 1, beam, own.shape[3])
-        assert {
-            one.dtype for one in (own, key, value, mask, *([] if memory_mask is None else [memory_mask]))
-        } == {self._dtype}
         turned = None if rotation is None else [table.float().contiguous() for table in rotation]
         cosine, sine = (None, None) if turned is None else map(address, turned)
         step = _Step(
@@ -137,9 +167,9 @@ class LayerKernel:
             sine,
             batch,
             beam,
-            own.shape[3],
+            slots,
             used,
-            key.shape[2],
+            keys,
         )
         check(library().decode(ctypes.byref(self._layer), ctypes.byref(step), self._threads))
         return result

@@ -1,5 +1,6 @@
 /* Numbers in fp32 or bf16, a register of them, and the exponential. */
 
+#include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,17 +26,18 @@ INLINE void write(void *numbers, int half, long index, float number) {
     }
     uint32_t bits;
     memcpy(&bits, &number, sizeof bits);
-    ((uint16_t *)numbers)[index] = (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+    uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    ((uint16_t *)numbers)[index] = (uint16_t)(number != number ? 0x7fc0 : rounded); /* NaN remains */
 }
 
-INLINE void *row_of(void *numbers, int half, long index) {
+INLINE void *row_of(const void *numbers, int half, long index) {
     return (char *)numbers + index * (half ? 2 : 4);
 }
 
 /* exp(x) for x ≤ 0, and 0 below -87: 2^n · e^r with |r| ≤ log(2) / 2, and e^r by its Taylor series, the rest of which is
    below 1e-8. */
 INLINE float exponential(float x) {
-    float n = nearbyintf((x < -87 ? -87 : x) * 1.44269504f);
+    float n = nearbyintf((x >= -87 ? x : 0) * 1.44269504f); /* 0 for what is no number, too */
     float r = x - n * 0.693359375f + n * 2.12194440e-4f; /* log(2) in two parts, the first exact in products with n */
     float series = 1.f / 5040;
     series = series * r + 1.f / 720;
@@ -60,3 +62,7 @@ INLINE float exponential(float x) {
 #error "without AVX2 torch's operations are faster"
 #endif
 typedef float lanes __attribute__((vector_size(4 * WIDE), aligned(4)));
+
+#define LANES 16 /* the width of a head is a multiple of this, */
+#define INPUTS 32 /* and what a map reads of this */
+_Static_assert(LANES % WIDE == 0 && INPUTS % (2 * WIDE) == 0, "whole registers, in bf16 too");

@@ -116,7 +116,6 @@ int r_drop(
 
 /* Attention of one head in one sentence, in matrices of fp32 whose sides are multiples of LANES, zero beyond. */
 
-#define LANES 16
 #define ROWS 8
 
 INLINE long padded(long count) {

@@ -14,8 +14,8 @@ from torch import Tensor
 from endeavour.native.compiler import library
 from endeavour.native.functions import LANES, address, check, is_half, takes
 
-# Rows up to which the weights take longer to be read than to be multiplied with.
-MOST_ROWS = 32
+# Up to so many rows these are faster than torch's operations, whatever the width.
+MOST_ROWS = {torch.float32: 64, torch.bfloat16: 32}
 INPUTS = 32  # of `numbers.h`
 # Weights that are worth a thread.
 SHARE = 2**18
@@ -48,9 +48,8 @@ def usable(*tensors: Tensor | None) -> bool:
 
 def takes_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether `few_rows` computes with these."""
-    few = 0 < rows.numel() <= MOST_ROWS * weight.shape[-1]
     fit = rows.shape[-1:] == weight.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
-    return few and fit and rows.dtype == weight.dtype and takes(rows) and usable(weight, bias)
+    return _are_few(rows, weight) and fit and takes(rows) and usable(weight, bias)
 
 
 def few_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -114,8 +113,7 @@ class LayerKernel:
     def takes(self, states: Tensor) -> bool:
         """Whether these are few rows of the layer's type, now."""
         first = self._maps[0][0]
-        few = 0 < states.numel() <= MOST_ROWS * first.shape[1]
-        return few and states.dtype == first.dtype and takes(states) and usable(first)
+        return _are_few(states, first) and takes(states) and usable(first)
 
     def __call__(
         self,
@@ -208,6 +206,10 @@ class _Step(ctypes.Structure):
         ),
         *((name, ctypes.c_long) for name in ("batch", "beam", "slots", "used", "keys")),
     )
+
+
+def _are_few(rows: Tensor, weight: Tensor) -> bool:
+    return rows.dtype == weight.dtype and 0 < rows.numel() <= MOST_ROWS.get(rows.dtype, 0) * weight.shape[-1]
 
 
 def _threads(weights: int) -> int:

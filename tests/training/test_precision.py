@@ -64,13 +64,26 @@ def test_auto_is_bf16_where_it_is_clearly_faster(
     ratio: float, training: str, decoding: str, measured: Measured
 ) -> None:
     calls = measured(ratio)
-    for chosen, name in ((train_in(), training), (decode_in(), decoding)):
+    for chosen, name in ((train_in(), training), (decode_in(rows=500), decoding)):
         assert chosen.name == name
         assert chosen.dtype == dtype_of(name)
         assert chosen.reason.startswith(name)
         assert f"{ratio:.2f}" in chosen.reason
     sizes = {"width": 16, "feed_forward": 32, "vocabulary": 99}
-    assert calls == [sizes | {"tokens": 7}, sizes | {"rows": 5}]
+    assert calls == [sizes | {"tokens": 7}, sizes | {"rows": 500}]
+
+
+@pytest.mark.parametrize(("build", "name"), [("kernels-1", "bf16"), ("", "fp32")])
+def test_of_few_rows_kernels_gain_what_products_do(
+    build: str, name: str, measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = measured(1.2)
+    monkeypatch.setattr(precision.native, "build", lambda: build)
+    assert decode_in(rows=5).name == name
+    assert decode_in(rows=500).name == "fp32"
+    monkeypatch.setattr(precision.native, "build", lambda: "kernels-2")
+    decode_in(rows=5)
+    assert len(calls) == 3, "other kernels are measured anew"
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])

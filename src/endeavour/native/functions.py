@@ -4,6 +4,7 @@ Shapes: batch = sentences; queries, keys = lengths; rows = tokens; vocabulary = 
 """
 
 import ctypes
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +26,11 @@ def why_not() -> str | None:
     except NotBuilt as error:
         return str(error)
     return None
+
+
+def build() -> str:
+    """A name of the functions, another for each source, compiler and processor; empty if there are none."""
+    return Path(library()._name).stem if why_not() is None else ""
 
 
 def takes(tensor: Tensor) -> bool:

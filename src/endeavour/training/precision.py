@@ -16,14 +16,16 @@ from typing import Any, cast
 import torch
 
 from endeavour.native import functions as native
+from endeavour.native.layer_step import MOST_ROWS
 from endeavour.storage import cache_folder
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.device import processor
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-# bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products. About half of a search's step
-# is not, and tends to lose: 1.3 times as fast products made searches slower, 1.45 times as fast 1.1 to 1.25 faster.
-WORTHWHILE = {"training": 1.05, "decoding": 1.4}
+# bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products, and of a step of decoding by
+# kernels. About half of a step by torch's operations is not, and tends to lose: 1.3 times as fast products made searches
+# slower, 1.45 times as fast 1.1 to 1.25 faster.
+WORTHWHILE, WORTHWHILE_BY_TORCH = 1.05, 1.4
 CACHE = "precision.json"
 
 
@@ -65,7 +67,7 @@ def choose_training_precision(
     if name != "auto":
         return Precision(dtype_of(name), f"{name}, as asked for")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
-    return _choose(device, "training", sizes, lambda: training_speedup(**sizes))
+    return _choose(device, "training", sizes, lambda: training_speedup(**sizes), WORTHWHILE)
 
 
 def choose_decoding_precision(
@@ -78,11 +80,13 @@ def choose_decoding_precision(
         rows: hypotheses that are extended at a time: sentences of a batch × beam size.
     """
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "rows": rows}
-    return _choose(device, "decoding", sizes, lambda: decoding_speedup(**sizes))
+    by_kernels = rows <= min(MOST_ROWS.values()) and native.build()
+    least = WORTHWHILE if by_kernels else WORTHWHILE_BY_TORCH
+    return _choose(device, "decoding", sizes, lambda: decoding_speedup(**sizes), least)
 
 
 def _choose(
-    device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], float]
+    device: torch.device, task: str, sizes: dict[str, int], measure: Callable[[], float], least: float
 ) -> Precision:
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -103,9 +107,9 @@ def _choose(
         ratio = measure()
         _remember(key, ratio)
     found = f"products are {ratio:.2f} times as fast in bf16 as in fp32 here, measured"
-    if ratio >= WORTHWHILE[task]:
+    if ratio >= least:
         return Precision(torch.bfloat16, f"bf16: {found}")
-    return Precision(torch.float32, f"fp32: {found}; {task} gains from {WORTHWHILE[task]} on")
+    return Precision(torch.float32, f"fp32: {found}; {task} gains from {least} on")
 
 
 def _has_bf16_instructions() -> bool:
@@ -115,8 +119,7 @@ def _has_bf16_instructions() -> bool:
 def _machine() -> str:
     """What a measurement holds for: processor, instructions that the system lets through, build of torch, kernels."""
     units = "AMX" if torch.cpu._is_amx_tile_supported() else "AVX-512"  # pyright: ignore[reportPrivateUsage]
-    kernels = ", kernels in C" if native.why_not() is None else ""
-    return f"{processor()} with {units}, torch {torch.__version__}{kernels}"
+    return f"{processor()} with {units}, torch {torch.__version__}, {native.build() or 'no kernels'}"
 
 
 def _read() -> dict[str, Any]:

@@ -22,9 +22,9 @@ from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.device import processor
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-# bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products, and of a step of decoding by
-# kernels. About half of a step by torch's operations is not, and tends to lose: 1.3 times as fast products made searches
-# slower, 1.45 times as fast 1.1 to 1.25 faster.
+# bf16 rounds, so it must be clearly faster to be chosen. Most of an update is products, and of a step by the kernels.
+# About half of a step by torch's operations is not, and tends to lose: 1.3 times as fast products made searches slower,
+# 1.45 times as fast 1.1 to 1.25 faster.
 WORTHWHILE, WORTHWHILE_BY_TORCH = 1.05, 1.4
 CACHE = "precision.json"
 

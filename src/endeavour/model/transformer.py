@@ -105,9 +105,13 @@ class Transformer(nn.Module):
         """Ids (batch, source) and (batch, target) to logits (batch, target, target_vocabulary)."""
         return self.project(self.states(source, target_in))
 
-    def states(self, source: Tensor, target_in: Tensor) -> Tensor:
-        """Ids (batch, source) and (batch, target), all known, to the decoder's states (batch, target, width)."""
-        return self.decode(target_in, self.encode(source))
+    def states(self, source: Tensor, target_in: Tensor, *, read: Tensor | None = None) -> Tensor:
+        """Ids (batch, source) and (batch, target), all known, to the decoder's states (batch, target, width).
+
+        The embeddings of the source are those of the ids `read`, (batch, source), which may have PAD where it has none.
+        """
+        embedded = None if read is None else self.embed_source(read)
+        return self.decode(target_in, self.encode(source, embedded=embedded))
 
     def embed_source(self, source: Tensor) -> Tensor:
         """Ids (batch, source) to what the first layer of the encoder reads, (batch, source, width)."""

@@ -79,16 +79,18 @@ def _dropped(numbers: Tensor, seed: int, threshold: int, scale: float) -> Tensor
     return result
 
 
-def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) -> tuple[Tensor, Tensor]:
-    """Replaces logits of two passes by their gradient of the loss that `training.r_drop` describes.
+def consistency(
+    logits: Tensor, targets: Tensor, *, smoothing: float, weight: float, share: float
+) -> tuple[Tensor, Tensor]:
+    """Replaces logits of two passes by their gradient of the loss that `training.consistency` describes.
 
     Args:
         logits: (2, rows, vocabulary).
         targets: (rows) ids.
-        smoothing, weight: ε, and that of the divergence.
+        smoothing, weight, share: ε, that of the divergence, and how much the first pass counts.
 
     Returns:
-        That loss and -log softmax at each target, in nats, both the mean of the passes, (rows) in fp32.
+        That loss and -log softmax at each target, in nats, of both passes by their shares, (rows) in fp32.
     Raises:
         IndexError: a target is no id.
     """
@@ -97,7 +99,7 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
     if rows and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
         raise IndexError(f"a target is not in a vocabulary of {vocabulary}")
     loss, surprise = torch.empty(2, rows, device=logits.device, dtype=torch.float32)
-    enough = library().r_drop(
+    enough = library().consistency(
         address(logits),
         is_half(logits),
         address(targets),
@@ -105,6 +107,7 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
         ctypes.c_long(vocabulary),
         ctypes.c_float(smoothing),
         ctypes.c_float(weight),
+        ctypes.c_float(share),
         address(loss),
         address(surprise),
         torch.get_num_threads(),

@@ -16,11 +16,12 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
+from endeavour.special import EOS, PAD
+from endeavour.training.consistency import Consistency, consistency_loss
 from endeavour.training.graphs import NEVER, Graphs
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.precision import autocast
-from endeavour.training.r_drop import r_drop_loss
 from endeavour.training.sharding import whole_tensor
 
 SMALLER_BATCHES = (
@@ -45,7 +46,9 @@ class LossModel(nn.Module):
     """A model together with its loss: the function that is differentiated.
 
     Args:
-        r_drop: weight of the divergence between two passes, `r_drop_loss`; 0: there is one pass.
+        r_drop, simcut: weights of the divergence between two passes, `consistency_loss`; of one alone, the other is 0.
+            If both are, there is one pass.
+        cutoff: share of the pieces, but BOS and EOS, that SimCut's second pass reads as zero vectors.
         compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes, except that
             `short_attention` wants others for short sentences than for long ones.
     """
@@ -56,13 +59,16 @@ class LossModel(nn.Module):
         *,
         label_smoothing: float,
         r_drop: float = 0.0,
+        simcut: float = 0.0,
+        cutoff: float = 0.0,
         compiled: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
-        self.r_drop = r_drop
-        self._states: Callable[[Tensor, Tensor], Tensor] = model.states
+        self.consistency = Consistency(simcut, share=1.0) if simcut else Consistency(r_drop, share=0.5)
+        self.cutoff = cutoff if simcut else 0.0
+        self._states: Callable[..., Tensor] = model.states
         if compiled:
             # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape; everything
             # is traced twice, because a module's floats, such as a norm's ε, are first taken to vary; and a first batch
@@ -76,15 +82,16 @@ class LossModel(nn.Module):
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
         """Ids of a `Batch` to the sums of loss and negative log-likelihood of its target tokens, in nats."""
-        if self.r_drop:
-            first, second = self._states(source.repeat(2, 1), target_in.repeat(2, 1)).chunk(2)
-            return r_drop_loss(
+        if self.consistency.weight:
+            read, target_read = (torch.cat((ids, self._cut(ids))) for ids in (source, target_in))
+            first, second = self._states(source.repeat(2, 1), target_read, read=read).chunk(2)
+            return consistency_loss(
                 first,
                 second,
                 self.model.output_weight,
                 target_out,
                 label_smoothing=self.label_smoothing,
-                r_drop=self.r_drop,
+                consistency=self.consistency,
             )
         return projected_loss(
             self._states(source, target_in),
@@ -92,6 +99,12 @@ class LossModel(nn.Module):
             target_out,
             label_smoothing=self.label_smoothing,
         )
+
+    def _cut(self, ids: Tensor) -> Tensor:
+        """Ids of any shape with PAD, whose embedding is zero, in the place of some; no special one is replaced."""
+        if not self.cutoff:
+            return ids
+        return ids.masked_fill((torch.rand(ids.shape, device=ids.device) < self.cutoff) & (ids > EOS), PAD)
 
 
 def choose_compile(name: str, device: torch.device, *, graphed: bool) -> bool:

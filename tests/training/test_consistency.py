@@ -1,4 +1,4 @@
-"""R-Drop's loss equals torch's, in value and gradient, and its two passes are those of one model."""
+"""The loss of two passes equals torch's, in value and gradient, and its passes are those of one model."""
 
 from contextlib import nullcontext
 
@@ -10,13 +10,14 @@ from torch.nn import functional
 from configs import run_config
 from endeavour.model.transformer import Transformer
 from endeavour.native import functions
-from endeavour.special import PAD
-from endeavour.training import r_drop as module
+from endeavour.special import BOS, EOS, PAD
+from endeavour.training import consistency as module
+from endeavour.training.consistency import Consistency, consistency_loss
 from endeavour.training.loss import projected_loss
-from endeavour.training.r_drop import r_drop_loss
 from endeavour.training.step import LossModel
 
 VOCABULARY = 11
+R_DROP = Consistency(0.5, share=0.5)
 
 
 def inputs(device: str = "cpu") -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -30,27 +31,35 @@ def inputs(device: str = "cpu") -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def by_hand(
-    first: Tensor, second: Tensor, weight: Tensor, target: Tensor, *, smoothing: float, r_drop: float
+    first: Tensor,
+    second: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    *,
+    smoothing: float,
+    consistency: Consistency,
 ) -> tuple[Tensor, Tensor]:
     """Loss and negative log-likelihood."""
     kept, ids = target.flatten() != PAD, target[target != PAD]
     passes = [(states.flatten(0, 1)[kept] @ weight.T).log_softmax(-1) for states in (first, second)]
-    losses = [
-        sum(functional.cross_entropy(logs, ids, reduction="sum", label_smoothing=share) for logs in passes)
-        for share in (smoothing, 0.0)
-    ]
-    apart = sum(
-        functional.kl_div(passes[1 - one], passes[one], log_target=True, reduction="sum") for one in range(2)
-    )
-    return losses[0] / 2 + r_drop * apart / 2, losses[1] / 2  # type: ignore[operator, return-value]
+    loss, nll = torch.zeros(2)
+    for one, share in enumerate((consistency.share, 1 - consistency.share)):
+        smooth, plain = (
+            functional.cross_entropy(passes[one], ids, reduction="sum", label_smoothing=epsilon)
+            for epsilon in (smoothing, 0.0)
+        )
+        apart = functional.kl_div(passes[1 - one], passes[one], log_target=True, reduction="sum")
+        loss = loss + share * (smooth + consistency.weight * apart)
+        nll = nll + share * plain
+    return loss, nll
 
 
 @pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("r_drop", [0.5, 3.0])
+@pytest.mark.parametrize("consistency", [Consistency(0.5, 0.5), Consistency(3.0, 0.5), Consistency(2.0, 1.0)])
 @pytest.mark.parametrize("padding", ["left out", "left out, by torch", "computed with"])
 def test_equals_cross_entropies_and_divergences(
-    smoothing: float, r_drop: float, padding: str, monkeypatch: pytest.MonkeyPatch
+    smoothing: float, consistency: Consistency, padding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for rows in ("CPU_ROWS", "GPU_ROWS"):
         monkeypatch.setattr(module, rows, 5)  # several chunks, the last of them short
@@ -61,15 +70,17 @@ def test_equals_cross_entropies_and_divergences(
     first, second, weight, target = tensors
     if padding == "computed with":  # as on a GPU
         states = torch.stack((first.flatten(0, 1), second.flatten(0, 1)))
-        loss, nll = module._RDropLoss.apply(states, weight, target.flatten(), smoothing, r_drop)
+        loss, nll = module._ConsistencyLoss.apply(states, weight, target.flatten(), smoothing, consistency)
     else:
-        loss, nll = r_drop_loss(first, second, weight, target, label_smoothing=smoothing, r_drop=r_drop)
+        loss, nll = consistency_loss(
+            first, second, weight, target, label_smoothing=smoothing, consistency=consistency
+        )
     (loss * 0.7).backward()
     ours = [tensor.grad for tensor in tensors[:3]]
     for tensor in tensors[:3]:
         tensor.grad = None
 
-    expected, expected_nll = by_hand(*tensors, smoothing=smoothing, r_drop=r_drop)
+    expected, expected_nll = by_hand(*tensors, smoothing=smoothing, consistency=consistency)
     (expected * 0.7).backward()
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(nll, expected_nll)
@@ -81,10 +92,10 @@ def test_equals_cross_entropies_and_divergences(
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_under_autocast_it_is_that_of_fp32_but_for_rounding(dtype: torch.dtype) -> None:
     tensors = inputs()
-    expected, _ = by_hand(*tensors, smoothing=0.1, r_drop=0.5)
+    expected, _ = by_hand(*tensors, smoothing=0.1, consistency=R_DROP)
     gradients = torch.autograd.grad(expected, tensors[:3])
     with torch.autocast("cpu", dtype=dtype):
-        loss, _ = r_drop_loss(*tensors, label_smoothing=0.1, r_drop=0.5)
+        loss, _ = consistency_loss(*tensors, label_smoothing=0.1, consistency=R_DROP)
     assert loss.dtype == torch.float32
     assert not torch.equal(loss, expected)
     torch.testing.assert_close(loss, expected, rtol=0.02, atol=0)
@@ -94,7 +105,7 @@ def test_under_autocast_it_is_that_of_fp32_but_for_rounding(dtype: torch.dtype) 
 
 def test_two_passes_that_agree_have_the_loss_of_one() -> None:
     states, _, weight, target = inputs()
-    found = r_drop_loss(states, states, weight, target, label_smoothing=0.1, r_drop=5.0)
+    found = consistency_loss(states, states, weight, target, label_smoothing=0.1, consistency=R_DROP)
     expected = projected_loss(states, weight, target, label_smoothing=0.1)
     torch.testing.assert_close(found, expected)
 
@@ -104,19 +115,23 @@ def test_another_device_than_a_cpu_is_asked_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # which knows no such device
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     first, second, weight, target = inputs("meta")
-    loss, _ = r_drop_loss(first, second, weight, target, label_smoothing=0.1, r_drop=0.5)
+    loss, _ = consistency_loss(first, second, weight, target, label_smoothing=0.1, consistency=R_DROP)
     loss.backward()
     assert first.grad is not None
     assert second.grad is not None
     assert weight.grad is not None
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_its_passes_differ_by_what_is_dropped_alone(dropout: float) -> None:
+def model_with(dropout: float) -> Transformer:
     layout = run_config(["model=tiny", "model.width=16", "model.num_heads=2"]).model
     layout.dropout = layout.attention_dropout = layout.embedding_dropout = dropout
     torch.manual_seed(1)
-    model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).train()
+    return Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).train()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_the_passes_of_r_drop_differ_by_what_is_dropped_alone(dropout: float) -> None:
+    model = model_with(dropout)
     source, target = torch.randint(4, VOCABULARY, (2, 3, 5))
     found: list[float] = []
     for r_drop in (0.0, 0.5, 5.0):
@@ -129,3 +144,36 @@ def test_its_passes_differ_by_what_is_dropped_alone(dropout: float) -> None:
     else:
         assert gently == pytest.approx(once, rel=1e-5)
         assert strongly == pytest.approx(once, rel=1e-5)
+
+
+def test_the_second_pass_of_simcut_does_not_read_some_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It attends to their places, though, and reads what marks the beginning and the end."""
+    seen: list[Tensor] = []
+
+    def keep(*tensors: Tensor, **settings: object) -> tuple[Tensor, Tensor]:
+        seen.extend(tensors[:2])
+        return consistency_loss(*tensors, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("endeavour.training.step.consistency_loss", keep)
+    model = model_with(dropout=0.0)
+    source = torch.tensor([[5, 6, 7, 8, EOS], [9, 10, EOS, PAD, PAD]])
+    target_in, target_out = (
+        torch.tensor([[BOS, 5, 6], [BOS, 7, PAD]]),
+        torch.tensor([[5, 6, EOS], [7, EOS, PAD]]),
+    )
+    unread = [ids.masked_fill(ids > EOS, PAD) for ids in (source, target_in)]
+    LossModel(model, label_smoothing=0.1, simcut=1.0, cutoff=1.0)(source, target_in, target_out)
+    torch.testing.assert_close(seen[0], model.states(source, target_in))
+    torch.testing.assert_close(seen[1], model.states(source, unread[1], read=unread[0]))
+    assert not torch.allclose(*seen)
+
+
+@pytest.mark.parametrize("cutoff", [0.05, 0.5])
+def test_simcut_leaves_out_that_share(cutoff: float) -> None:
+    torch.manual_seed(0)
+    ids = torch.randint(VOCABULARY, (2000, 50))
+    cut = LossModel(model_with(0.0), label_smoothing=0.1, simcut=1.0, cutoff=cutoff)._cut(ids)
+    assert set(cut[cut != ids].tolist()) == {PAD}
+    assert torch.equal(cut[ids <= EOS], ids[ids <= EOS])
+    share = (cut != ids).sum() / (ids > EOS).sum()
+    assert float(share) == pytest.approx(cutoff, rel=0.1)

@@ -1,6 +1,7 @@
 """A step by the kernel is the step by torch's operations, whatever the layer, and so is a map of few rows."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -68,10 +69,11 @@ def test_a_search_sees_the_states_that_torch_computes(
         torch.testing.assert_close(own, expected, rtol=1e-5, atol=2e-5)
 
 
-def test_it_takes_over_where_torch_began() -> None:
+def test_it_takes_over_where_torch_began(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search whose sentences are too many at first."""
-    made, source = model("model.positions=rotary"), SOURCE.repeat(8, 1)
-    assert len(source) * 3 > layer_step.MOST_ROWS[torch.float32] >= 2 * 3
+    monkeypatch.setattr(layer_step, "most_rows", lambda _: 8)
+    made, source = model("model.positions=rotary"), SOURCE
+    assert len(source) * 3 > 8 >= 2 * 3
     for own, expected in zip(search(made, 3, source=source), search_by_torch(made, 3, source), strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-5, atol=2e-5)
 
@@ -182,8 +184,9 @@ def test_what_it_is_not_made_for_is_left_to_torch() -> None:
         assert kernels(cache) == [True] * 2
         layer = cache.layers[0].kernel
         assert layer is not None
-        assert layer.takes(torch.zeros(16, 4, 32))
-        assert not layer.takes(torch.zeros(16, 5, 32)), "many rows"
+        most = layer_step.most_rows(torch.float32)
+        assert layer.takes(torch.zeros(most // 4, 4, 32))
+        assert not layer.takes(torch.zeros(most + 1, 1, 32)), "many rows"
         assert not layer.takes(torch.zeros(1, 1, 32, dtype=torch.bfloat16)), "another type"
         weight = torch.zeros(32, 32)
         assert layer_step.usable(weight, weight[0], None)
@@ -192,12 +195,23 @@ def test_what_it_is_not_made_for_is_left_to_torch() -> None:
         assert not layer_step.usable(torch.zeros(32, 16))
         assert not layer_step.usable(weight.double())
         assert not layer_step.usable(weight.to("meta"))
-    assert not layer.takes(torch.zeros(16, 4, 32)), "a gradient may be asked for"
+    assert not layer.takes(torch.zeros(1, 4, 32)), "a gradient may be asked for"
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not layer.takes(torch.zeros(16, 4, 32))
+        assert not layer.takes(torch.zeros(1, 4, 32))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 32, 65])
+@pytest.mark.parametrize(("maker", "rows"), [("GenuineIntel", 64), ("AuthenticAMD", 320), (None, 64)])
+def test_more_rows_are_few_where_torchs_products_are_slower(
+    maker: str | None, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if maker is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {maker}\n", "utf-8")
+    monkeypatch.setattr(layer_step, "Path", lambda _: tmp_path / "cpuinfo")
+    assert layer_step.most_rows.__wrapped__(torch.float32) == rows
+    assert layer_step.most_rows.__wrapped__(torch.bfloat16) == 32
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 32, 33])
 @pytest.mark.parametrize("outputs", [1, 4, 50])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_a_map_is_torchs(rows: int, outputs: int, dtype: torch.dtype) -> None:

@@ -5,7 +5,8 @@ Shapes: batch = sentences; beam = hypotheses of one sentence; slots, keys = of t
 
 import ctypes
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -14,8 +15,6 @@ from torch import Tensor
 from endeavour.native.compiler import library
 from endeavour.native.functions import LANES, address, check, is_half, takes
 
-# Up to so many rows these are faster than torch's operations, whatever the width.
-MOST_ROWS = {torch.float32: 64, torch.bfloat16: 32}
 INPUTS = 32  # of `numbers.h`
 # Weights that are worth a thread.
 SHARE = 2**18
@@ -53,7 +52,7 @@ def takes_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def few_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """rows · weight (transposed) + bias, (..., inputs) to (..., outputs), of at most `MOST_ROWS`; no gradient."""
+    """rows · weight (transposed) + bias, (..., inputs) to (..., outputs), of at most `most_rows`; no gradient."""
     rows = rows.contiguous()
     result = rows.new_empty(*rows.shape[:-1], len(weight))
     library().map_few(
@@ -208,8 +207,23 @@ class _Step(ctypes.Structure):
     )
 
 
+@cache
+def most_rows(dtype: torch.dtype) -> int:
+    """Up to so many rows the functions are faster than torch's operations, whatever the width.
+
+    By MKL torch multiplies numbers in fp32, and that uses AVX-512 on Intel's processors alone.
+    """
+    if dtype != torch.float32:
+        return 32
+    try:
+        intels = "GenuineIntel" in Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:
+        intels = True
+    return 64 if intels else 320
+
+
 def _are_few(rows: Tensor, weight: Tensor) -> bool:
-    return rows.dtype == weight.dtype and 0 < rows.numel() <= MOST_ROWS.get(rows.dtype, 0) * weight.shape[-1]
+    return rows.dtype == weight.dtype and 0 < rows.numel() <= most_rows(rows.dtype) * weight.shape[-1]
 
 
 def _threads(weights: int) -> int:

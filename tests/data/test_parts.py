@@ -56,7 +56,7 @@ def test_each_part_is_cleaned_on_its_own_in_the_order_of_the_names(settings: dic
     assert rows(data, "train", "target") == [[*ids, EOS] for ids in target.encode([one for _, one in kept])]
     assert {name: counts["pairs"] for name, counts in data.parts.items()} == {"general": 150, "own": len(OWN)}
     assert list(data.parts) == ["general", "own"]
-    for side in ("source_tokens", "target_tokens"):
+    for side in ("source_tokens", "target_tokens", "longer_tokens"):
         assert sum(counts[side] for counts in data.parts.values()) == data.splits["train"][side]
 
     report = report_of(data)

@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from configs import run_config
+from endeavour.data.batching import epoch_batches
+from endeavour.data.dataset import ParallelDataset, Rows, save_rows
 from endeavour.data.prepared import PreparedData
 from endeavour.pipeline.seen import ending_lines, usual_times, what_is_seen
 
@@ -21,13 +24,27 @@ PARTS = [
 
 
 def counts(pairs: int) -> dict[str, int]:
-    return {"pairs": pairs, "source_tokens": 10 * pairs, "target_tokens": 8 * pairs}
+    return {"pairs": pairs, "longer_tokens": 10 * pairs}
 
 
 def data(pairs: int, **parts: int) -> PreparedData:
     manifest: dict[str, Any] = {"splits": {"train": counts(pairs)}}
     manifest["parts"] = {name: counts(size) for name, size in parts.items()}
     return PreparedData(Path(), manifest, {})
+
+
+def test_the_epochs_are_those_of_the_batches(tmp_path: Path) -> None:
+    """But for padding, which is not foreseen."""
+    random = np.random.default_rng(1)
+    sides = random.integers(3, 40, (2, 3000), np.int32)
+    for side, lengths in zip(("source", "target"), sides, strict=True):
+        save_rows(tmp_path / f"train.{side}", [Rows(np.zeros(lengths.sum(), np.uint16), lengths)])
+    dataset = ParallelDataset.open(tmp_path, "train")
+    batches = sum(1 for _ in epoch_batches(*sides, tokens_per_batch=1000, seed=1, epoch=1))
+    prepared = PreparedData(Path(), {"splits": {"train": dataset.counts}}, {})
+    seen = what_is_seen(run_config([*FILES, BATCH, f"training.max_updates={7 * batches}"]).training, prepared)
+    assert seen is not None
+    assert 7.0 < seen.times_on_average < 7.0 * 1.06
 
 
 def judged(pairs: int, *overrides: str) -> str:

@@ -105,11 +105,13 @@ class ParallelDataset:
 
     @property
     def counts(self) -> dict[str, int]:
-        """`pairs`, `source_tokens` and `target_tokens` (EOS included)."""
+        """`pairs`, `source_tokens`, `target_tokens`, and `longer_tokens`, of the longer side of each pair; with EOS."""
+        source, target = self.source.lengths, self.target.lengths
         return {
             "pairs": len(self),
-            "source_tokens": int(self.source.lengths.sum()),
-            "target_tokens": int(self.target.lengths.sum()),
+            "source_tokens": int(source.sum()),
+            "target_tokens": int(target.sum()),
+            "longer_tokens": int(np.maximum(source, target).sum()),
         }
 
     def __len__(self) -> int:

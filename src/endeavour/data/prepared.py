@@ -67,7 +67,7 @@ class PreparedData:
 
     @property
     def splits(self) -> dict[str, dict[str, int]]:
-        """Split → `pairs`, `source_tokens` and `target_tokens` (EOS included)."""
+        """Split → its pairs and tokens, see `ParallelDataset.counts`."""
         return self.manifest["splits"]
 
     @property

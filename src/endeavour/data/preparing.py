@@ -40,7 +40,7 @@ from endeavour.storage import (
     write_json,
 )
 
-_FORMAT = 4  # to be raised when the same settings are to give other files
+_FORMAT = 5  # to be raised when the same settings are to give other files
 
 
 def prepare_data(
@@ -195,7 +195,7 @@ def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str,
         "splits": report["splits"],
     }
     if "parts" in report:
-        counted = ("pairs", "source_tokens", "target_tokens")
+        counted = ("pairs", "source_tokens", "target_tokens", "longer_tokens")
         result["parts"] = {
             name: {key: part[key] for key in counted} for name, part in report["parts"].items()
         }

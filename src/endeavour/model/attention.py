@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from endeavour.errors import kind_and_first_line
-from endeavour.model.layers import Dropout
+from endeavour.model.layers import Dropout, Linear
 from endeavour.model.positions import Rotation, rotate
 from endeavour.native import functions as native
 from endeavour.special import PAD
@@ -140,8 +140,8 @@ class SelfAttention(nn.Module):
     def __init__(self, *, width: int, num_heads: int, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.input = nn.Linear(width, 3 * width)
-        self.output = nn.Linear(width, width)
+        self.input = Linear(width, 3 * width)
+        self.output = Linear(width, width)
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self) -> None:
@@ -180,9 +180,9 @@ class CrossAttention(nn.Module):
     def __init__(self, *, width: int, num_heads: int, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.query = nn.Linear(width, width)
-        self.memory = nn.Linear(width, 2 * width)
-        self.output = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.memory = Linear(width, 2 * width)
+        self.output = Linear(width, width)
         self.dropout = Dropout(dropout)
 
     def reset_parameters(self) -> None:

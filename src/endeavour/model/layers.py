@@ -23,6 +23,13 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return functional.linear(states, weight, bias)
 
 
+class Linear(nn.Linear):
+    """torch's, by `linear`."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002: torch's name
+        return linear(input, self.weight, self.bias)
+
+
 class Dropout(nn.Module):
     """Inverted dropout (Srivastava et al. 2014), with a fast path for the CPU.
 
@@ -97,9 +104,9 @@ class FeedForward(nn.Module):
         self.activation_name = activation
         self.activation = ACTIVATIONS[activation]
         self.halves = 2 if activation in GATED else 1
-        self.inner = nn.Linear(width, self.halves * feed_forward)
+        self.inner = Linear(width, self.halves * feed_forward)
         self.dropout = Dropout(dropout)
-        self.outer = nn.Linear(feed_forward, width)
+        self.outer = Linear(feed_forward, width)
 
     def reset_parameters(self) -> None:
         """Xavier-uniform weights (each half of a gated map on its own), biases of zero."""

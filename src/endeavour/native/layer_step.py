@@ -47,8 +47,10 @@ def usable(*tensors: Tensor | None) -> bool:
 
 def takes_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether `few_rows` computes with these."""
+    if torch.is_grad_enabled() or not takes(rows):  # before any shape is looked at, which might be recorded
+        return False
     fit = rows.shape[-1:] == weight.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
-    return _are_few(rows, weight) and fit and takes(rows) and usable(weight, bias)
+    return fit and _are_few(rows, weight) and usable(weight, bias)
 
 
 def few_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

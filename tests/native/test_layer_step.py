@@ -123,10 +123,13 @@ def test_memory_that_is_hidden_is_not_read() -> None:
 
 
 @torch.no_grad()
-def test_what_is_not_a_number_stays_so() -> None:
+@pytest.mark.parametrize(
+    "name", ["self_attention.input", "cross_attention.query", "feed_forward.inner", "feed_forward.outer"]
+)
+def test_what_is_not_a_number_stays_so(name: str) -> None:
     made = model()
     cache = made.start(made.encode(SOURCE), beam_size=1)
-    made.decoder[0].feed_forward.inner.bias[7] = torch.nan  # type: ignore[index, union-attr]
+    made.decoder[0].get_submodule(name).bias[3] = torch.nan  # type: ignore[index]
     assert made.step(torch.full((3, 1), 5), cache).isnan().all()
 
 
@@ -177,6 +180,11 @@ def test_what_it_is_not_made_for_is_left_to_torch() -> None:
         made = model(*overrides)
         with torch.no_grad():
             assert kernels(made.start(made.encode(SOURCE), beam_size=1)) == [False] * 2
+    made = model().bfloat16()
+    for layer in made.decoder:
+        layer.cross_residual.norm.float()  # type: ignore[union-attr, operator]
+    with torch.no_grad():
+        assert kernels(made.start(made.encode(SOURCE), beam_size=1)) == [False] * 2
     made = model()
     assert kernels(made.start(made.encode(SOURCE), beam_size=1)) == [False] * 2, "a gradient may be asked for"
     with torch.no_grad():
@@ -191,6 +199,7 @@ def test_what_it_is_not_made_for_is_left_to_torch() -> None:
         weight = torch.zeros(32, 32)
         assert layer_step.usable(weight, weight[0], None)
         assert not layer_step.usable(weight, weight[0].bfloat16())
+        assert not layer_step.usable(torch._neg_view(weight))
         assert not layer_step.usable(weight, weight.T)
         assert not layer_step.usable(torch.zeros(32, 16))
         assert not layer_step.usable(weight.double())
@@ -248,10 +257,20 @@ def test_a_map_of_what_does_not_fit_is_torchs() -> None:
         with pytest.raises(RuntimeError):
             linear(torch.randn(2, 64), weight, bias)
     assert linear(torch.randn(2, 64, device="meta"), weight.to("meta")).device.type == "meta"
+    with pytest.raises(RuntimeError):
+        linear(torch.randn(2, 64, device="meta"), weight, torch.randn(5))
     assert linear(torch.randn(0, 64), weight).shape == (0, 4)
     assert torch.equal(linear(torch.zeros(2, 0), torch.zeros(4, 0)), torch.zeros(2, 4))
     with FakeTensorMode():
         assert linear(torch.randn(2, 64), torch.randn(4, 64)).shape == (2, 4)
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore:`torch.jit.trace` is deprecated")
+def test_a_map_is_recorded_as_torchs() -> None:
+    weight, states = torch.randn(4, 64), torch.randn(2, 64)
+    traced = torch.jit.trace(lambda rows: linear(rows, weight), torch.zeros(2, 64))
+    torch.testing.assert_close(traced(states), states @ weight.T)
 
 
 def test_a_map_has_a_gradient_where_one_is_asked_for() -> None:

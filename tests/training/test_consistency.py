@@ -1,6 +1,7 @@
 """The loss of two passes equals torch's, in value and gradient, and its passes are those of one model."""
 
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
@@ -122,8 +123,8 @@ def test_another_device_than_a_cpu_is_asked_nothing(monkeypatch: pytest.MonkeyPa
     assert weight.grad is not None
 
 
-def model_with(dropout: float) -> Transformer:
-    layout = run_config(["model=tiny", "model.width=16", "model.num_heads=2"]).model
+def model_with(dropout: float, *overrides: str) -> Transformer:
+    layout = run_config(["model=tiny", "model.width=16", "model.num_heads=2", *overrides]).model
     layout.dropout = layout.attention_dropout = layout.embedding_dropout = dropout
     torch.manual_seed(1)
     return Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).train()
@@ -146,34 +147,74 @@ def test_the_passes_of_r_drop_differ_by_what_is_dropped_alone(dropout: float) ->
         assert strongly == pytest.approx(once, rel=1e-5)
 
 
-def test_the_second_pass_of_simcut_does_not_read_some_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It attends to their places, though, and reads what marks the beginning and the end."""
-    seen: list[Tensor] = []
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The states of the two passes of each loss that is computed, and how they are weighed."""
+    kept: list[Any] = []
 
-    def keep(*tensors: Tensor, **settings: object) -> tuple[Tensor, Tensor]:
-        seen.extend(tensors[:2])
-        return consistency_loss(*tensors, **settings)  # type: ignore[arg-type]
+    def keep(*tensors: Tensor, **settings: Any) -> tuple[Tensor, Tensor]:
+        kept.append((*tensors[:2], settings["consistency"]))
+        return consistency_loss(*tensors, **settings)
 
     monkeypatch.setattr("endeavour.training.step.consistency_loss", keep)
-    model = model_with(dropout=0.0)
+    return kept
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("tie", ["all", "decoder", "none"])
+@pytest.mark.parametrize("positions", ["rotary", "sinusoidal", "learned"])
+def test_the_second_pass_of_simcut_reads_zero_vectors(tie: str, positions: str, passes: list[Any]) -> None:
+    """It attends to their places, though, and reads what marks the beginning and the end."""
+    model = model_with(0.0, f"model.tie={tie}", f"model.positions={positions}")
+    for embedding in model.embeddings:  # tied weights are the output's, too, and are learnt
+        embedding.weight[PAD] = torch.randn(16)
     source = torch.tensor([[5, 6, 7, 8, EOS], [9, 10, EOS, PAD, PAD]])
     target_in, target_out = (
         torch.tensor([[BOS, 5, 6], [BOS, 7, PAD]]),
         torch.tensor([[5, 6, EOS], [7, EOS, PAD]]),
     )
-    unread = [ids.masked_fill(ids > EOS, PAD) for ids in (source, target_in)]
-    LossModel(model, label_smoothing=0.1, simcut=1.0, cutoff=1.0)(source, target_in, target_out)
-    torch.testing.assert_close(seen[0], model.states(source, target_in))
-    torch.testing.assert_close(seen[1], model.states(source, unread[1], read=unread[0]))
-    assert not torch.allclose(*seen)
+    LossModel(model, label_smoothing=0.1, simcut=3.0, cutoff=1.0)(source, target_in, target_out)
+    ((first, second, weighed),) = passes
+    assert weighed == Consistency(3.0, share=1.0)
+    torch.testing.assert_close(first, model.states(source, target_in))
+    for embedding in model.embeddings:
+        embedding.weight[EOS + 1 :] = 0.0
+    torch.testing.assert_close(second, model.states(source, target_in))
+    assert not torch.allclose(first, second)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["training.simcut=2", "training.cutoff=0.1"], (Consistency(2.0, share=1.0), 0.1)),
+        (["training.r_drop=0.5", "training.cutoff=0.1"], (Consistency(0.5, share=0.5), 0.0)),
+    ],
+)
+def test_the_config_says_how_passes_are_compared(
+    overrides: list[str], expected: tuple[Consistency, float]
+) -> None:
+    made = LossModel.of(model_with(0.1), run_config(overrides).training)
+    assert (made.consistency, made.cutoff) == expected
+
+
+@torch.no_grad()
+def test_both_passes_of_r_drop_read_everything(passes: list[Any]) -> None:
+    model = model_with(0.0)
+    source = torch.tensor([[5, 6, 7, 8, EOS]])
+    LossModel(model, label_smoothing=0.1, r_drop=2.0, cutoff=0.9)(source, source, source)
+    ((first, second, weighed),) = passes
+    assert weighed == Consistency(2.0, share=0.5)
+    torch.testing.assert_close(first, second)
+    torch.testing.assert_close(first, model.states(source, source))
 
 
 @pytest.mark.parametrize("cutoff", [0.05, 0.5])
 def test_simcut_leaves_out_that_share(cutoff: float) -> None:
     torch.manual_seed(0)
     ids = torch.randint(VOCABULARY, (2000, 50))
-    cut = LossModel(model_with(0.0), label_smoothing=0.1, simcut=1.0, cutoff=cutoff)._cut(ids)
-    assert set(cut[cut != ids].tolist()) == {PAD}
-    assert torch.equal(cut[ids <= EOS], ids[ids <= EOS])
-    share = (cut != ids).sum() / (ids > EOS).sum()
-    assert float(share) == pytest.approx(cutoff, rel=0.1)
+    first, second = (
+        LossModel(model_with(0.0), label_smoothing=0.1, simcut=1.0, cutoff=cutoff)._cut(ids).chunk(2)
+    )
+    assert not first.any()
+    assert not second[ids <= EOS].any()
+    assert float(second[ids > EOS].float().mean()) == pytest.approx(cutoff, rel=0.1)

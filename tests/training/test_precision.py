@@ -26,8 +26,8 @@ def train_in(name: str = "auto", device: torch.device = CPU, width: int = 16) ->
     return choose_training_precision(name, device, width=width, feed_forward=32, vocabulary=99, tokens=7)
 
 
-def decode_in(device: torch.device = CPU, rows: int = 5) -> Precision:
-    return choose_decoding_precision(device, width=16, feed_forward=32, vocabulary=99, rows=rows)
+def decode_in(device: torch.device = CPU, rows: int = 5, width: int = 32) -> Precision:
+    return choose_decoding_precision(device, width=width, feed_forward=32, vocabulary=99, rows=rows)
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_auto_is_bf16_where_it_is_clearly_faster(
         assert chosen.dtype == dtype_of(name)
         assert chosen.reason.startswith(name)
         assert f"{ratio:.2f}" in chosen.reason
-    sizes = {"width": 16, "feed_forward": 32, "vocabulary": 99}
-    assert calls == [sizes | {"tokens": 7}, sizes | {"rows": 500}]
+    sizes = {"feed_forward": 32, "vocabulary": 99}
+    assert calls == [sizes | {"width": 16, "tokens": 7}, sizes | {"width": 32, "rows": 500}]
 
 
 @pytest.mark.parametrize(("build", "name"), [("kernels-1", "bf16"), ("", "fp32")])
@@ -80,10 +80,11 @@ def test_of_few_rows_kernels_gain_what_products_do(
     calls = measured(1.2)
     monkeypatch.setattr(precision.native, "build", lambda: build)
     assert decode_in(rows=5).name == name
+    assert decode_in(rows=5, width=48).name == "fp32", "which the kernels do not take"
     assert decode_in(rows=500).name == "fp32"
     monkeypatch.setattr(precision.native, "build", lambda: "kernels-2")
     decode_in(rows=5)
-    assert len(calls) == 3, "other kernels are measured anew"
+    assert len(calls) == 4, "other kernels are measured anew"
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])

@@ -139,7 +139,13 @@ def test_each_of_two_processes_holds_half_of_weights_gradients_and_optimizer_sta
 def test_a_sharded_run_is_rehearsed_validated_averaged_and_evaluated_like_others(
     parallel_files: list[str], folders: list[str], tmp_path: Path
 ) -> None:
-    settings = [*parallel_files, *folders, "training.preflight=true", "model.dropout=0"]
+    settings = [
+        *parallel_files,
+        *folders,
+        "training.preflight=true",
+        "model.dropout=0",
+        "model.embedding_dropout=0",
+    ]
     assert endeavour("train", *settings, "name=alone") == 0
     codes = forked(2, lambda: os._exit(endeavour("train", *settings, "name=two", SHARDED)))
     assert codes == [0, 0]

@@ -31,7 +31,7 @@ struct step {
     void *result;
     void *own; /* keys and values (2, batch, heads, slots, head_width); those of the newest tokens follow `used` others */
     const void *key, *value; /* of the source, (batch, heads, keys, head_width) */
-    const void *mask, *memory_mask; /* (batch, beam, slots), and (batch, keys) or NULL: 0, or HIDDEN */
+    const void *mask, *memory_mask; /* (batch, beam, slots), and (batch, keys) or NULL: 0, or less than SEEN where hidden */
     const float *cosine, *sine; /* (head_width), as in model/positions.py, or NULL */
     long batch, beam, slots, used, keys;
 };
@@ -220,7 +220,6 @@ INLINE void attend(
         largest = scores[j] > largest ? scores[j] : largest;
     }
     memset(query, 0, width * sizeof(float));
-    if (largest == -INFINITY) return;
 #pragma omp simd reduction(+ : sum)
     for (long j = 0; j < count; j++) {
         scores[j] = exponential(scores[j] - largest);

@@ -35,7 +35,8 @@ def build() -> str:
 
 def takes(tensor: Tensor) -> bool:
     """Whether the functions can compute with it, now. (What records operations does not see these.)"""
-    fits = tensor.device.type == "cpu" and tensor.dtype in TYPES and type(tensor) in (Tensor, nn.Parameter)
+    plain = type(tensor) in (Tensor, nn.Parameter) and not tensor.is_neg()
+    fits = plain and tensor.device.type == "cpu" and tensor.dtype in TYPES
     recorded = torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
     return fits and not recorded and why_not() is None
 

@@ -49,7 +49,11 @@ def takes_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether `few_rows` computes with these."""
     if torch.is_grad_enabled() or not takes(rows):  # before any shape is looked at, which might be recorded
         return False
-    fit = rows.shape[-1:] == weight.shape[1:] and (bias is None or bias.shape == weight.shape[:1])
+    fit = (
+        weight.ndim == 2
+        and rows.shape[-1:] == weight.shape[1:]
+        and (bias is None or bias.shape == weight.shape[:1])
+    )
     return fit and _are_few(rows, weight) and usable(weight, bias)
 
 
@@ -211,7 +215,7 @@ class _Step(ctypes.Structure):
 
 @cache
 def most_rows(dtype: torch.dtype) -> int:
-    """Up to so many rows the functions are faster than torch's operations, whatever the width.
+    """Up to so many rows the functions were faster than torch's operations, whatever the width (docs/speed.md).
 
     By MKL torch multiplies numbers in fp32, and that uses AVX-512 on Intel's processors alone.
     """

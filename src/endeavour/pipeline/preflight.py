@@ -91,14 +91,7 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))
-    settings = config.training
-    loss_model = LossModel(
-        model.train(),
-        label_smoothing=settings.label_smoothing,
-        r_drop=settings.r_drop,
-        simcut=settings.simcut,
-        cutoff=settings.cutoff,
-    )
+    loss_model = LossModel.of(model.train(), config.training)
     for _ in range(2):  # the second time beside the optimizer's moments
         optimizer.zero_grad()
         _longest_batch(config, loss_model, data, ranks, precision)

@@ -139,14 +139,8 @@ def _loss_model(
     tokens = config.tokens_per_batch * (2 if config.r_drop or config.simcut else 1)
     graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=ranks.alone)
     sharded = is_sharded(model)
-    loss_model = LossModel(
-        model,
-        label_smoothing=config.label_smoothing,
-        r_drop=config.r_drop,
-        simcut=config.simcut,
-        cutoff=config.cutoff,
-        compiled=not sharded and choose_compile(config.compile, device, graphed=graphed),
-    )
+    compiled = not sharded and choose_compile(config.compile, device, graphed=graphed)
+    loss_model = LossModel.of(model, config, compiled=compiled)
     graphs = Graphs(model, device, note=note) if graphed else None
     return loss_model if sharded else ranks.wrap_ddp(loss_model), graphs
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 
 from endeavour.native import functions as native
-from endeavour.native.layer_step import most_rows
+from endeavour.native.layer_step import INPUTS, most_rows
 from endeavour.storage import cache_folder
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.device import processor
@@ -80,7 +80,8 @@ def choose_decoding_precision(
         rows: hypotheses that are extended at a time: sentences of a batch × beam size.
     """
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "rows": rows}
-    by_kernels = rows <= most_rows(torch.bfloat16) and native.build()
+    few = device.type == "cpu" and rows <= most_rows(torch.bfloat16)
+    by_kernels = few and width % INPUTS == feed_forward % INPUTS == 0 and native.build()
     least = WORTHWHILE if by_kernels else WORTHWHILE_BY_TORCH
     return _choose(device, "decoding", sizes, lambda: decoding_speedup(**sizes), least)
 

@@ -6,7 +6,7 @@ Knows a model, its loss, batches and an optimizer; not the order of the batches,
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
-from endeavour.special import EOS, PAD
+from endeavour.special import EOS
+from endeavour.training.config import TrainingConfig
 from endeavour.training.consistency import Consistency, consistency_loss
 from endeavour.training.graphs import NEVER, Graphs
 from endeavour.training.loss import projected_loss
@@ -48,7 +49,7 @@ class LossModel(nn.Module):
     Args:
         r_drop, simcut: weights of the divergence between two passes, `consistency_loss`; of one alone, the other is 0.
             If both are, there is one pass.
-        cutoff: share of the pieces, but BOS and EOS, that SimCut's second pass reads as zero vectors.
+        cutoff: share of the pieces, but PAD, UNK, BOS and EOS, that SimCut's second pass reads as zero vectors.
         compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes, except that
             `short_attention` wants others for short sentences than for long ones.
     """
@@ -80,11 +81,23 @@ class LossModel(nn.Module):
             torch._dynamo.config.recompile_limit = 16  # pyright: ignore[reportPrivateUsage]
             self._states = torch.compile(model.states, dynamic=True)
 
+    @classmethod
+    def of(cls, model: Transformer, config: TrainingConfig, *, compiled: bool = False) -> Self:
+        """With the loss that is configured."""
+        return cls(
+            model,
+            label_smoothing=config.label_smoothing,
+            r_drop=config.r_drop,
+            simcut=config.simcut,
+            cutoff=config.cutoff,
+            compiled=compiled,
+        )
+
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
         """Ids of a `Batch` to the sums of loss and negative log-likelihood of its target tokens, in nats."""
         if self.consistency.weight:
-            read, target_read = (torch.cat((ids, self._cut(ids))) for ids in (source, target_in))
-            first, second = self._states(source.repeat(2, 1), target_read, read=read).chunk(2)
+            cut = (self._cut(source), self._cut(target_in)) if self.cutoff else None
+            first, second = self._states(source.repeat(2, 1), target_in.repeat(2, 1), cut=cut).chunk(2)
             return consistency_loss(
                 first,
                 second,
@@ -101,10 +114,9 @@ class LossModel(nn.Module):
         )
 
     def _cut(self, ids: Tensor) -> Tensor:
-        """Ids of any shape with PAD, whose embedding is zero, in the place of some; no special one is replaced."""
-        if not self.cutoff:
-            return ids
-        return ids.masked_fill((torch.rand(ids.shape, device=ids.device) < self.cutoff) & (ids > EOS), PAD)
+        """For ids (batch, any) which are not read, (2 · batch, any): none in the first pass."""
+        cut = (torch.rand(ids.shape, device=ids.device) < self.cutoff) & (ids > EOS)
+        return torch.cat((torch.zeros_like(cut), cut))
 
 
 def choose_compile(name: str, device: torch.device, *, graphed: bool) -> bool:

@@ -102,6 +102,12 @@ def test_it_shows_its_attention(run: endeavour.TrainedRun) -> None:
     assert len(run.align("the dog sees")) == len(run.translate("the dog sees").split())
 
 
+def test_the_attention_of_a_long_pair_is_refused(run: endeavour.TrainedRun) -> None:
+    for pair in (("dog " * 600, "Hund"), ("dog", "Hund " * 600)):
+        with pytest.raises(endeavour.UserError, match="tokens: attention is shown of at most 512"):
+            run.attention(*pair)
+
+
 def test_its_own_translation_is_aligned_part_by_part_as_it_was_decoded(run: endeavour.TrainedRun) -> None:
     apart = endeavour.load(QUOTED, output_folder=run.folder.parent, device="cpu", split_sentences=True)
     ((best, *_),) = apart.translate_n_best(["The dog sees. The cat sees."])

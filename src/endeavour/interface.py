@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from endeavour.config import load_config, quote_literal
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.translator import WINDOW, Part, Translation, Translator, part_of_pair
+from endeavour.decoding.translator import LONGEST, WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.runs.choice import joined, select_runs
@@ -182,10 +182,18 @@ class TrainedRun:
         return [math.nan if values is None else sum(values) for values in scores]
 
     def attention(self, source: str, translation: str | None = None) -> PairAttention:
-        """The attention of a pair in all layers and heads of the first run; without a translation, of its own."""
+        """The attention of a pair in all layers and heads of the first run; without a translation, of its own.
+
+        Raises:
+            UserError: the pair is too long: the weights take memory with the square of its length.
+        """
         from endeavour.decoding import alignment
 
         source_ids, target_ids, _ = self._part(source, translation)
+        if (longest := max(len(source_ids), len(target_ids) + 1)) > LONGEST:
+            raise UserError(
+                f"a sentence of {longest:,} tokens: attention is shown of at most {LONGEST}; cut it"
+            )
         found = alignment.attention(self.loaded.first, source_ids, target_ids)
         ours, theirs = self.loaded.tokenizers
         pieces = ours.pieces(source_ids), theirs.pieces([*target_ids, EOS])

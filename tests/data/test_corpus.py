@@ -131,6 +131,10 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"a.en": "1\n2\n", "a.de.gz": gzip.compress(LATIN)}, r"a\.de\.gz:2: invalid UTF-8 \(byte 2"),
         ({"a.en": "A dog\n".encode("utf-16"), "a.de": "b\n"}, r"a\.en:1: invalid UTF-8 \(byte 1"),
         ({"a.en": b"a\xed\xa0\x80\n", "a.de": "b\n"}, r"a\.en:1: invalid UTF-8 \(byte 2"),
+        (
+            {"a.en": "1\n2" + "\r2" * 10 + "\n", "a.de": "1\n2\n"},
+            r"a\.en:2: 10 carriage returns within a line",
+        ),
         ({"a.tsv": ""}, r"a\.tsv:1: no column 'en'"),
         ({"a.jsonl": '{"en": "1", "de": 2}\n'}, r"a\.jsonl:1: column 'de' holds 2, not text"),
         ({"a.jsonl": '{"en": "1", "de": "2"}\n\n'}, r"a\.jsonl:2: not a JSON object"),

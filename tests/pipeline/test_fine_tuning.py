@@ -1,6 +1,7 @@
 """Runs that begin with the weights and vocabularies of another: what they take over, and what is refused."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -191,7 +192,9 @@ def test_the_vocabulary_comes_with_the_weights_whatever_is_typed_and_serves_the_
     other: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert endeavour("train", *other, *MODEL, "direction=de-en", "tokenizer=bpe8k") == 0
-    assert "note: the vocabulary is that of" in capsys.readouterr().err
+    noted = capsys.readouterr().err
+    assert "note: the vocabulary is that of" in noted
+    assert re.search(r"note: \S+base translates en-de, not de-en", noted)
     base, new = (Run(tmp_path / "copy" / "outputs", name) for name in ("base", "new"))
     assert new.summary["pretrained_digest"] == base.weights_digest
     assert new.config.tokenizer == base.config.tokenizer

@@ -9,14 +9,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from endeavour.decoding.translator import Translation
 from endeavour.playground import systems
+from endeavour.playground.libretranslate import LONGEST, lines_of
 from endeavour.playground.systems import System
 from endeavour.playground.worker import Job
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator
-from served import TIMEOUT, Answer, Served, until
+from served import JSON, TIMEOUT, Answer, Served, until
 
 FORM = "application/x-www-form-urlencoded"
 TEXTS = ["Satz 7 hat Worte.", "Ja!", "", "wie\n\nWorte wie 12"]
@@ -43,6 +46,35 @@ def test_a_text_a_list_and_paragraphs(site: Served, expected: dict[str, str]) ->
     for text, translation in zip(TEXTS, wanted, strict=True):
         assert asked(site, text) == {"translatedText": translation}
     assert asked(site, []) == {"translatedText": []}
+
+
+@given(st.lists(st.tuples(st.integers(1, LONGEST - 1), st.sampled_from(["", ".", "!"])), max_size=5))
+def test_a_long_sentence_is_translated_in_parts_that_end_with_its_words(words: list[tuple[int, str]]) -> None:
+    text = " ".join("x" * length + end for length, end in words)
+    for language in (None, "en"):
+        (line,) = lines_of(text, language)
+        assert all(len(part) <= LONGEST for part, _ in line)
+        assert " ".join(part for part, _ in line) == text
+    (line,) = lines_of(text.replace(" ", ""), None)
+    assert "".join(part for part, _ in line) == text.replace(" ", "")
+
+
+def test_of_a_long_line_a_part_ends_with_a_sentence_where_one_does() -> None:
+    (line,) = lines_of("a. " + "b " * LONGEST, None)
+    assert line[0] == ("a.", " ")
+    assert all(len(part) <= LONGEST for part, _ in line)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_request(site: Served) -> None:
+    body = json.dumps({"q": "Ja!", "source": "en", "target": "de"}).encode("utf-8-sig")
+    answer = site.ask("POST", "/translate", body, {"Content-Type": JSON})
+    assert answer.json == asked(site, "Ja!")
+
+
+@pytest.mark.parametrize("q", [None, 5, {"text": "Ja!"}])
+def test_what_is_no_text_is_refused_by_its_key(site: Served, q: object) -> None:
+    answer = site.post("/translate", {"q": q, "target": "de"})
+    assert (answer.status, answer.json["error"][:3]) == (400, "q: ")
 
 
 def test_a_form_is_understood_like_json(site: Served) -> None:

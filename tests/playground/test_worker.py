@@ -147,6 +147,14 @@ def test_a_job_that_is_cancelled_is_not_begun_or_ends_at_its_next_step() -> None
     assert isinstance(runs.result.exception(0), Cancelled)
 
 
+def test_of_lines_that_are_cancelled_those_not_yet_begun_are_left_out() -> None:
+    with held() as one:
+        text = one.submit("a", *(str(number) for number in range(20)))
+        one.submit("b", "next").result.add_done_callback(lambda _: text.cancel())
+        one.release()
+    assert one.calls == [("a", ["0", "1", "2", "3"]), ("b", ["next"])]
+
+
 def test_an_error_is_that_of_the_request_that_caused_it() -> None:
     with held() as one:
         requests = [one.submit("a", "1"), one.submit("a", "bad"), one.submit("a", "3")]

@@ -20,6 +20,8 @@ from endeavour.errors import UserError, first_line
 
 Pair = tuple[str, str]
 
+# So many inside a line are line ends of another kind.
+_RETURNS = 10
 # Two files of these would otherwise be read as English and German.
 _NO_TEXT = {".tsv", ".jsonl", ".parquet", ".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
 
@@ -122,7 +124,11 @@ def mode_of(path: Path) -> int | None:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file that a user brings, gzip or not, without line ends (LF or CRLF) and byte order mark."""
+    """The lines of a UTF-8 file that a user brings, gzip or not, without line ends (LF or CRLF) and byte order mark.
+
+    Raises:
+        UserError: the file cannot be read, is damaged or not UTF-8, or lines in it end in CR alone.
+    """
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with read_errors(path), opened(path, "rb") as file:
         for number in count(1):
@@ -140,7 +146,13 @@ def text_lines(path: Path) -> Iterator[str]:
                 ) from error
             if not line:
                 return
-            yield text.removesuffix("\n").removesuffix("\r")
+            text = text.removesuffix("\n").removesuffix("\r")
+            if (returns := text.count("\r")) >= _RETURNS:
+                raise UserError(
+                    f"{path}:{number}: {returns:,} carriage returns within a line, as of a file whose lines end in CR "
+                    "alone; convert them to LF (tr '\\r' '\\n')"
+                )
+            yield text
 
 
 def aligned_lines(path: Path, count: int, of: str) -> list[str]:

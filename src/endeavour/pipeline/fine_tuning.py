@@ -65,11 +65,16 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
     theirs = pretrained.config
     if theirs.tokenizer != config.tokenizer:
         print(f"note: the vocabulary is that of {pretrained} ({theirs.tokenizer.name})", file=sys.stderr)
-    if theirs.direction != config.direction and not theirs.tokenizer.joint:
-        raise UserError(
-            f"{pretrained} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
-            f"direction={config.direction}"
-        )
+    if theirs.direction != config.direction:
+        if not theirs.tokenizer.joint:
+            raise UserError(
+                f"{pretrained} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
+                f"direction={config.direction}"
+            )
+        if not pretrained.restores:
+            print(
+                f"note: {pretrained} translates {theirs.direction}, not {config.direction}", file=sys.stderr
+            )
     config = _with_sections_of(theirs, config)
     _require_same_model(pretrained, config)
     return config

@@ -3,6 +3,7 @@
 https://docs.libretranslate.com. Knows texts and one direction; not how they are translated.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,12 @@ from endeavour.playground.limits import Limits
 from endeavour.playground.schemas import TranslateRequest
 
 Line = list[tuple[str, str]]  # its sentences, and the space after each
+
+# A sentence of more characters is translated in parts, as the worker may turn to others between two of them only.
+LONGEST = 2_000
+# As much as possible up to the end, to that of a sentence, to that of a word, or else in its midst.
+_ENDS = (r"\Z", r"(?<=[.!?])(?!\S)", r"(?!\S)", "")
+_PART = re.compile(rf"\s*({'|'.join(f'.{{1,{LONGEST}}}{end}' for end in _ENDS)})", re.DOTALL)
 
 
 def languages(direction: Direction) -> list[dict[str, Any]]:
@@ -48,13 +55,14 @@ def texts_of(asked: TranslateRequest) -> list[str]:
 def lines_of(text: str, language: str | None) -> list[Line]:
     """The lines of a text, by which paragraphs remain, and the sentences of each, by which the worker counts.
 
+    A sentence that is longer than `LONGEST` is several.
+
     Args:
         language: of the text; None where each line is translated as one sentence.
     """
     lines = text.split("\n")
-    if language is None:
-        return [[(line, "")] for line in lines]
-    return [split_sentences(line, language) or [("", "")] for line in lines]
+    sentences = [[(line, "")] if language is None else split_sentences(line, language) for line in lines]
+    return [[part for one in line for part in _parts(*one)] or [("", "")] for line in sentences]
 
 
 def answer(
@@ -92,6 +100,11 @@ def answer(
     if asked.source == "auto":
         found["detectedLanguage"] = language if one else [language] * len(best)
     return found
+
+
+def _parts(sentence: str, space: str) -> Line:
+    parts = _PART.findall(sentence) or [""]
+    return [*((part, " ") for part in parts[:-1]), (parts[-1], space)]
 
 
 def _join_lines(lines: Sequence[list[Translation]], count: int) -> list[str]:

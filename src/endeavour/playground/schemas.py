@@ -1,5 +1,6 @@
 """What requests may hold: keys, types and bounds. Knows neither models nor HTTP; limits from the config come later."""
 
+from codecs import BOM_UTF8
 from typing import Annotated, Literal, Self, TypeVar
 from urllib.parse import parse_qs
 
@@ -103,9 +104,9 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def parse(kind: type[R], body: bytes) -> R:
-    """A body of JSON as a request. Raises `UserError`, naming the key, where it is none."""
+    """A body of JSON, with or without a byte order mark, as a request. Raises `UserError`, naming the key."""
     try:
-        return kind.model_validate_json(body)
+        return kind.model_validate_json(body.removeprefix(BOM_UTF8))
     except ValidationError as error:
         raise UserError(explain(error)) from error
 
@@ -113,7 +114,8 @@ def parse(kind: type[R], body: bytes) -> R:
 def explain(error: ValidationError) -> str:
     """What is wrong and where, without what was sent: `beam_size: input should be greater than or equal to 1`."""
     first = error.errors(include_url=False, include_input=False)[0]
-    key = ".".join(str(part) for part in first["loc"])[:100]
+    # Which of the types of `q` did not fit is no part of its name.
+    key = ".".join(str(part) for part in first["loc"] if part not in ("str", "list[str]"))[:100]
     message = str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{key} is not a key of this request"

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 # What is translated together ends after this many characters too: a few long lines are as much work as many.
-JOINED_CHARACTERS = 20_000
+JOINED_CHARACTERS = 8_000
 
 
 class Cancelled(Exception):

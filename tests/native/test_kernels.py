@@ -11,7 +11,7 @@ from endeavour.model.positions import RotaryPositions
 from endeavour.model.transformer import Transformer
 from endeavour.native import functions
 from endeavour.special import PAD
-from endeavour.training import consistency
+from endeavour.training import r_drop as r_drop_module
 
 pytestmark = pytest.mark.skipif(functions.why_not() is not None, reason="no C compiler")
 
@@ -87,7 +87,7 @@ def test_the_number_of_threads_changes_no_bit(threads: int) -> None:
             torch.set_num_threads(count)
             torch.manual_seed(1)
             logits = torch.randn(2, 7, 50)
-            sums = functions.consistency(logits, torch.arange(7), smoothing=0.1, weight=0.5, share=0.5)
+            sums = functions.r_drop(logits, torch.arange(7), smoothing=0.1, weight=0.5)
             found.append(
                 [
                     *outcome(heads(SHAPES[1], torch.bfloat16), mask=None, causal=True, record=None),
@@ -125,18 +125,14 @@ def test_parts_of_larger_tensors_are_taken_too() -> None:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("vocabulary", [5, 16, 1003])
 @pytest.mark.parametrize("size", [1.0, 1e4])
-@pytest.mark.parametrize("share", [0.5, 1.0, 0.2])
-def test_the_loss_of_two_passes_is_that_of_torchs_operations(
-    share: float, vocabulary: int, size: float, dtype: torch.dtype
-) -> None:
+def test_r_drop_is_that_of_torchs_operations(vocabulary: int, size: float, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     logits = (torch.randn(2, 9, vocabulary) * size).to(dtype)
     targets = torch.randint(1, vocabulary, (9,))
     targets[0] = vocabulary - 1
     exact = logits.float().clone()
-    settings = consistency.Consistency(0.7, share)
-    loss, nll = consistency._replace_few_by_gradient(exact, targets, 0.1, settings)
-    losses, surprises = functions.consistency(logits, targets, smoothing=0.1, **settings._asdict())
+    loss, nll = r_drop_module._replace_few_by_gradient(exact, targets, 0.1, 0.7)
+    losses, surprises = functions.r_drop(logits, targets, smoothing=0.1, weight=0.7)
     torch.testing.assert_close(losses.sum(), loss)
     torch.testing.assert_close(surprises.sum(), nll)
     scale = float(exact.abs().max())
@@ -150,7 +146,7 @@ def test_numbers_that_are_not_finite_stay_so(bad: float, dtype: torch.dtype) -> 
     """The update is skipped then, which only the gradients' norm can tell."""
     logits = torch.zeros(2, 3, 40, dtype=dtype)
     logits[1, 1, 30] = bad
-    losses, _ = functions.consistency(logits, torch.tensor([1, 2, 3]), smoothing=0.1, weight=0.5, share=0.5)
+    losses, _ = functions.r_drop(logits, torch.tensor([1, 2, 3]), smoothing=0.1, weight=0.5)
     assert losses.isfinite().tolist() == [True, False, True]
     assert logits.isfinite().all(dim=-1).tolist() == [[True, False, True]] * 2
     dropped = functions.dropout(torch.full((100,), bad, dtype=dtype), threshold=128, scale=2.0)
@@ -167,9 +163,7 @@ def test_numbers_that_are_not_finite_stay_so(bad: float, dtype: torch.dtype) -> 
 @pytest.mark.parametrize("target", [-1, 5])
 def test_a_target_outside_the_vocabulary_is_refused(target: int) -> None:
     with pytest.raises(IndexError, match="vocabulary of 5"):
-        functions.consistency(
-            torch.zeros(2, 1, 5), torch.tensor([target]), smoothing=0.1, weight=0.5, share=0.5
-        )
+        functions.r_drop(torch.zeros(2, 1, 5), torch.tensor([target]), smoothing=0.1, weight=0.5)
 
 
 def test_saved_tensors_may_be_kept_elsewhere() -> None:

@@ -60,8 +60,7 @@ def test_more_epochs_are_first_few_then_usual_then_many() -> None:
 
 
 @pytest.mark.parametrize(
-    "regulariser",
-    ["model.dropout=0.3", "training.r_drop=0.5", "training.simcut=1", "augmentation.typos=0.01"],
+    "regulariser", ["model.dropout=0.3", "training.r_drop=0.5", "augmentation.typos=0.01"]
 )
 def test_what_regularises_asks_for_more(regulariser: str) -> None:
     assert judged(20_000, "training.max_updates=6400") == "usual"  # 32 epochs

@@ -100,8 +100,6 @@ NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
         (["decoding.engine=ctranslate2"], r"decoding\.engine"),
         (["tokenizer.joint=false", "model.tie=all"], r"model\.tie"),
         (["training.r_drop=0.5", *NO_DROPOUT], r"training\.r_drop=0\.5.*model\.dropout"),
-        (["training.r_drop=0.5", "training.simcut=1"], r"training\.r_drop and training\.simcut.*one"),
-        (["training.simcut=1", "training.cutoff=0"], r"training\.simcut needs training\.cutoff"),
         (["name=../x"], "name="),
         (["pretrained=../x"], "pretrained="),
         (["seed=-1"], "seed=-1"),

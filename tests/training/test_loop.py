@@ -249,10 +249,9 @@ def test_off_the_cpu_the_layers_are_one_graph_for_batches_of_all_shapes(
         ([], torch.float32),
         (["training.accumulate=3"], torch.float32),
         (["training.r_drop=0.5"], torch.float32),
-        (["training.simcut=1"], torch.float32),
         ([], torch.float16),
     ],
-    ids=["plain", "accumulated", "R-Drop", "SimCut", "fp16"],
+    ids=["plain", "accumulated", "R-Drop", "fp16"],
 )
 def whole_run(
     request: pytest.FixtureRequest,

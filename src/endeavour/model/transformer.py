@@ -105,20 +105,13 @@ class Transformer(nn.Module):
         """Ids (batch, source) and (batch, target) to logits (batch, target, target_vocabulary)."""
         return self.project(self.states(source, target_in))
 
-    def states(
-        self, source: Tensor, target_in: Tensor, *, cut: tuple[Tensor, Tensor] | None = None
-    ) -> Tensor:
-        """Ids (batch, source) and (batch, target), all known, to the decoder's states (batch, target, width).
+    def states(self, source: Tensor, target_in: Tensor) -> Tensor:
+        """Ids (batch, source) and (batch, target), all known, to the decoder's states (batch, target, width)."""
+        return self.decode(target_in, self.encode(source))
 
-        Where `cut` is true, of the same two shapes, a zero vector takes the place of the embedding.
-        """
-        source_cut, target_cut = cut or (None, None)
-        memory = self.encode(source, embedded=self.embed_source(source, cut=source_cut))
-        return self.decode(target_in, memory, cut=target_cut)
-
-    def embed_source(self, source: Tensor, *, cut: Tensor | None = None) -> Tensor:
-        """Ids (batch, source) to what the first layer of the encoder reads, (batch, source, width); `cut` as above."""
-        return self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1], cut)
+    def embed_source(self, source: Tensor) -> Tensor:
+        """Ids (batch, source) to what the first layer of the encoder reads, (batch, source, width)."""
+        return self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1])
 
     def encode(
         self, source: Tensor, *, embedded: Tensor | None = None, record: AttentionMaps | None = None
@@ -138,21 +131,14 @@ class Transformer(nn.Module):
             states = layer(states, mask=mask, rotation=rotation, record=record)
         return Memory(self.encoder_norm(states), mask)
 
-    def decode(
-        self,
-        target_in: Tensor,
-        memory: Memory,
-        *,
-        cut: Tensor | None = None,
-        record: AttentionMaps | None = None,
-    ) -> Tensor:
+    def decode(self, target_in: Tensor, memory: Memory, *, record: AttentionMaps | None = None) -> Tensor:
         """Ids (batch, target), all known, to states (batch, target, width); each position sees no later one.
 
         Target padding needs no mask: it is on the right, where no token attends. The attention weights are appended
         to `decoder` and `cross` of `record`.
         """
         length = target_in.shape[1]
-        states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length, cut)
+        states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
         rotation = self.rotation(0, length)
         for layer in self._decoder_layers:
             states = layer(states, memory.states, memory_mask=memory.mask, rotation=rotation, record=record)
@@ -210,21 +196,13 @@ class Transformer(nn.Module):
         return self.source_embedding if self.target_embedding is None else self.target_embedding
 
     def _embed(
-        self,
-        embedding: nn.Embedding,
-        positions: nn.Module | None,
-        ids: Tensor,
-        start: int,
-        length: int,
-        cut: Tensor | None = None,
+        self, embedding: nn.Embedding, positions: nn.Module | None, ids: Tensor, start: int, length: int
     ) -> Tensor:
         """Ids (batch, any) to states (batch, any, width), at positions start to start + length.
 
-        `length` is that of the ids, or 1 if they all share one position. Those that are `cut` keep their positions.
+        `length` is that of the ids, or 1 if they all share one position.
         """
         states = embedding(ids) * self.config.width**0.5
-        if cut is not None:
-            states = states.masked_fill(cut[..., None], 0.0)
         if positions is not None:
             states = states + positions(start, length)
         return self.embedding_dropout(_as_autocast(states))

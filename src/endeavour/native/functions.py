@@ -80,18 +80,16 @@ def _dropped(numbers: Tensor, seed: int, threshold: int, scale: float) -> Tensor
     return result
 
 
-def consistency(
-    logits: Tensor, targets: Tensor, *, smoothing: float, weight: float, share: float
-) -> tuple[Tensor, Tensor]:
-    """Replaces logits of two passes by their gradient of the loss that `training.consistency` describes.
+def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) -> tuple[Tensor, Tensor]:
+    """Replaces logits of two passes by their gradient of the loss that `training.r_drop` describes.
 
     Args:
         logits: (2, rows, vocabulary).
         targets: (rows) ids.
-        smoothing, weight, share: ε, that of the divergence, and how much the first pass counts.
+        smoothing, weight: ε, and that of the divergence.
 
     Returns:
-        That loss and -log softmax at each target, in nats, of both passes by their shares, (rows) in fp32.
+        That loss and -log softmax at each target, in nats, both the mean of the passes, (rows) in fp32.
     Raises:
         IndexError: a target is no id.
     """
@@ -100,7 +98,7 @@ def consistency(
     if rows and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
         raise IndexError(f"a target is not in a vocabulary of {vocabulary}")
     loss, surprise = torch.empty(2, rows, device=logits.device, dtype=torch.float32)
-    enough = library().consistency(
+    enough = library().r_drop(
         address(logits),
         is_half(logits),
         address(targets),
@@ -108,7 +106,6 @@ def consistency(
         ctypes.c_long(vocabulary),
         ctypes.c_float(smoothing),
         ctypes.c_float(weight),
-        ctypes.c_float(share),
         address(loss),
         address(surprise),
         torch.get_num_threads(),

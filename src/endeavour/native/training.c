@@ -41,26 +41,25 @@ void drop(
     }
 }
 
-/* What _replace_few_by_gradient of training/consistency.py gives for a logit of either pass, but for the one-hot part.
+/* Half of what _replace_by_gradient of training/r_drop.py gives for a logit of either pass, but for the one-hot part.
 
    `power` and `other` are exponentials in this pass and in the other one, `apart` the difference of the logits. */
 INLINE float pull(float power, float other, float apart, float own, float slope, float other_slope) {
     return power * (own + slope * apart) - other * other_slope;
 }
 
-INLINE void consistency_row(
-    void *first, void *second, int half, long target, long vocabulary, float smoothing, float weight, float share,
-    float *powers, float *loss, float *surprise
+INLINE void r_drop_row(
+    void *first, void *second, int half, long target, long vocabulary, float smoothing, float weight, float *powers,
+    float *loss, float *surprise
 ) {
     float *others = powers + vocabulary;
-    float largest = -INFINITY, other_largest = -INFINITY, logits = 0, other_logits = 0;
-#pragma omp simd reduction(max : largest, other_largest) reduction(+ : logits, other_logits)
+    float largest = -INFINITY, other_largest = -INFINITY, logits = 0;
+#pragma omp simd reduction(max : largest, other_largest) reduction(+ : logits)
     for (long i = 0; i < vocabulary; i++) {
         float p = read(first, half, i), q = read(second, half, i);
         largest = p > largest ? p : largest;
         other_largest = q > other_largest ? q : other_largest;
-        logits += p;
-        other_logits += q;
+        logits += p + q;
     }
     float sum = 0, other_sum = 0, expected = 0, other_expected = 0;
 #pragma omp simd reduction(+ : sum, other_sum, expected, other_expected)
@@ -75,32 +74,26 @@ INLINE void consistency_row(
     }
     expected /= sum;
     other_expected /= other_sum;
-    float p = read(first, half, target), q = read(second, half, target), other_share = 1 - share;
-    float norm = largest + logf(sum), other_norm = other_largest + logf(other_sum);
-    *surprise = share * (norm - p) + other_share * (other_norm - q);
-    float mean = (share * logits + other_share * other_logits) / vocabulary;
-    float divergence = share * (expected + other_norm - norm) - other_share * (other_expected + other_norm - norm);
-    *loss = *surprise + smoothing * (share * p + other_share * q - mean) + weight * divergence;
-    float uniform = smoothing / vocabulary, hot = 1 - smoothing + uniform;
-    float slope = weight * share / sum, other_slope = weight * other_share / other_sum;
-    float own = (share + weight * (other_share - share * expected)) / sum;
-    float other_own = (other_share + weight * (share + other_share * other_expected)) / other_sum;
+    float p = read(first, half, target), q = read(second, half, target);
+    *surprise = (largest + logf(sum) - p + other_largest + logf(other_sum) - q) / 2;
+    *loss = *surprise + (smoothing * (p + q - logits / vocabulary) + weight * (expected - other_expected)) / 2;
+    float uniform = smoothing / vocabulary / 2, hot = (1 - smoothing) / 2 + uniform;
+    float slope = weight / sum / 2, own = (1 + weight - weight * expected) / sum / 2;
+    float other_slope = weight / other_sum / 2, other_own = (1 + weight + weight * other_expected) / other_sum / 2;
     for (long i = 0; i < vocabulary; i++) {
         float apart = read(first, half, i) - read(second, half, i);
-        write(first, half, i, pull(powers[i], others[i], apart, own, slope, other_slope) - share * uniform);
-        float other_pulled = pull(others[i], powers[i], -apart, other_own, other_slope, slope);
-        write(second, half, i, other_pulled - other_share * uniform);
+        write(first, half, i, pull(powers[i], others[i], apart, own, slope, other_slope) - uniform);
+        write(second, half, i, pull(others[i], powers[i], -apart, other_own, other_slope, slope) - uniform);
     }
-    write(first, half, target, pull(powers[target], others[target], p - q, own, slope, other_slope) - share * hot);
-    float other_pulled = pull(others[target], powers[target], q - p, other_own, other_slope, slope);
-    write(second, half, target, other_pulled - other_share * hot);
+    write(first, half, target, pull(powers[target], others[target], p - q, own, slope, other_slope) - hot);
+    write(second, half, target, pull(others[target], powers[target], q - p, other_own, other_slope, slope) - hot);
 }
 
-/* Logits (2, rows, vocabulary) of two passes become the gradient of the loss; that and -log p are written besides.
-   Returns whether there was memory for it. */
-int consistency(
+/* Logits (2, rows, vocabulary) of two passes become the gradient of R-Drop's loss; that and -log p are written besides,
+   both means of the passes. Returns whether there was memory for it. */
+int r_drop(
     void *logits, int half, const int64_t *targets, long rows, long vocabulary, float smoothing, float weight,
-    float share, float *loss, float *surprise, int threads
+    float *loss, float *surprise, int threads
 ) {
     int enough = 1;
 #pragma omp parallel num_threads(threads) reduction(&& : enough)
@@ -111,11 +104,10 @@ int consistency(
         for (long row = 0; row < rows; row++) {
             if (!powers) continue;
             void *p = row_of(logits, half, row * vocabulary), *q = row_of(logits, half, (rows + row) * vocabulary);
-            float *own = loss + row, *surprised = surprise + row;
             if (half)
-                consistency_row(p, q, 1, targets[row], vocabulary, smoothing, weight, share, powers, own, surprised);
+                r_drop_row(p, q, 1, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
             else
-                consistency_row(p, q, 0, targets[row], vocabulary, smoothing, weight, share, powers, own, surprised);
+                r_drop_row(p, q, 0, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
         }
         free(powers);
     }

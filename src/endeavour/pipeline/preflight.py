@@ -91,7 +91,9 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))
-    loss_model = LossModel.of(model.train(), config.training)
+    loss_model = LossModel(
+        model.train(), label_smoothing=config.training.label_smoothing, r_drop=config.training.r_drop
+    )
     for _ in range(2):  # the second time beside the optimizer's moments
         optimizer.zero_grad()
         _longest_batch(config, loss_model, data, ranks, precision)

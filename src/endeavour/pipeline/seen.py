@@ -142,7 +142,6 @@ def _regularisers(config: RunConfig) -> list[str]:
     found = {
         f"a dropout of {config.model.dropout:g}": config.model.dropout >= STRONG_DROPOUT,
         "R-Drop": config.training.r_drop > 0,
-        "SimCut": config.training.simcut > 0,
         "altered copies": bool(config.augmentation.rates),
         "teachers": config.teachers is not None,
     }

@@ -23,8 +23,6 @@ class TrainingConfig:
     sharded: bool
     label_smoothing: ShareBelow1
     r_drop: NonNegativeFloat
-    simcut: NonNegativeFloat
-    cutoff: ShareBelow1
     clip_norm: PositiveFloat | None
     learning_rate: PositiveFloat
     schedule: Literal["inverse_sqrt", "cosine"]
@@ -55,14 +53,6 @@ class TrainingConfig:
         if self.max_updates is None and self.max_epochs is None and self.max_minutes is None:
             raise ValueError(
                 "training would never end: set training.max_updates, training.max_epochs or training.max_minutes"
-            )
-        if self.r_drop and self.simcut:
-            raise ValueError(
-                "training.r_drop and training.simcut are two ways to compare two passes: choose one of them"
-            )
-        if self.simcut and not self.cutoff:
-            raise ValueError(
-                "training.simcut needs training.cutoff, the share of pieces that its second pass does not read"
             )
         if self.schedule == "cosine" and self.max_updates is None:
             raise ValueError("training.schedule=cosine needs training.max_updates")

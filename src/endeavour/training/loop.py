@@ -136,11 +136,15 @@ def _loss_model(
     device = ranks.device
     if slower := prepare_kernels(device):
         note(slower)
-    tokens = config.tokens_per_batch * (2 if config.r_drop or config.simcut else 1)
+    tokens = config.tokens_per_batch * (2 if config.r_drop else 1)
     graphed = choose_graphs(config.cuda_graphs, device, model, tokens=tokens, alone=ranks.alone)
     sharded = is_sharded(model)
-    compiled = not sharded and choose_compile(config.compile, device, graphed=graphed)
-    loss_model = LossModel.of(model, config, compiled=compiled)
+    loss_model = LossModel(
+        model,
+        label_smoothing=config.label_smoothing,
+        r_drop=config.r_drop,
+        compiled=not sharded and choose_compile(config.compile, device, graphed=graphed),
+    )
     graphs = Graphs(model, device, note=note) if graphed else None
     return loss_model if sharded else ranks.wrap_ddp(loss_model), graphs
 

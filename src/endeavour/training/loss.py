@@ -48,7 +48,7 @@ def projected_loss(
 
 
 def without_autocast(
-    function: type[torch.autograd.Function], states: Tensor, *others: object
+    function: type[torch.autograd.Function], states: Tensor, *others: Tensor | float
 ) -> tuple[Tensor, Tensor]:
     """The two scalars of `function`, whose `states` are in the type of autocast where that is on, and off inside."""
     device = states.device.type

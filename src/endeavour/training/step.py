@@ -6,7 +6,7 @@ Knows a model, its loss, batches and an optimizer; not the order of the batches,
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 from endeavour.data.batching import Batch
 from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
-from endeavour.special import EOS
-from endeavour.training.config import TrainingConfig
-from endeavour.training.consistency import Consistency, consistency_loss
 from endeavour.training.graphs import NEVER, Graphs
 from endeavour.training.loss import projected_loss
 from endeavour.training.optimizer import NonFiniteGuard
 from endeavour.training.precision import autocast
+from endeavour.training.r_drop import r_drop_loss
 from endeavour.training.sharding import whole_tensor
 
 SMALLER_BATCHES = (
@@ -47,9 +45,7 @@ class LossModel(nn.Module):
     """A model together with its loss: the function that is differentiated.
 
     Args:
-        r_drop, simcut: weights of the divergence between two passes, `consistency_loss`; of one alone, the other is 0.
-            If both are, there is one pass.
-        cutoff: share of the pieces, but PAD, UNK, BOS and EOS, that SimCut's second pass reads as zero vectors.
+        r_drop: weight of the divergence between two passes, `r_drop_loss`; 0: there is one pass.
         compiled: whether the layers run through `torch.compile`, with one graph for batches of all shapes, except that
             `short_attention` wants others for short sentences than for long ones.
     """
@@ -60,16 +56,13 @@ class LossModel(nn.Module):
         *,
         label_smoothing: float,
         r_drop: float = 0.0,
-        simcut: float = 0.0,
-        cutoff: float = 0.0,
         compiled: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing = label_smoothing
-        self.consistency = Consistency(simcut, share=1.0) if simcut else Consistency(r_drop, share=0.5)
-        self.cutoff = cutoff if simcut else 0.0
-        self._states: Callable[..., Tensor] = model.states
+        self.r_drop = r_drop
+        self._states: Callable[[Tensor, Tensor], Tensor] = model.states
         if compiled:
             # Otherwise DistributedDataParallel compiles a graph per 25 MB of weights, for every new shape; everything
             # is traced twice, because a module's floats, such as a norm's ε, are first taken to vary; and a first batch
@@ -81,30 +74,17 @@ class LossModel(nn.Module):
             torch._dynamo.config.recompile_limit = 16  # pyright: ignore[reportPrivateUsage]
             self._states = torch.compile(model.states, dynamic=True)
 
-    @classmethod
-    def of(cls, model: Transformer, config: TrainingConfig, *, compiled: bool = False) -> Self:
-        """With the loss that is configured."""
-        return cls(
-            model,
-            label_smoothing=config.label_smoothing,
-            r_drop=config.r_drop,
-            simcut=config.simcut,
-            cutoff=config.cutoff,
-            compiled=compiled,
-        )
-
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> tuple[Tensor, Tensor]:
         """Ids of a `Batch` to the sums of loss and negative log-likelihood of its target tokens, in nats."""
-        if self.consistency.weight:
-            cut = (self._cut(source), self._cut(target_in)) if self.cutoff else None
-            first, second = self._states(source.repeat(2, 1), target_in.repeat(2, 1), cut=cut).chunk(2)
-            return consistency_loss(
+        if self.r_drop:
+            first, second = self._states(source.repeat(2, 1), target_in.repeat(2, 1)).chunk(2)
+            return r_drop_loss(
                 first,
                 second,
                 self.model.output_weight,
                 target_out,
                 label_smoothing=self.label_smoothing,
-                consistency=self.consistency,
+                r_drop=self.r_drop,
             )
         return projected_loss(
             self._states(source, target_in),
@@ -112,11 +92,6 @@ class LossModel(nn.Module):
             target_out,
             label_smoothing=self.label_smoothing,
         )
-
-    def _cut(self, ids: Tensor) -> Tensor:
-        """For ids (batch, any) which are not read, (2 · batch, any): none in the first pass."""
-        cut = (torch.rand(ids.shape, device=ids.device) < self.cutoff) & (ids > EOS)
-        return torch.cat((torch.zeros_like(cut), cut))
 
 
 def choose_compile(name: str, device: torch.device, *, graphed: bool) -> bool:

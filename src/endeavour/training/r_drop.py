@@ -1,11 +1,11 @@
-"""The loss of two passes over a batch, and of how far their predictions lie apart: R-Drop, SimCut.
+"""R-Drop: the loss of two passes with different dropout, and of how far their predictions lie apart.
 
 Knows states, a projection matrix and ids; not the model that made them.
 
 Shapes: tokens = positions of a batch that are not PAD; width = of the model; vocabulary = target pieces.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,32 +21,23 @@ GPU_ROWS = 1024
 CACHED_ROWS = 32
 
 
-class Consistency(NamedTuple):
-    """How the loss is made of two passes: weight of the divergence, and how much the first pass counts."""
-
-    weight: float
-    share: float
-
-
-def consistency_loss(
+def r_drop_loss(
     first: Tensor,
     second: Tensor,
     weight: Tensor,
     target_out: Tensor,
     *,
     label_smoothing: float,
-    consistency: Consistency,
+    r_drop: float,
 ) -> tuple[Tensor, Tensor]:
     """Sums over all target tokens of the loss of two passes, and of their negative log-likelihood, in nats.
 
-    With p and q the distributions that the passes predict, CE the smoothed cross-entropy, s the share of the first pass
-    and α the weight of the divergence, the loss of a token is
+    With p and q the distributions that the passes predict, and CE the smoothed cross-entropy, the loss of a token is
 
-        s · (CE(p) + α · KL(p ‖ q)) + (1 - s) · (CE(q) + α · KL(q ‖ p))
+        (CE(p) + CE(q)) / 2 + r_drop · (KL(p ‖ q) + KL(q ‖ p)) / 2
 
-    R-Drop has s = 1/2 (Liang et al. 2021, equations 2 and 3, who add the two cross-entropies: their α is twice this
-    one), SimCut s = 1 (Gao et al. 2022, "Bi-SimCut", equation 3). The logarithms are computed in fp32, and never of the
-    whole batch at once.
+    (Liang et al. 2021, "R-Drop", equations 2 and 3, who add the two cross-entropies: their α is twice `r_drop`).
+    The logarithms are computed in fp32, and never of the whole batch at once.
 
     Args:
         first, second: (batch, target, width) the decoder's output in either pass.
@@ -55,20 +46,19 @@ def consistency_loss(
         label_smoothing: ε in [0, 1), as in `projected_loss`.
 
     Returns:
-        Two scalars, of both passes by their shares: the loss, through which gradients flow, and the negative
-        log-likelihood, detached.
+        Two scalars: the loss, through which gradients flow, and the negative log-likelihood, detached; means of both.
     """
     target = target_out.flatten()
     states = torch.stack((first.flatten(0, 1), second.flatten(0, 1)))
     if states.device.type == "cpu":
         states, target = states[:, target != PAD], target[target != PAD]
-    return without_autocast(_ConsistencyLoss, states, weight, target, label_smoothing, consistency)
+    return without_autocast(_RDropLoss, states, weight, target, label_smoothing, r_drop)
 
 
-class _ConsistencyLoss(torch.autograd.Function):
+class _RDropLoss(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, weight: Tensor, target: Tensor, smoothing: float, consistency: Consistency
+        ctx: Any, states: Tensor, weight: Tensor, target: Tensor, smoothing: float, r_drop: float
     ) -> tuple[Tensor, Tensor]:
         """`states`: (2, tokens, width). The gradient is computed together with the loss."""
         matrix = weight.to(states.dtype)
@@ -82,7 +72,7 @@ class _ConsistencyLoss(torch.autograd.Function):
             # The rows of both passes as one matrix: of a batch of two, `matrix` would be copied for each.
             chosen = states[:, part].flatten(0, 1)
             logits = (chosen @ matrix.T).unflatten(0, (2, -1))
-            part_loss, part_nll = _replace_by_gradient(logits, ids, smoothing, consistency)
+            part_loss, part_nll = _replace_by_gradient(logits, ids, smoothing, r_drop)
             loss += part_loss
             nll += part_nll
             states_gradient[:, part] = logits @ matrix
@@ -98,32 +88,32 @@ class _ConsistencyLoss(torch.autograd.Function):
 
 
 def _replace_by_gradient(
-    logits: Tensor, ids: Tensor, smoothing: float, consistency: Consistency
+    logits: Tensor, ids: Tensor, smoothing: float, r_drop: float
 ) -> tuple[Tensor, Tensor]:
-    """The sums of the loss over some tokens; its gradient takes the place of `logits` (2, tokens, vocabulary).
+    """The sums of `r_drop_loss` over some tokens; the gradient takes the place of `logits` (2, tokens, vocabulary).
 
     On a CPU no token is PAD.
     """
     if native.takes(logits):
-        losses, surprises = native.consistency(logits, ids, smoothing=smoothing, **consistency._asdict())
+        losses, surprises = native.r_drop(logits, ids, smoothing=smoothing, weight=r_drop)
         return losses.sum(), surprises.sum()
     few = CACHED_ROWS if logits.device.type == "cpu" else len(ids)
     parts = zip(logits.split(few, dim=1), ids.split(few), strict=True)
-    sums = [_replace_few_by_gradient(*part, smoothing, consistency) for part in parts]
+    sums = [_replace_few_by_gradient(*part, smoothing, r_drop) for part in parts]
     loss, nll = torch.stack([torch.stack(pair) for pair in sums]).sum(dim=0)
     return loss, nll
 
 
 def _replace_few_by_gradient(
-    logits: Tensor, ids: Tensor, smoothing: float, consistency: Consistency
+    logits: Tensor, ids: Tensor, smoothing: float, r_drop: float
 ) -> tuple[Tensor, Tensor]:
     """With torch's operations, the same.
 
-    With d = the difference of the logits, of which a constant in each row changes nothing, the gradient is
+    With d = the difference of the logits, of which a constant in each row changes nothing, twice the gradient is
 
-        s·(p - (1 - ε)·one-hot - ε / vocabulary) + α·s·p·(d - Σ p·d) + α·(1 - s)·(p - q)
+        p - (1 - ε)·one-hot - ε / vocabulary + r_drop · (p·(d - Σ p·d) + p - q)
 
-    for the logits of p, and the same with q, p, -d and 1 - s for those of q.
+    for the logits of p, and the same with q, p and -d for those of q.
     """
     counted = (ids != PAD)[:, None]
     each = torch.arange(len(ids), device=ids.device)
@@ -135,19 +125,13 @@ def _replace_few_by_gradient(
     surprise = log_sum - chosen
     smooth = surprise + smoothing * (chosen - exact.mean(dim=-1))
     apart = exact[0] - exact[1]
-    weight = consistency.weight
-    loss, nll = 0.0, 0.0
-    for side, (sign, share) in enumerate(((1, consistency.share), (-1, 1 - consistency.share))):
-        expected = (probabilities[side] * apart).sum(dim=-1, keepdim=True) * sign
-        divergence = expected[:, 0] + log_sum[1 - side] - log_sum[side]
-        loss += share * (smooth[side] + weight * divergence)
-        nll += share * surprise[side]
-        factor = share + weight * (1 - share) - weight * share * expected
-        gradient = torch.add(factor, apart, alpha=sign * weight * share).mul_(probabilities[side])
-        gradient.sub_(probabilities[1 - side], alpha=weight * (1 - share)).sub_(
-            share * smoothing / logits.shape[-1]
-        )
-        gradient[each, ids] -= share * (1 - smoothing)
-        torch.mul(gradient, counted, out=logits[side])
+    expected = torch.stack([(side * apart).sum(dim=-1, keepdim=True) for side in probabilities])
+    divergence = (expected[0] - expected[1])[:, 0] / 2
+    for side, sign in enumerate((1, -1)):
+        factor = 1 + r_drop - sign * r_drop * expected[side]
+        gradient = torch.add(factor, apart, alpha=sign * r_drop).mul_(probabilities[side])
+        gradient.sub_(probabilities[1 - side], alpha=r_drop).sub_(smoothing / logits.shape[-1])
+        gradient[each, ids] -= 1 - smoothing
+        torch.mul(gradient, counted / 2, out=logits[side])
     counts = counted[:, 0]
-    return (loss * counts).sum(), (nll * counts).sum()
+    return ((smooth.mean(dim=0) + r_drop * divergence) * counts).sum(), (surprise.mean(dim=0) * counts).sum()

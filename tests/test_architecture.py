@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "storage": {"errors"},
     "cuda_graphs": {"errors"},
     "completion": {"settings"},
-    "textbook": {"special", "errors"},
+    "textbook": {"errors"},
     "data": LEAVES,
     "native": {"errors", "storage"},
     "model": {"native", *LEAVES},
@@ -48,9 +48,9 @@ MAY_IMPORT = {
     "playground": {"runs", "reports", "evaluation", *ENGINE},
     "config": {"runs", "redaction", *LEAVES},
     "pipeline": {"runs", "reports", "evaluation", *ENGINE},
-    "interface": {"pipeline", "runs", "evaluation", "config", *ENGINE},
-    "sweeps": {"pipeline", "runs", "reports", "evaluation", "config", "redaction", *ENGINE},
-    "__main__": {"commands", "config", "completion", "redaction", "training", "errors"},
+    "interface": {"pipeline", "runs", "evaluation", "config", "decoding", "training", *LEAVES},
+    "sweeps": {"pipeline", "runs", "reports", "config", "redaction", "training", *LEAVES},
+    "__main__": {"config", "completion", "redaction", "training", "errors"},
     "commands": {path.stem for path in SOURCE.iterdir()} - {"__main__", "completion"},
 }
 KNOW_HYDRA = {"config", "completion", "sweeps"}

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from endeavour.data.dataset import ParallelDataset
-from endeavour.training.updates import Update, prefetch, updates
+from endeavour.training.updates import PREFETCHED, Update, prefetch, updates
 
 
 def stream(data: ParallelDataset, accumulate: int, epoch: int = 0, position: int = 0) -> Iterator[Update]:
@@ -55,17 +55,17 @@ def test_the_stream_goes_on_from_any_update(data: ParallelDataset, accumulate: i
 
 
 def test_what_is_computed_ahead_is_the_same_in_the_same_order() -> None:
-    with prefetch(lambda: iter(range(50)), depth=3) as items:
+    with prefetch(iter(range(50))) as items:
         assert list(items) == list(range(50))
 
 
 def test_no_more_is_computed_ahead_than_asked_for() -> None:
     made: list[int] = []
-    with prefetch(lambda: (made.append(i) or i for i in range(100)), depth=3) as items:
+    with prefetch(made.append(i) or i for i in range(100)) as items:
         next(items)
         time.sleep(0.3)
-        assert len(made) <= 1 + 3 + 1  # taken, waiting, and one at the door
-    assert len(made) <= 6
+        assert len(made) == 1 + PREFETCHED
+    assert len(made) == 1 + PREFETCHED
 
 
 def test_an_exception_comes_out_where_its_item_would_have() -> None:
@@ -73,7 +73,7 @@ def test_an_exception_comes_out_where_its_item_would_have() -> None:
         yield 1
         raise ValueError("no second item")
 
-    with prefetch(failing) as items:
+    with prefetch(failing()) as items:
         assert next(items) == 1
         with pytest.raises(ValueError, match="no second item"):
             next(items)
@@ -81,9 +81,9 @@ def test_an_exception_comes_out_where_its_item_would_have() -> None:
 
 def test_the_thread_ends_with_the_block() -> None:
     def alive() -> bool:
-        return "updates" in [thread.name for thread in threading.enumerate()]
+        return any(thread.name.startswith("updates") for thread in threading.enumerate())
 
-    with prefetch(lambda: iter(range(10**9))) as items:
+    with prefetch(iter(range(10**9))) as items:
         next(items)
         assert alive()
     assert not alive()

@@ -6,7 +6,7 @@ all others are read in between. Knows no screen, and no files except for the pre
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -27,7 +27,7 @@ from endeavour.benchmark.measure import (
 )
 from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.task import Rows, Task
-from endeavour.data.batching import Batch, collate
+from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.training.device import choose_device, keep_memory
@@ -101,12 +101,9 @@ def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[R
     Ours prefetches where the loop does; a plain loop does not.
     """
 
-    def batches() -> Iterator[Batch]:
-        for batch in rows:
-            collated = collate(dataset, batch)
-            yield collated.pin_memory() if contender.pinned else collated
-
-    with prefetch(batches) if contender.reads_ahead else nullcontext(batches()) as ready:
+    collated = (collate(dataset, batch) for batch in rows)
+    batches = (batch.pin_memory() for batch in collated) if contender.pinned else collated
+    with prefetch(batches) if contender.reads_ahead else nullcontext(batches) as ready:
         return sum(contender.update(batch)[1] for batch in ready)
 
 

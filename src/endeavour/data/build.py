@@ -17,7 +17,7 @@ from typing import Any
 
 from endeavour.data.augmentation import AugmentationConfig, Augmenter
 from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner, summed
-from endeavour.data.corpus import RARE, TRAIN, CorpusConfig, Progress
+from endeavour.data.corpus import RARE, TRAIN, CorpusConfig
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
 from endeavour.data.denoising import denoising_pairs
 from endeavour.data.encoding import SIDES, flat_pairs
@@ -38,6 +38,7 @@ from endeavour.data.tokenizer import (
 )
 from endeavour.directions import Languages
 from endeavour.errors import UserError
+from endeavour.progress import Report
 
 # Containers that are made before Python's garbage collector looks for cycles among them.
 CONTAINERS = 1_000_000
@@ -66,7 +67,7 @@ def build(
     cleaning: CleaningConfig,
     augmentation: AugmentationConfig | None,
     tokenizer: TokenizerConfig | Tokenizers,
-    progress: Progress,
+    progress: Report,
 ) -> dict[str, Any]:
     """Writes everything except the manifest and the reports into `folder`.
 
@@ -162,7 +163,7 @@ def _read_held_out(
     scratch: Path,
     held_out: HeldOut,
     augmentation: AugmentationConfig | None,
-    progress: Progress,
+    progress: Report,
 ) -> Path:
     """Keeps the untouched lines beside the normal form, and every row; with `denoising` masked sentences in place of
     both. Returns the table of the normal form.

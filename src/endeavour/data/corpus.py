@@ -6,7 +6,7 @@ and tokenizers, and leaves the network to `hub`.
 
 import re
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -20,11 +20,11 @@ from endeavour.data import hub
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair, mode_of, read_pairs
 from endeavour.errors import UserError
+from endeavour.progress import Report
 from endeavour.settings import STRICT
 from endeavour.storage import user_path
 
 ExtraPairs = tuple[Path, Path]  # two line-aligned text files, English and German
-Progress = Callable[[str, int, int | None], None]  # (what, done, total or None)
 TRAIN = "train"
 VALIDATION = "validation"
 RARE = "validation_rare"  # held out of the training text: the pairs with the rarest words
@@ -156,7 +156,7 @@ def load_splits(
     config: CorpusConfig,
     *,
     extra_pairs: Sequence[ExtraPairs] = (),
-    progress: Progress = lambda what, done, total: None,
+    progress: Report = lambda what, done, total: None,
 ) -> dict[str, Iterable[Pair]]:
     """The (English, German) pairs of every split, streamed where they come from files; training may be in parts.
 
@@ -187,7 +187,7 @@ def _read(config: CorpusConfig, files: dict[str, list[Path]]) -> dict[str, Itera
     return {name: read_pairs(paths, section="corpus", **columns) for name, paths in files.items()}
 
 
-def _hub_files(config: CorpusConfig, progress: Progress) -> dict[str, list[Path]]:
+def _hub_files(config: CorpusConfig, progress: Report) -> dict[str, list[Path]]:
     """Split → its files in the hub's cache, downloaded where they are not there."""
     assert config.repository is not None  # checked with the config
     assert config.revision is not None

@@ -8,10 +8,10 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from endeavour.errors import UserError, first_line
+from endeavour.progress import Report
 from endeavour.storage import file_digest
 
 # Seconds before each further attempt. `hf_hub_download` and `snapshot_download` have retries of their own, but those
@@ -39,7 +39,7 @@ def fetch(
     name: str,
     *,
     corpus: str,
-    progress: Callable[[str, int, int | None], None],
+    progress: Report,
 ) -> Path:
     """The local path of a file of a dataset repository at a commit, downloaded if the cache lacks it.
 

@@ -23,7 +23,7 @@ from endeavour.data.cleaning import (
     add_steps,
     restore_steps,
 )
-from endeavour.data.corpus import RARE, TRAIN, Progress
+from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, Rows, save_rows
 from endeavour.data.denoising import denoising_pairs
 from endeavour.data.encoding import SIDES, Encoded, TrainingEncoder
@@ -33,6 +33,7 @@ from endeavour.data.parallel import map_in_order
 from endeavour.data.tables import batches, count_batches, count_rows, new_table, read_tables, write
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
+from endeavour.progress import Report
 
 SHARD_BATCHES = 25  # of 10,000 pairs as read; some seconds' work, which is what an interruption loses
 
@@ -73,7 +74,7 @@ class Part:
     def steps(self) -> list[Step]:
         return [*self._cleaner.steps, *self._after_cleaning, *self._lengths]
 
-    def clean_all(self, pairs: Iterable[Pair], progress: Progress) -> None:
+    def clean_all(self, pairs: Iterable[Pair], progress: Report) -> None:
         self._journal.folder.mkdir(exist_ok=True)
         self.clean.extend(clean_pairs(pairs, self._cleaner, self._journal, progress))
         self._require_pairs(sum(count_rows(table) for table in self.clean))
@@ -100,7 +101,7 @@ class Part:
         self._after_cleaning.extend([held, shared] if overlap else [held])
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
-    def mask(self, copies: int, seed: int, progress: Progress) -> None:
+    def mask(self, copies: int, seed: int, progress: Report) -> None:
         """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
         masking = Step("masked copies, in place of the pairs")
         met, total = 0, sum(map(count_rows, self.clean))
@@ -115,7 +116,7 @@ class Part:
                     progress(f"mask {TRAIN}", met, total)
         self._after_cleaning.append(masking)
 
-    def encode_all(self, tokenizers: Tokenizers, progress: Progress) -> None:
+    def encode_all(self, tokenizers: Tokenizers, progress: Report) -> None:
         """Encodes what is not too long, a shard for each clean table."""
         shards = {
             f"encoded-{number:05d}": table for number, table in enumerate(self.clean) if count_rows(table)
@@ -173,7 +174,7 @@ class Part:
 
 
 def clean_pairs(
-    pairs: Iterable[Pair], cleaner: TextCleaner, journal: Journal, progress: Progress
+    pairs: Iterable[Pair], cleaner: TextCleaner, journal: Journal, progress: Report
 ) -> list[Path]:
     """The tables of clean pairs, a shard each. What `journal` has of an interrupted attempt is not done again."""
     remaining = iter(pairs)

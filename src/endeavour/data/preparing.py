@@ -18,7 +18,6 @@ from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.corpus import (
     CorpusConfig,
     ExtraPairs,
-    Progress,
     fingerprint,
     load_parts,
     load_splits,
@@ -30,6 +29,7 @@ from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
+from endeavour.progress import Report
 from endeavour.storage import (
     atomic_folder,
     file_digest,
@@ -53,7 +53,7 @@ def prepare_data(
     tokenizers: Tokenizers | None = None,
     extra_pairs: Sequence[ExtraPairs] = (),
     folder: Path,
-    progress: Progress = lambda what, done, total: None,
+    progress: Report = lambda what, done, total: None,
 ) -> PreparedData:
     """The prepared data of these settings, built unless they are there.
 

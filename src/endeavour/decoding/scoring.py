@@ -38,7 +38,6 @@ class PieceScore(NamedTuple):
     alternatives: list[tuple[int, float]]
 
 
-@torch.inference_mode()
 def log_probabilities(
     logits: Logits,
     sources: Ids,
@@ -56,22 +55,22 @@ def log_probabilities(
         excluded: ids that count as impossible: the others share their probability.
         device: the model's device.
     """
-    results = [0.0] * len(sources)
-    for rows, scores, target_out in _scored(logits, sources, targets, excluded, device):
-        tokens = scores.gather(2, target_out[..., None]).squeeze(2)
-        sums = tokens.masked_fill(target_out == PAD, 0.0).sum(dim=1).tolist()
-        for row, value in zip(rows, sums, strict=True):
-            results[row] = value
-    return results
+    each = token_log_probabilities(logits, sources, targets, excluded=excluded, device=device)
+    return [sum(tokens) for tokens in each]
 
 
 @torch.inference_mode()
 def token_log_probabilities(
-    logits: Logits, sources: Ids, targets: Ids, *, device: torch.device | None = None
+    logits: Logits,
+    sources: Ids,
+    targets: Ids,
+    *,
+    excluded: Sequence[int] = (),
+    device: torch.device | None = None,
 ) -> list[list[float]]:
     """The same of each token, EOS included, given those before it; see `log_probabilities` for the arguments."""
     results: list[list[float]] = [[] for _ in sources]
-    for rows, scores, target_out in _scored(logits, sources, targets, (), device):
+    for rows, scores, target_out in _scored(logits, sources, targets, excluded, device):
         tokens = scores.gather(2, target_out[..., None]).squeeze(2).tolist()
         for row, values in zip(rows, tokens, strict=True):
             results[row] = values[: len(targets[row]) + 1]

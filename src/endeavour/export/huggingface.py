@@ -24,13 +24,12 @@ from endeavour.export.readme import MAX_LENGTH
 from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
+from endeavour.model.marian import Tensors
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 
 IMPOSSIBLE = -1e9  # the logit of a row that only pads a vocabulary
-
-Tensors = dict[str, Tensor]
 
 
 def check_huggingface(config: ModelConfig) -> None:

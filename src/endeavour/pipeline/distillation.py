@@ -21,13 +21,14 @@ from pathlib import Path
 
 import torch
 
-from endeavour.data.corpus import TRAIN, ExtraPairs, Progress
+from endeavour.data.corpus import TRAIN, ExtraPairs
 from endeavour.data.prepared import PreparedData
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
 from endeavour.pipeline.fine_tuning import FREE
 from endeavour.pipeline.imported import imported_run, run_named
+from endeavour.progress import Report
 from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig, differing_keys, teacher_config
 from endeavour.runs.evaluations import joined_names
@@ -170,7 +171,7 @@ class Teachers:
             )
 
 
-def teacher_translations(teachers: Teachers, data: PreparedData, progress: Progress) -> list[ExtraPairs]:
+def teacher_translations(teachers: Teachers, data: PreparedData, progress: Report) -> list[ExtraPairs]:
     """The training sentences of `data` with the translations of each teacher, made unless they are there.
 
     Sources are translated, or targets by a teacher of the other direction, as they were cleaned, by each teacher as it,
@@ -199,7 +200,7 @@ def keep_teacher_data(run: Run, pairs: Sequence[ExtraPairs]) -> None:
 
 
 def _translations(
-    runs: Sequence[Run], decoding: DecodingConfig, config: RunConfig, data: PreparedData, progress: Progress
+    runs: Sequence[Run], decoding: DecodingConfig, config: RunConfig, data: PreparedData, progress: Report
 ) -> Path:
     """The folder with the files of one teacher; another process that makes it is waited for."""
     weights = [run.weights_digest for run in runs]

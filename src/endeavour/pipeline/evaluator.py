@@ -28,6 +28,7 @@ from endeavour.evaluation.subsets import bleu_by_label, lowercased
 from endeavour.pipeline.evaluation_sets import EvaluationSet
 from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import overlap_line, perturbed_tables, write_evaluation
+from endeavour.reports.figures import AttentionMap
 from endeavour.reports.tables import screen_table
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
@@ -36,7 +37,6 @@ from endeavour.runs.translators import Loaded, load_runs, open_translator, resol
 from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
-Picture = tuple[list[str], list[str], list[list[float]]]  # see `decoding.alignment`
 CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys of decoding; samples depend on their batch
 
 
@@ -224,7 +224,9 @@ class Evaluator:
             return None
         return measure_overlap(test_set.sources, test_set.references, self.training_texts)
 
-    def _pictures(self, result: EvaluationResult, translator: Translator, loaded: Loaded) -> list[Picture]:
+    def _pictures(
+        self, result: EvaluationResult, translator: Translator, loaded: Loaded
+    ) -> list[AttentionMap]:
         """The first run's own attention for the first sentences that fit the model, whichever engine translated."""
         shown = (
             pair

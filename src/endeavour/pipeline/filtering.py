@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner, restore_steps
-from endeavour.data.corpus import Progress
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.part import clean_pairs
@@ -18,6 +17,7 @@ from endeavour.data.scored_pairs import ScoredPair, join_scored, write_scored
 from endeavour.data.tables import count_rows, read_tables
 from endeavour.data.tokenizer import encode_pairs
 from endeavour.errors import named_memory_error
+from endeavour.progress import Report
 from endeavour.runs.translators import Loaded, score_pairs
 
 SCORES = "scores.tsv"
@@ -48,7 +48,7 @@ def score_corpus(
     scorer: DualScorer,
     folder: Path,
     scratch: Path,
-    progress: Progress,
+    progress: Report,
 ) -> dict[str, Any]:
     """Writes the scores of what cleaning leaves to `folder`/scores.tsv, in order.
 

@@ -2,10 +2,8 @@
 
 import errno
 import os
-import signal
 import socket
 import sys
-import threading
 import webbrowser
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from endeavour.errors import UserError
+from endeavour.training.signals import StopSignal
 
 TRIES = 100  # ports that are tried one after the other
 BACKLOG = 128
@@ -58,7 +57,7 @@ def url_of(listening: socket.socket) -> str:
 
 
 class Server(uvicorn.Server):
-    """Serves until SIGINT or SIGTERM; requests in flight are then finished. A second signal has its usual effect."""
+    """Serves until a signal of `StopSignal`; requests in flight are then finished. A second has its usual effect."""
 
     def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
         super().__init__(
@@ -78,23 +77,8 @@ class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         """In place of uvicorn's, which ends with the signal's usual effect."""
-        if threading.current_thread() is not threading.main_thread():
+        with StopSignal(self.stop):
             yield
-            return
-        usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-        def note(*_: object) -> None:
-            self.stop()
-            for other, handler in usual.items():
-                signal.signal(other, handler)
-
-        for number in usual:
-            signal.signal(number, note)
-        try:
-            yield
-        finally:
-            for number, handler in usual.items():
-                signal.signal(number, handler)
 
     def stop(self) -> None:
         """No further connections; returns at once."""

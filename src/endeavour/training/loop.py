@@ -7,7 +7,6 @@ function that it is given.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
 import torch
 from torch import nn
@@ -153,8 +152,7 @@ def _stream(
     data: ParallelDataset, config: TrainingConfig, seed: int, state: TrainState, ranks: Ranks
 ) -> AbstractContextManager[Iterator[Update]]:
     """The updates from where `state` stands, prefetched for all devices but the CPU, where that gained nothing."""
-    stream = partial(
-        updates,
+    stream = updates(
         data,
         tokens_per_batch=config.tokens_per_batch,
         accumulate=config.accumulate,
@@ -168,7 +166,7 @@ def _stream(
         count=ranks.count,
         pinned=ranks.device.type == "cuda",
     )
-    return nullcontext(stream()) if ranks.device.type == "cpu" else prefetch(stream)
+    return nullcontext(stream) if ranks.device.type == "cpu" else prefetch(stream)
 
 
 def _check_skipped(

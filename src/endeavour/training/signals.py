@@ -1,6 +1,7 @@
 """Stopping a run by a signal: it is noted, and handled between two updates. Knows nothing of training."""
 
 import signal
+from collections.abc import Callable
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Self
@@ -31,10 +32,14 @@ class StopSignal:
     """Notes SIGINT, SIGTERM or SIGUSR1 (sent by schedulers); a second signal has its usual effect.
 
     In another thread than the main one, where Python lets nobody handle signals, it notes none.
+
+    Args:
+        noted: called when one comes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, noted: Callable[[], None] = lambda: None) -> None:
         self.number = 0
+        self._noted = noted
         self._usual: dict[int, object] = {}
 
     def __enter__(self) -> Self:
@@ -49,4 +54,5 @@ class StopSignal:
 
     def _note(self, number: int, _: FrameType | None) -> None:
         self.number = number
+        self._noted()
         self.__exit__()

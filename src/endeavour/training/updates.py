@@ -3,9 +3,9 @@
 Knows the data's lengths and a place in an epoch; not models, losses or devices.
 """
 
-import queue
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -115,46 +115,20 @@ def _share(data: ParallelDataset, batch: NDArray[np.int64], rank: int, count: in
 
 
 @contextmanager
-def prefetch(items: Callable[[], Iterator[Item]], depth: int = PREFETCHED) -> Generator[Iterator[Item]]:
-    """The items of an iterator, computed by another thread up to `depth` items before they are needed.
+def prefetch(items: Iterator[Item]) -> Generator[Iterator[Item]]:
+    """The items of an iterator, computed by another thread up to `PREFETCHED` of them before they are needed.
 
     An exception in the thread is raised where its item would have come; the thread ends with the block.
     """
-    ready: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(depth)
-    ended = threading.Event()
+    with ThreadPoolExecutor(1, "updates") as thread:
 
-    def put(item: Item | None, error: BaseException | None) -> None:
-        while not ended.is_set():
-            try:
-                ready.put((item, error), timeout=0.1)
-                return
-            except queue.Full:
-                pass
+        def received() -> Iterator[Item]:
+            coming = deque(thread.submit(next, items, None) for _ in range(PREFETCHED))
+            while (item := coming.popleft().result()) is not None:
+                coming.append(thread.submit(next, items, None))
+                yield item
 
-    def work() -> None:
         try:
-            for item in items():
-                put(item, None)
-                if ended.is_set():
-                    return
-            put(None, StopIteration())
-        except BaseException as error:
-            put(None, error)
-
-    def received() -> Iterator[Item]:
-        while True:
-            item, error = ready.get()
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
-            assert item is not None
-            yield item
-
-    thread = threading.Thread(target=work, name="updates", daemon=True)
-    thread.start()
-    try:
-        yield received()
-    finally:
-        ended.set()
-        thread.join()
+            yield received()
+        finally:
+            thread.shutdown(cancel_futures=True)

@@ -19,6 +19,7 @@ LEAVES = {
     "nested",
     "optional",
     "progress",
+    "markdown",
     "cuda_graphs",
 }
 ENGINE = {"training", "decoding", "model", "native", "data", *LEAVES}
@@ -29,6 +30,7 @@ MAY_IMPORT = {
     "nested": set[str](),
     "redaction": set[str](),
     "progress": set[str](),
+    "markdown": set[str](),
     "settings": {"errors"},
     "optional": {"errors"},
     "storage": {"errors"},

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from endeavour.markdown import markdown_table
+
 Row = Mapping[str, Any]
 
 
@@ -251,10 +253,10 @@ def as_markdown(title: str, results: Mapping[str, Any]) -> str:
     for part, (heading, columns) in TABLES.items():
         if not results.get(part):
             continue
-        lines += ["", f"## {heading}", ""]
-        lines.append("| " + " | ".join(column.heading for column in columns) + " |")
-        lines.append("| " + " | ".join("---:" if column.right else "---" for column in columns) + " |")
-        lines += ["| " + " | ".join(column.cell(row) for column in columns) + " |" for row in results[part]]
+        head = [column.heading for column in columns]
+        rows = [[column.cell(row) for column in columns] for row in results[part]]
+        texts = [number for number, column in enumerate(columns) if not column.right]
+        lines += ["", f"## {heading}", "", markdown_table(head, rows, texts=texts)]
         if part == "growth":
             lines += ["", "![target tokens/s against batch size and width](growth.png)"]
     if results["notes"]:

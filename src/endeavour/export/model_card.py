@@ -9,8 +9,10 @@ from typing import Any
 
 import yaml
 
+from endeavour.data.cleaning_report import split_table
 from endeavour.directions import Direction, Languages, languages_of
 from endeavour.evaluation.metrics import Score
+from endeavour.markdown import markdown_table
 from endeavour.optional import require
 
 HUB_METRICS = ("bleu", "chrf", "ter")  # that it knows by these names
@@ -112,36 +114,27 @@ def score_lines(card: Card) -> str:
         return "It was not evaluated.\n"
     keys = list(dict.fromkeys(key for scored in card.evaluations for key in scored.scores))
     names = {key: score.name for scored in card.evaluations for key, score in scored.scores.items()}
-    rows = [["test set", "sentences", "decoding", *(names[key] for key in keys)]]
-    rows.append(["---", "---:", "---", *("---:" for _ in keys)])
+    head = ["test set", "sentences", "decoding", *(names[key] for key in keys)]
+    rows: list[list[str]] = []
     for scored in card.evaluations:
         cells = [
             f"{score.value:.2f} ({score.low:.2f} to {score.high:.2f})" if score else ""
             for score in map(scored.scores.get, keys)
         ]
         rows.append([scored.test_set, f"{scored.sentences:,}", scored.decoding, *cells])
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = markdown_table(head, rows, texts=(0, 2))
     signatures = dict.fromkeys(
         f"- {score.name}: `{score.signature}`\n"
         for scored in card.evaluations
         for score in scored.scores.values()
     )
-    return (
-        f"{table}\nIn parentheses: 95% bootstrap intervals. sacreBLEU's signatures:\n\n{''.join(signatures)}"
-    )
+    return f"{table}\n\nIn parentheses: 95% bootstrap intervals. sacreBLEU's signatures:\n\n{''.join(signatures)}"
 
 
 def data_lines(card: Card) -> str:
     """Where the text came from, and how much of it was left after cleaning."""
     source = f" (`{card.repository}` at `{card.revision}`)" if card.repository else ""
-    rows = "".join(
-        f"| {split} | {counts['pairs']:,} | {counts['source_tokens']:,} | {counts['target_tokens']:,} |\n"
-        for split, counts in card.splits.items()
-    )
-    return (
-        f"Corpus `{card.corpus}`{source}, cleaned:\n\n"
-        f"| split | pairs | source tokens | target tokens |\n| --- | ---: | ---: | ---: |\n{rows}"
-    )
+    return f"Corpus `{card.corpus}`{source}, cleaned:\n\n{split_table(card.splits)}\n"
 
 
 def setting_lines(card: Card) -> str:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from endeavour.errors import UserError
+from endeavour.markdown import markdown_table
 from endeavour.nested import flatten
 from endeavour.optional import require
 from endeavour.storage import file_lock
@@ -104,7 +105,7 @@ class TensorBoardTracker:
         self._writer: Any = SummaryWriter(run.folder / self.id, purge_step=repeated)
         if run_id is None:
             rows = [(key, str(value)) for key, value in flatten(run.config).items()]
-            self._writer.add_text("config", markdown_table(("key", "value"), rows), 0)
+            self._writer.add_text("config", markdown_table(("key", "value"), rows, texts=(0, 1)), 0)
 
     def log(self, metrics: Mapping[str, float], update: int) -> None:
         for name, value in metrics.items():
@@ -112,7 +113,7 @@ class TensorBoardTracker:
         self._writer.flush()
 
     def log_samples(self, samples: Sequence[Sample], update: int) -> None:
-        self._writer.add_text("samples", markdown_table(COLUMNS, samples), update)
+        self._writer.add_text("samples", markdown_table(COLUMNS, samples, texts=(0, 1, 2)), update)
         self._writer.flush()
 
     def finish(self) -> None:
@@ -159,7 +160,9 @@ class MlflowTracker:
         self._client.log_batch(self.id, metrics=rows)
 
     def log_samples(self, samples: Sequence[Sample], update: int) -> None:
-        self._client.log_text(self.id, markdown_table(COLUMNS, samples), f"samples/{update:08}.md")
+        self._client.log_text(
+            self.id, markdown_table(COLUMNS, samples, texts=(0, 1, 2)), f"samples/{update:08}.md"
+        )
 
     def finish(self) -> None:
         self._client.set_terminated(self.id)
@@ -201,12 +204,6 @@ TRACKERS: dict[str, Callable[[TrackingConfig, TrackedRun, str | None], Tracker]]
     "mlflow": MlflowTracker,
     "trackio": TrackioTracker,
 }
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    cells = ([" ".join(cell.replace("|", "\\|").splitlines()) for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 @contextmanager

@@ -64,8 +64,8 @@ def test_no_more_is_computed_ahead_than_asked_for() -> None:
     with prefetch(made.append(i) or i for i in range(100)) as items:
         next(items)
         time.sleep(0.3)
-        assert len(made) == 1 + PREFETCHED
-    assert len(made) == 1 + PREFETCHED
+        assert len(made) <= 1 + PREFETCHED
+    assert len(made) <= 1 + PREFETCHED
 
 
 def test_an_exception_comes_out_where_its_item_would_have() -> None:

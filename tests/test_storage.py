@@ -1,7 +1,9 @@
 """Folders that are whole or not there, and whose every byte is known."""
 
 import errno
+import io
 import os
+import sys
 import time
 from pathlib import Path
 from threading import Thread
@@ -145,18 +147,18 @@ def test_lines_that_were_altered_are_refused(tmp_path: Path, content: bytes) -> 
         read_lines(tmp_path / "file")
 
 
-def test_who_waits_for_a_lock_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_waits_for_a_lock_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()  # capsys loses what a thread writes while it is read
+    monkeypatch.setattr(sys, "stderr", told)
     monkeypatch.setattr("endeavour.storage.GLANCE", 0.0)
     with waiting_lock(tmp_path / "lock", "preparing it"):
-        assert capsys.readouterr().err == ""
+        assert told.getvalue() == ""
         waiting = Thread(target=_take, args=(tmp_path / "lock",))
         waiting.start()
-        told, deadline = "", time.monotonic() + 60
-        while "preparing it" not in told and time.monotonic() < deadline:
-            told += capsys.readouterr().err
-        assert "preparing it" in told
+        deadline = time.monotonic() + 60
+        while "preparing it" not in told.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "preparing it" in told.getvalue()
         assert waiting.is_alive()
     waiting.join()
     with file_lock(tmp_path / "lock").acquire(timeout=0):

@@ -22,6 +22,23 @@ from multi30k import MULTI30K, needs_multi30k
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=80)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is not known")
+def test_more_parts_are_joined_than_files_may_be_open(tmp_path: Path) -> None:
+    import resource  # of POSIX
+
+    parts = [tmp_path / str(number) for number in range(40)]
+    for number, part in enumerate(parts):
+        save_rows(part, [flat([[number]], vocabulary_size=100)])
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 16, limits[1]))
+    try:
+        join_rows(parts, tmp_path / "joined")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert [row.tolist() for row in RaggedArray(tmp_path / "joined")] == [[n, EOS] for n in range(40)]
+
+
 def sides(pairs: Sequence[tuple[int, int]]) -> list[np.ndarray[tuple[int], np.dtype[np.int32]]]:
     return [np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1)]
 

@@ -101,6 +101,17 @@ def test_a_mean_whose_loss_is_no_number_is_not_taken(
     assert final(run, "last", OnlyAlone(VALUES[9], 1.0)) == (VALUES[9], names(9))
 
 
+def test_a_mean_is_taken_where_the_loss_of_the_one_alone_is_no_number(
+    run: tuple[Transformer, Checkpoints, TrainState],
+) -> None:
+    class OnlyMean(LossNear):
+        def losses(self, model: Transformer) -> tuple[float, float]:
+            loss, nll = super().losses(model)
+            return (math.nan if loss else loss), nll
+
+    assert final(run, "last", OnlyMean(3.0, 1.0)) == (3.0, names(3, 6, 9))
+
+
 def test_the_newest_stands_in_where_the_best_is_gone(
     run: tuple[Transformer, Checkpoints, TrainState], capsys: pytest.CaptureFixture[str]
 ) -> None:

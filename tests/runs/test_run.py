@@ -178,6 +178,26 @@ def test_a_command_that_a_scheduler_repeats_throws_nothing_away(
     assert run.goes_on(restart)
 
 
+def test_a_restart_that_a_scheduler_interrupts_is_still_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, config, restart = begun(tmp_path)
+    run.note_restart()
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert not run.goes_on(restart)
+    assert run.goes_on(config)  # whose user wants it after all
+    run.discard()
+    again, _, _ = begun(tmp_path)
+    assert again.goes_on(restart)
+    assert list(run.root.iterdir()) == [run.folder]
+
+
+def test_no_restart_is_noted_where_there_is_no_run(tmp_path: Path) -> None:
+    run = Run(tmp_path / "outputs", "run")
+    run.note_restart()
+    assert not run.root.exists()
+
+
 def test_a_folder_in_which_nothing_was_trained_is_no_run(tmp_path: Path) -> None:
     run, config, _ = begun(tmp_path)
     (run.checkpoint_folder / "update-00000001").rename(run.checkpoint_folder / ".update-00000001.partial")

@@ -242,7 +242,9 @@ class Failing:
 
 @pytest.mark.parametrize("error", [OSError("disk full\nmore"), SystemExit(1), AssertionError()])
 @pytest.mark.parametrize("at", ["log", "log_samples", "finish"])
-def test_the_first_failure_is_noted_and_the_tracker_is_left_alone(at: str, error: BaseException) -> None:
+def test_the_first_failure_is_noted_and_the_tracker_is_closed_and_left_alone(
+    at: str, error: BaseException
+) -> None:
     failing, notes = Failing(at, error), list[str]()
     tracker = GuardedTracker("failing", lambda _: failing, None, notes.append)
     calls = ["log", "log_samples", "finish"]
@@ -250,7 +252,8 @@ def test_the_first_failure_is_noted_and_the_tracker_is_left_alone(at: str, error
         tracker.log({}, 1)
         tracker.log_samples([], 1)
         tracker.finish()
-    assert failing.calls == calls[: calls.index(at) + 1]
+    # One left open would take what the next run of this process logs.
+    assert failing.calls == list(dict.fromkeys([*calls[: calls.index(at) + 1], "finish"]))
     (note,) = notes
     assert type(error).__name__ in note
     assert "more" not in note

@@ -46,12 +46,14 @@ def save_rows(prefix: Path, rows: Sequence[Rows]) -> None:
 
 def join_rows(parts: Sequence[Path], prefix: Path) -> None:
     """Saves the rows of at least one part, in order; holds the ids of one part in memory at a time."""
-    arrays = [RaggedArray(part) for part in parts]
-    offsets = np.zeros(1 + sum(map(len, arrays)), np.int64)
-    np.cumsum(np.concatenate([array.lengths for array in arrays]), out=offsets[1:])
+    lengths = np.concatenate(
+        [RaggedArray(part).lengths for part in parts]
+    )  # none stays open: there may be thousands
+    offsets = np.zeros(1 + len(lengths), np.int64)
+    np.cumsum(lengths, out=offsets[1:])
     np.save(f"{prefix}.offsets.npy", offsets)
     with Path(f"{prefix}.ids.npy").open("wb") as file:
-        descr = npy.dtype_to_descr(arrays[0].ids.dtype)
+        descr = npy.dtype_to_descr(RaggedArray(parts[0]).ids.dtype)
         npy.write_array_header_1_0(
             file, {"descr": descr, "fortran_order": False, "shape": (int(offsets[-1]),)}
         )

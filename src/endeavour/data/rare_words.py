@@ -60,9 +60,9 @@ def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
     seen = SeenHashes()
     for table in tables:
         for pairs in read_tables(table):
-            yield from (
-                pair for pair, again in zip(pairs, seen.drops(side_hashes(pairs)), strict=True) if not again
-            )
+            again = seen.drops(side_hashes(pairs))
+            seen.take_new()  # or it would keep them for that
+            yield from (pair for pair, known in zip(pairs, again, strict=True) if not known)
 
 
 def _words(text: str) -> set[str]:

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from endeavour.errors import first_line
-from endeavour.storage import cache_folder, written_beside
+from endeavour.storage import cache_folder, flush
 
 HEADER, *SOURCES = (Path(__file__).with_name(name) for name in ("numbers.h", "training.c", "decoding.c"))
 # No -ffast-math: numbers that are not finite must remain so, for updates with them are skipped.
@@ -90,8 +90,10 @@ def _load(compiler: str) -> ctypes.CDLL:
         if kept is not None:
             with suppress(OSError):
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                with written_beside(kept) as path:
-                    shutil.copyfile(made, path)
+                own = kept.with_name(f".{name}.{os.getpid()}")  # others may compile at the same time
+                shutil.copyfile(made, own)
+                flush(own)
+                own.replace(kept)
         return loaded
 
 

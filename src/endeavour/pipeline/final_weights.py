@@ -1,5 +1,6 @@
 """Which weights a run ends in: the mean of checkpoints, or one alone. Knows their losses, not how they were trained."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def load_final_weights(
         one = several[-1] if average == "last" else several[0]
         alone = average_weights([one])
         losses = [_loss(model, weights, validator) for weights in (mean, alone)]
-        if not losses[0] <= losses[1] + WORSE:  # nor is a mean taken whose loss is not a number
+        if math.isnan(losses[0]) or losses[0] > losses[1] + WORSE:
             print(
                 f"note: the final model is {one.name} alone, with a validation loss of {losses[1]:.3f}: the mean of "
                 f"the {average} {len(several)} checkpoints has {losses[0]:.3f}",

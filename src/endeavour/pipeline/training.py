@@ -63,6 +63,7 @@ def train_run(
         run.require_free_place()
         if _is_main_process():
             require_tracker(config.tracking)
+            run.note_restart()
         if first := pretraining_of(config):
             _train_first(first, run, command)
     config = with_pretrained_tokenizer(config)

@@ -206,7 +206,8 @@ class Run:
 
     def goes_on(self, config: RunConfig) -> bool:
         """Whether `config` continues what is here, or finds it finished; not whether their settings agree."""
-        return self.was_begun and not (config.training.restart and not _restarted_by_scheduler())
+        restarts = config.training.restart and (not _restarted_by_scheduler() or self._restart_note.exists())
+        return self.was_begun and not restarts
 
     def require_same(self, config: RunConfig) -> None:
         """Raises `UserError` where the folder holds a run of other settings than `config`."""
@@ -247,6 +248,16 @@ class Run:
                 f"{self} holds other runs ({', '.join(sorted(within))}), which would be thrown away with it: move them"
             )
 
+    @property
+    def _restart_note(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.restart")
+
+    def note_restart(self) -> None:
+        """Notes that what was trained here is to be discarded: a scheduler may repeat the command before it is."""
+        if self.was_begun:
+            with write_errors(self.folder, "output_folder"):
+                self._restart_note.touch()
+
     def discard(self) -> None:
         """Deletes what was trained here, in one step, so that half of it is never mistaken for a run.
 
@@ -256,14 +267,14 @@ class Run:
         real = self.folder.resolve()
         discarded = real.with_name(f".{real.name}.discarded")
         shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
-        if not self.was_begun:
-            return
-        self.require_alone()
-        real.rename(discarded)
-        if self.folder.is_symlink():
-            real.mkdir()  # or it would lead nowhere
-        shutil.rmtree(discarded)
-        self.__dict__.pop("config", None)
+        if self.was_begun:
+            self.require_alone()
+            real.rename(discarded)
+            if self.folder.is_symlink():
+                real.mkdir()  # or it would lead nowhere
+            shutil.rmtree(discarded)
+            self.__dict__.pop("config", None)
+        self._restart_note.unlink(missing_ok=True)
 
     def begin(self, config: RunConfig, device: "torch.device", command: Sequence[str]) -> None:
         """Makes the folder, and writes config and provenance. Raises `UserError` if it cannot be written."""

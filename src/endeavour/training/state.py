@@ -4,6 +4,7 @@ Knows files and the layout of the checkpoints folder; not losses or devices.
 """
 
 import json
+import math
 import re
 import shutil
 from dataclasses import asdict, dataclass, field
@@ -75,7 +76,9 @@ class TrainState:
         self.epoch, self.position, self.stage_epoch = update.epoch, update.position, update.stage_epoch
 
     def note_validation(self, metric: float, *, higher_is_better: bool, keep: int) -> None:
-        """Records a validation after the current update."""
+        """Records a validation after the current update; no other is worse than one whose metric is NaN."""
+        if math.isnan(metric):
+            metric = -math.inf if higher_is_better else math.inf
         ordered = sorted(
             [*self.best, (metric, self.update)], key=lambda entry: entry[0], reverse=higher_is_better
         )

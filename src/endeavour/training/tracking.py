@@ -4,7 +4,7 @@ Knows metrics by name; not where they come from, and not the programs that take 
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass as plain_dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
@@ -121,8 +121,7 @@ class GuardedTracker:
 
     def finish(self) -> None:
         with self._guarded():
-            if self._tracker is not None:
-                self._tracker.finish()
+            self._close()
 
     @contextmanager
     def _guarded(self) -> Generator[None]:
@@ -130,4 +129,12 @@ class GuardedTracker:
             yield
         except (Exception, SystemExit) as error:
             self._note(redact(f"note: tracking stops, training goes on ({kind_and_first_line(error)})"))
-            self._tracker = None
+            with suppress(
+                Exception, SystemExit
+            ):  # left open, it would take what the next run of this process logs
+                self._close()
+
+    def _close(self) -> None:
+        tracker, self._tracker = self._tracker, None
+        if tracker is not None:
+            tracker.finish()

@@ -95,7 +95,7 @@ def test_cleaning_is_what_a_naive_reading_of_the_rules_gives(batches, held_out):
 
 @given(st.lists(st.lists(st.tuples(*[st.sampled_from(["a", "b", "a b", "ab"])] * 2), max_size=6), max_size=4))
 def test_a_pair_was_seen_if_it_came_before(batches):
-    """The border between source and target counts; each pair is remembered in eight bytes."""
+    """The border between source and target counts; of each pair one hash is told."""
     seen = SeenHashes()
     before = set()
     for batch in batches:
@@ -105,6 +105,24 @@ def test_a_pair_was_seen_if_it_came_before(batches):
     new = seen.take_new()
     assert (new.dtype, len(new), len(set(new.tolist()))) == (np.uint64, len(before), len(before))
     assert len(seen.take_new()) == 0
+
+
+# Many that differ only in what is kept beside the sorted 32 bits, and in the shelf, and in what is not kept.
+_near_equal = st.builds(
+    lambda *parts: sum(parts), *[st.sampled_from([0, 1 << bit, 3 << bit]) for bit in (62, 58, 26, 25, 18, 0)]
+)
+
+
+@given(st.lists(st.lists(_near_equal | st.integers(0, 2**64 - 1), max_size=30), max_size=8))
+def test_of_a_hash_the_first_46_bits_are_remembered(batches):
+    seen, before = SeenHashes(), set()
+    for batch in batches:
+        first = {}
+        for number, one in enumerate(batch):
+            first.setdefault(one, number)
+        expected = [one >> 18 in before or first[one] < number for number, one in enumerate(batch)]
+        assert seen.add(np.array(batch, np.uint64)).tolist() == expected
+        before.update(one >> 18 for one in batch)
 
 
 def test_lengths_are_named_by_their_limits_which_are_inclusive():

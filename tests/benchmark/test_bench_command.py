@@ -16,7 +16,7 @@ from endeavour.benchmark.process import in_fresh_process
 from endeavour.benchmark.results import result_folder
 from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
-from endeavour.benchmark.tables import TABLES, screen_table
+from endeavour.benchmark.tables import TABLES, part_table
 from endeavour.commands.bench import bench, command_names, settings_of_figures
 from endeavour.errors import UserError
 
@@ -239,7 +239,7 @@ def test_start_up_is_timed_in_processes_of_their_own() -> None:
         ("prepare", "--cfg job"),
     ]
     assert all(row["seconds"] > 0 for row in rows)
-    assert screen_table("startup", rows).row_count == 4
+    assert part_table("startup", rows).row_count == 4
     with pytest.raises(UserError, match=r"no_such_stage"):
         measure_startup(["no_such_stage"], repeats=1, done=lambda: None)
 

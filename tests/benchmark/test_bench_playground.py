@@ -7,7 +7,7 @@ import pytest
 from endeavour.benchmark import playground as module
 from endeavour.benchmark.played_site import PlayedRun
 from endeavour.benchmark.playground import measure_page, measure_serving
-from endeavour.benchmark.tables import TABLES, screen_table
+from endeavour.benchmark.tables import TABLES, part_table
 from endeavour.errors import UserError
 from endeavour.storage import write_json
 from served import small_run
@@ -39,7 +39,7 @@ def test_the_page_has_a_row_for_each_thing_that_one_waits_for(
         assert row["count"] == 4
         assert 0 < row["median_milliseconds"] <= row["percentile_95_milliseconds"]
     assert rows[1]["median_milliseconds"] < rows[2]["median_milliseconds"]
-    assert screen_table("playground", rows).row_count == 4
+    assert part_table("playground", rows).row_count == 4
 
 
 def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> None:
@@ -57,7 +57,7 @@ def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> Non
         assert (row["failed"], row["wrong"]) == (0, 0)
         assert row["requests_per_second"] > 0
         assert min(row["memory_before"], row["memory_after"]) > 10_000_000
-    assert screen_table("serving", rows).row_count == 2
+    assert part_table("serving", rows).row_count == 2
     assert len(TABLES["serving"][1]) == 9
 
 

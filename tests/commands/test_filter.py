@@ -103,7 +103,7 @@ def test_scores_are_the_dual_cross_entropy_of_what_cleaning_leaves(root: Path, c
         "| duplicate | 0 | 1 |",
     ):
         assert line in report
-    assert f"| 100% | {float(min(rows, key=lambda row: float(row[2]))[2]):.3g} |" in report
+    assert f"| 100% | {float(min(rows, key=lambda row: float(row[2]))[2]):g} |" in report
     dropped = next(row for row in rows if row not in kept)
     assert f"- `{visible(dropped[0])}` → `{visible(dropped[1])}`" in report.split("## score below")[1]
 
@@ -231,3 +231,10 @@ def test_of_equal_scores_the_first_are_kept(tmp_path: Path) -> None:
     assert [row[0] for row in rows_of(tmp_path / "kept.tsv")] == ["a 0", "a 1", "c"]
     assert (selection.pairs, selection.kept, selection.step.dropped) == (6, 3, 3)
     assert selection.lowest == pytest.approx(math.exp(-1), rel=1e-3)
+
+
+def test_a_limit_that_nothing_reaches_is_named_as_it_was_given(tmp_path: Path) -> None:
+    write_scored(tmp_path / "part", [ScoredPair(("a", "b"), 0.5, 0.5)])
+    join_scored([tmp_path / "part"], tmp_path / "scores.tsv")
+    selection = select_pairs(tmp_path / "scores.tsv", tmp_path / "kept.tsv", keep=1, min_score=0.9999)
+    assert (selection.kept, selection.step.name) == (0, "score below 0.9999")

@@ -224,7 +224,7 @@ as soon as it is answered. Sentences are those of the run's first evaluation tha
 """
 
 
-def screen_table(part: str, rows: Sequence[Row]) -> Table:
+def part_table(part: str, rows: Sequence[Row]) -> Table:
     """The rows of a part for the terminal, narrow enough for 80 columns."""
     title, columns = TABLES[part]
     table = Table(title=title, padding=(0, 0), pad_edge=False)

@@ -18,7 +18,7 @@ from endeavour.data.journal import begin
 from endeavour.data.preparing import code_for
 from endeavour.data.scored_pairs import select_pairs
 from endeavour.errors import UserError
-from endeavour.pipeline.filtering import SCORES, DualScorer, score_corpus
+from endeavour.pipeline.filtering import SCORES, DualScorer, write_scores
 from endeavour.progress import reported_progress, say
 from endeavour.runs.choice import named_runs, require_trained
 from endeavour.runs.run import Run
@@ -88,7 +88,7 @@ def filter(config: FilterRoot) -> Path:
     say(
         console,
         f"pairs read {report['read']:,}, scored {selection.pairs:,}, kept {selection.kept:,} "
-        f"(score {selection.lowest:.3g} and above): {kept}",
+        f"(score {selection.lowest:g} and above): {kept}",
     )
     return kept
 
@@ -154,7 +154,7 @@ def _score(
     device = choose_device(config.device)
     scorer = DualScorer(*(load_runs([run], device) for run in runs))
     with atomic_folder(output) as partial, reported_progress(console) as progress:
-        report = score_corpus(chain([first], pairs), config.cleaning, scorer, partial, scratch, progress)
+        report = write_scores(chain([first], pairs), config.cleaning, scorer, partial, scratch, progress)
         write_json(
             partial / MANIFEST, {"recipe": recipe, "report": report, "runs": [run.name for run in runs]}
         )

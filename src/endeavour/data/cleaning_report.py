@@ -40,7 +40,7 @@ def filter_as_markdown(report: dict[str, Any], selection: Selection, title: str)
     deciles = [
         [
             f"{number / len(selection.deciles):.0%}",
-            f"{score:.3g}",
+            f"{score:g}",
             " → ".join(_code(visible(text)) for text in pair),
         ]
         for number, (score, pair) in enumerate(selection.deciles, start=1)

@@ -85,7 +85,7 @@ def select_pairs(scored: Path, kept: Path, *, keep: float, min_score: float) -> 
     chosen = np.zeros(len(scores), bool)
     chosen[best] = scores[best] >= min_score
     lowest = float(scores[chosen].min()) if chosen.any() else min_score
-    step = Step(f"score below {lowest:.3g}")
+    step = Step(f"score below {lowest:g}")
     shown = _at_deciles(order)
     examples: dict[int, Pair] = {}
     with written_beside(kept) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:

@@ -42,7 +42,7 @@ class DualScorer:
         return [ScoredPair(*row) for row in zip(pairs, forward, backward, strict=True)]
 
 
-def score_corpus(
+def write_scores(
     pairs: Iterable[Pair],
     cleaning: CleaningConfig,
     scorer: DualScorer,

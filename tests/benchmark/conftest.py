@@ -9,6 +9,7 @@ from bench_config import load_bench
 
 from endeavour.benchmark.task import Task
 from endeavour.data.preparing import prepare_data
+from endeavour.pipeline.data import recipe_of
 
 VOCABULARY = 300
 TINY = (
@@ -24,13 +25,7 @@ TINY = (
 @pytest.fixture(scope="session")
 def prepared(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = load_bench([*parallel_files, f"tokenizer.vocabulary_size={VOCABULARY}"])
-    return prepare_data(
-        corpus=config.corpus,
-        cleaning=config.cleaning,
-        tokenizer=config.tokenizer,
-        direction=config.direction,
-        folder=tmp_path_factory.mktemp("data"),
-    ).folder
+    return prepare_data(recipe_of(config), tmp_path_factory.mktemp("data")).folder
 
 
 @pytest.fixture

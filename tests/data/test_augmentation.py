@@ -15,6 +15,7 @@ from test_preparing import (
     TRAIN,
     contents,
     in_shards,
+    prepared,
     rows,
     settings_in,
     stop_at,
@@ -26,7 +27,6 @@ from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.normalization import normalize
 from endeavour.data.perturbations import PERTURBATIONS
 from endeavour.data.prepared import PreparedData
-from endeavour.data.preparing import prepare_data
 from endeavour.data.tables import read_tables
 from endeavour.data.tokenizer import Tokenizer
 
@@ -58,13 +58,13 @@ def copies(data: PreparedData) -> dict[str, tuple[int, int]]:
 
 
 def test_rates_of_zero_are_no_augmentation(settings):
-    plain = prepare_data(**settings)
-    assert prepare_data(**settings, augmentation=rates(seed=2)).folder == plain.folder
+    plain = prepared(**settings)
+    assert prepared(**settings, augmentation=rates(seed=2)).folder == plain.folder
     assert "copies" not in json.loads((plain.folder / "report.json").read_text("utf-8"))
 
 
 def test_copies_follow_their_pair_and_are_no_part_of_the_text(settings):
-    data = prepare_data(**settings, augmentation=rates(upper_case=1.0, no_final_punctuation=1.0))
+    data = prepared(**settings, augmentation=rates(upper_case=1.0, no_final_punctuation=1.0))
     genuine = [(normalize(source), normalize(target)) for source, target in TRAIN]
     assert text_of(data) == genuine
     expected = [
@@ -87,16 +87,16 @@ def test_copies_follow_their_pair_and_are_no_part_of_the_text(settings):
 
 
 def test_a_rate_is_a_share_and_the_seed_draws_it(settings):
-    first = prepare_data(**settings, augmentation=rates(title_case=0.3, typos=0.3))
+    first = prepared(**settings, augmentation=rates(title_case=0.3, typos=0.3))
     for added, dropped in copies(first).values():
         assert dropped == 0
         assert abs(added - 0.3 * len(TRAIN)) < 3 * sqrt(0.21 * len(TRAIN))
     assert data_rows(first) == len(TRAIN) + sum(added for added, _ in copies(first).values())
-    other = prepare_data(**settings, augmentation=rates(title_case=0.3, typos=0.3, seed=2))
+    other = prepared(**settings, augmentation=rates(title_case=0.3, typos=0.3, seed=2))
     assert pairs_of(other) != pairs_of(first)
     assert text_of(other) == text_of(first)
     # A perturbation draws for itself: what another one does is no matter.
-    alone = prepare_data(**settings, augmentation=rates(typos=0.3))
+    alone = prepared(**settings, augmentation=rates(typos=0.3))
     assert set(pairs_of(alone)) < set(pairs_of(first))
 
 
@@ -114,19 +114,17 @@ def test_copies_that_are_too_long_or_a_test_sentence_are_not_added(settings, tmp
     held_out = ("A TEST", "ganz anders")
     settings["corpus"] = write(tmp_path / "raw", train=pairs, test=[*TEST, held_out])
     # In capitals, which the vocabulary does not know so well, the words are more tokens.
-    longest = max(
-        max(map(len, rows(prepare_data(**settings), "train", side))) for side in ("source", "target")
-    )
+    longest = max(max(map(len, rows(prepared(**settings), "train", side))) for side in ("source", "target"))
     settings["cleaning"] = replace(CLEANING, max_tokens=longest - 1)
-    vocabulary = prepare_data(**settings).load_tokenizers()
-    data = prepare_data(**settings, tokenizers=vocabulary, augmentation=rates(upper_case=1.0))
+    vocabulary = prepared(**settings).load_tokenizers()
+    data = prepared(**settings, tokenizers=vocabulary, augmentation=rates(upper_case=1.0))
     assert len(text_of(data)) == len(pairs)
     (added, dropped) = copies(data)["upper_case"]
     assert added + dropped == len(pairs) - 1  # of digits alone there is none
     assert dropped > 1
     assert all(source != "A TEST" for source, _ in pairs_of(data))
     assert max(map(len, rows(data, "train", "source"))) <= longest
-    kept = prepare_data(
+    kept = prepared(
         **settings | {"cleaning": replace(settings["cleaning"], drop_overlap=False)},
         tokenizers=vocabulary,
         augmentation=rates(upper_case=1.0),
@@ -141,7 +139,7 @@ def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_ask
         Tokenizer, "train", lambda texts, *rest: train((seen.append(text) or text for text in texts), *rest)
     )
     few = replace(TOKENIZER, max_sentences=60, vocabulary_size=320)
-    prepare_data(**(settings | {"tokenizer": few}), augmentation=rates(upper_case=1.0))
+    prepared(**(settings | {"tokenizer": few}), augmentation=rates(upper_case=1.0))
     stride = -(-2 * len(TRAIN) // 60)
     drawn = [tuple(map(normalize, pair)) for pair in TRAIN[::stride]]
     assert seen == [
@@ -163,20 +161,20 @@ def altered_in(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     """Built at once and never stopped."""
-    return prepare_data(**altered_in(tmp_path_factory.mktemp("undisturbed")))
+    return prepared(**altered_in(tmp_path_factory.mktemp("undisturbed")))
 
 
 @pytest.mark.parametrize("sizes", [(7, 100), (40, 1)])
 def test_the_parts_in_which_it_is_built_change_no_copy(undisturbed, tmp_path, monkeypatch, sizes):
     in_shards(monkeypatch, *sizes)
-    assert contents(prepare_data(**altered_in(tmp_path))) == contents(undisturbed)
+    assert contents(prepared(**altered_in(tmp_path))) == contents(undisturbed)
 
 
 @pytest.mark.parametrize("event", [8, 12, 15])
 def test_a_stopped_build_adds_the_same_copies_and_counts_them_once(undisturbed, tmp_path, monkeypatch, event):
     settings = altered_in(tmp_path)
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(undisturbed)
+    assert contents(prepared(**settings)) == contents(undisturbed)
 
 
 def test_umlauts_are_for_german_sources(parallel_files, folders, tmp_path, capsys):

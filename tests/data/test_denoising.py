@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_augmentation import pairs_of, rates, text_of
-from test_preparing import TEST, TRAIN, contents, in_shards, settings_in, stop_at
+from test_preparing import TEST, TRAIN, contents, in_shards, prepared, settings_in, stop_at
 
 from configs import run_config
 from endeavour.data.denoising import MASK, MASKED, denoising_pairs
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
-from endeavour.data.preparing import prepare_data
 from endeavour.errors import UserError
 
 words = st.text(st.characters(categories=["L"]), min_size=1)
@@ -56,8 +55,8 @@ def settings(tmp_path):
 
 
 def test_all_splits_are_masked_and_the_vocabulary_is_that_of_the_text(settings) -> None:
-    plain = prepare_data(**settings)
-    data = prepare_data(**settings, augmentation=rates(denoising=2))
+    plain = prepared(**settings)
+    data = prepared(**settings, augmentation=rates(denoising=2))
     genuine = [(normalize(source), normalize(target)) for source, target in TRAIN]
     assert text_of(data) == pairs_of(data) == denoising_pairs(genuine, 2, seed=1)
     for side in ("source", "target"):
@@ -67,13 +66,13 @@ def test_all_splits_are_masked_and_the_vocabulary_is_that_of_the_text(settings) 
     assert f"| masked copies, in place of the pairs | {len(pairs_of(data))} |" in (
         data.folder / "report.md"
     ).read_text("utf-8")
-    assert prepare_data(**settings, augmentation=rates(denoising=2, seed=2)).folder != data.folder
+    assert prepared(**settings, augmentation=rates(denoising=2, seed=2)).folder != data.folder
 
 
 def test_the_pairs_with_the_rarest_words_are_not_in_the_text(settings) -> None:
     settings["corpus"] = replace(settings["corpus"], held_out_rare=20)
-    held = prepare_data(**settings)
-    data = prepare_data(**settings, augmentation=rates(denoising=1))
+    held = prepared(**settings)
+    data = prepared(**settings, augmentation=rates(denoising=1))
     texts = {whole for _, whole in pairs_of(data)}
     assert texts == {text for pair in pairs_of(held) for text in pair}
     rare = [data.lines("validation_rare", side) for side in ("source", "target")]
@@ -85,7 +84,7 @@ def test_the_pairs_with_the_rarest_words_are_not_in_the_text(settings) -> None:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     folder = tmp_path_factory.mktemp("undisturbed")
-    return prepare_data(**settings_in(folder), augmentation=rates(denoising=2))
+    return prepared(**settings_in(folder), augmentation=rates(denoising=2))
 
 
 @pytest.mark.parametrize("event", [8, 12])
@@ -93,7 +92,7 @@ def test_a_stopped_build_has_the_same_masks(undisturbed, settings, monkeypatch, 
     in_shards(monkeypatch, 40, 1)
     settings["augmentation"] = rates(denoising=2)
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(undisturbed)
+    assert contents(prepared(**settings)) == contents(undisturbed)
 
 
 @pytest.mark.parametrize("settings", [["tokenizer.joint=false", "model.tie=decoder"], ["teachers=2"]])

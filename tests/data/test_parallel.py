@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 from test_augmentation import rates
-from test_preparing import DIRTY, contents, in_shards, settings_in, write
+from test_preparing import DIRTY, contents, in_shards, prepared, settings_in, write
 
 from configs import run_config
 from endeavour.data import parallel
 from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
-from endeavour.data.preparing import prepare_data
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.errors import RunError, UserError
 
@@ -176,16 +175,16 @@ def test_data_are_the_same_on_several_processes(
         )
     with monkeypatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
-        at_once = prepare_data(**settings | {"folder": tmp_path / "at once"})
+        at_once = prepared(**settings | {"folder": tmp_path / "at once"})
     in_shards(monkeypatch, 10, 3)
-    assert contents(prepare_data(**settings)) == contents(at_once)
+    assert contents(prepared(**settings)) == contents(at_once)
 
 
 def test_what_was_done_before_a_process_was_killed_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_in(tmp_path)
-    whole = prepare_data(**settings | {"folder": tmp_path / "whole"})
+    whole = prepared(**settings | {"folder": tmp_path / "whole"})
     in_shards(monkeypatch, 10)
 
     def kill(what: str, done: int, _: int | None) -> None:
@@ -195,10 +194,10 @@ def test_what_was_done_before_a_process_was_killed_is_kept(
                     os.kill(int(process.name), signal.SIGKILL)
 
     with pytest.raises(RunError, match="was killed"):
-        prepare_data(**settings, progress=kill)
+        prepared(**settings, progress=kill)
     (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
     assert (scratch / "clean-00001.json").exists()
-    assert contents(prepare_data(**settings)) == contents(whole)
+    assert contents(prepared(**settings)) == contents(whole)
 
 
 def _command(process: Path) -> bytes:

@@ -8,13 +8,23 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from test_preparing import CLEANING, TEST, TOKENIZER, TRAIN, VALIDATION, contents, rows, stop_at, write
+from test_preparing import (
+    CLEANING,
+    TEST,
+    TOKENIZER,
+    TRAIN,
+    VALIDATION,
+    contents,
+    prepared,
+    rows,
+    stop_at,
+    write,
+)
 
 from endeavour.data.cleaning import PairJudge
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.files import Pair
 from endeavour.data.prepared import PreparedData
-from endeavour.data.preparing import prepare_data
 from endeavour.errors import UserError
 from endeavour.special import EOS
 
@@ -49,7 +59,7 @@ def report_of(data: PreparedData) -> dict[str, Any]:
 
 
 def test_each_part_is_cleaned_on_its_own_in_the_order_of_the_names(settings: dict[str, Any]) -> None:
-    data = prepare_data(**settings)
+    data = prepared(**settings)
     kept = [*GENERAL, *OWN]
     source, target = data.load_tokenizers()
     assert rows(data, "train", "source") == [[*ids, EOS] for ids in source.encode([one for one, _ in kept])]
@@ -76,8 +86,8 @@ def test_each_part_is_cleaned_on_its_own_in_the_order_of_the_names(settings: dic
 
 def test_one_part_is_the_same_as_none_but_for_its_name(settings: dict[str, Any], tmp_path: Path) -> None:
     corpus = in_parts(tmp_path / "one", {"all": DIRTY_OWN})
-    one = prepare_data(**settings | {"corpus": corpus})
-    none = prepare_data(**settings | {"corpus": write(tmp_path / "none", train=list(DIRTY_OWN))})
+    one = prepared(**settings | {"corpus": corpus})
+    none = prepared(**settings | {"corpus": write(tmp_path / "none", train=list(DIRTY_OWN))})
     assert one.folder != none.folder
     assert rows(one, "train", "source") == rows(none, "train", "source")
     same = ("read", "kept", "steps", "splits")
@@ -86,19 +96,15 @@ def test_one_part_is_the_same_as_none_but_for_its_name(settings: dict[str, Any],
 
 
 def test_where_a_part_ends_is_part_of_the_data(settings: dict[str, Any], tmp_path: Path) -> None:
-    data = prepare_data(
-        **settings | {"corpus": in_parts(tmp_path / "raw", {"a": TRAIN[:90], "b": TRAIN[90:]})}
-    )
-    moved = prepare_data(
-        **settings | {"corpus": in_parts(tmp_path / "raw", {"a": TRAIN[:91], "b": TRAIN[91:]})}
-    )
+    data = prepared(**settings | {"corpus": in_parts(tmp_path / "raw", {"a": TRAIN[:90], "b": TRAIN[90:]})})
+    moved = prepared(**settings | {"corpus": in_parts(tmp_path / "raw", {"a": TRAIN[:91], "b": TRAIN[91:]})})
     assert rows(data, "train", "source") == rows(moved, "train", "source")
     assert data.content_digest != moved.content_digest
 
 
 def test_tags_stand_before_every_source(settings: dict[str, Any]) -> None:
-    plain = prepare_data(**settings)
-    tagged = prepare_data(**settings | {"corpus": replace(settings["corpus"], tags=True, tag="own")})
+    plain = prepared(**settings)
+    tagged = prepared(**settings | {"corpus": replace(settings["corpus"], tags=True, tag="own")})
     source, _ = tagged.load_tokenizers()
     bare = source.tagged("")
 
@@ -119,25 +125,25 @@ def test_tags_stand_before_every_source(settings: dict[str, Any]) -> None:
     target = tagged.load_tokenizers()[1]
     assert target.decode(rows(tagged, "train", "target")) == [one for _, one in [*GENERAL, *OWN]]
 
-    without = prepare_data(**settings | {"corpus": replace(settings["corpus"], tags=True)})
+    without = prepared(**settings | {"corpus": replace(settings["corpus"], tags=True)})
     assert without.load_tokenizers()[0].tag == []
     assert len({one.content_digest for one in (plain, tagged, without)}) == 3
 
 
 def test_a_tag_counts_towards_no_limit(settings: dict[str, Any]) -> None:
-    whole = prepare_data(**settings)
+    whole = prepared(**settings)
     pairs = zip(rows(whole, "train", "source"), rows(whole, "train", "target"), strict=True)
     longest = max(len(source) - 1 for source, target in pairs if len(source) >= len(target))
     settings |= {"cleaning": replace(CLEANING, max_tokens=longest), "tokenizers": whole.load_tokenizers()}
-    plain = prepare_data(**settings)
-    tagged = prepare_data(**settings | {"corpus": replace(settings["corpus"], tags=True)})
+    plain = prepared(**settings)
+    tagged = prepared(**settings | {"corpus": replace(settings["corpus"], tags=True)})
     assert tagged.splits["train"]["pairs"] == plain.splits["train"]["pairs"]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     """With tags, built at once and never stopped."""
-    return prepare_data(**settings_for(tmp_path_factory.mktemp("undisturbed"), tags=True))
+    return prepared(**settings_for(tmp_path_factory.mktemp("undisturbed"), tags=True))
 
 
 @pytest.mark.parametrize("event", [4, 9, 14, 18])
@@ -151,7 +157,7 @@ def test_a_stopped_build_goes_on(
     monkeypatch.setattr(
         PairJudge, "__call__", lambda self, pairs: (cleaned.extend(pairs), clean(self, pairs))[1]
     )
-    assert contents(prepare_data(**settings)) == contents(undisturbed)
+    assert contents(prepared(**settings)) == contents(undisturbed)
     if event >= 9:  # some shard was finished by then
         assert len(cleaned) < report_of(undisturbed)["read"]
 
@@ -164,7 +170,7 @@ def test_a_part_of_which_nothing_is_left_is_named(
 ) -> None:
     settings["corpus"] = in_parts(tmp_path / "raw", {"general": GENERAL, "own": pairs})
     with pytest.raises(UserError, match=reason):
-        prepare_data(**settings)
+        prepared(**settings)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,10 @@ from endeavour.data.encoding import TrainingEncoder
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData, find_prepared
 from endeavour.data.preparing import prepare_data
+from endeavour.data.recipe import DataRecipe
 from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
 from endeavour.errors import UserError
+from endeavour.progress import Report
 from endeavour.special import EOS
 from endeavour.storage import DIGESTS
 from multi30k import MULTI30K, needs_multi30k
@@ -96,7 +98,11 @@ def settings(tmp_path):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> PreparedData:
     """What `settings` give, not to be altered."""
-    return prepare_data(**settings_in(tmp_path_factory.mktemp("shared")))
+    return prepared(**settings_in(tmp_path_factory.mktemp("shared")))
+
+
+def prepared(*, folder: Path, progress: Report = lambda *_: None, **recipe: Any) -> PreparedData:
+    return prepare_data(DataRecipe(**recipe), folder, progress)
 
 
 def rows(data: PreparedData, split: str, side: str) -> list[list[int]]:
@@ -135,7 +141,7 @@ def test_references_are_kept_byte_for_byte(data):
 
 
 def test_the_direction_swaps_the_sides(settings, data):
-    back = prepare_data(**(settings | {"direction": "de-en"}))
+    back = prepared(**(settings | {"direction": "de-en"}))
     assert data.folder.name != back.folder.name
     assert (back.manifest["source_language"], back.manifest["target_language"]) == ("de", "en")
     assert back.lines("test", "source") == data.lines("test", "target")
@@ -146,22 +152,20 @@ def test_given_vocabularies_are_taken_as_they_are(settings, tmp_path, data):
     given = data.load_tokenizers()
     other = [(f"Another {source}", f"Anderes {target}") for source, target in TRAIN]
     settings["corpus"] = write(tmp_path / "raw", train=other)
-    second = prepare_data(
-        **(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=350)}), tokenizers=given
-    )
+    second = prepared(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=350)}), tokenizers=given)
     assert second.manifest["vocabularies"] == data.manifest["vocabularies"]
     sources = given[0].encode([source for source, _ in other])
     assert rows(second, "train", "source") == [[*ids, EOS] for ids in sources]
     # How they were learnt is no matter, which they are is.
-    assert prepare_data(**settings, tokenizers=given).folder == second.folder
-    assert prepare_data(**settings).folder != second.folder
+    assert prepared(**settings, tokenizers=given).folder == second.folder
+    assert prepared(**settings).folder != second.folder
 
 
 def test_only_training_pairs_are_dropped_and_every_one_is_accounted_for(settings, tmp_path):
     long = " ".join(str(number) for number in range(101))
     dirty = [*TRAIN, TRAIN[0], ("A test.", "neu"), ("neu", TEST[0][1]), ("", "x"), (long, long)]
     settings["corpus"] = write(tmp_path / "raw", train=dirty)
-    cleaned = prepare_data(**settings)
+    cleaned = prepared(**settings)
     report = json.loads((cleaned.folder / "report.json").read_text())
     assert (report["read"], report["kept"]) == (len(dirty), len(TRAIN))
     assert dropped(cleaned) == {"empty": 1, "duplicate": 1, "overlap": 2, "more": 1}
@@ -172,7 +176,7 @@ def test_only_training_pairs_are_dropped_and_every_one_is_accounted_for(settings
 def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path, data):
     other = [("Zyxwv qqq zzz.", "Zyxwv qqq zzz.")] * 500
     settings["corpus"] = write(tmp_path / "raw", validation=other, test=other)
-    second = prepare_data(**settings)
+    second = prepared(**settings)
     assert second.folder.name != data.folder.name
     assert second.manifest["vocabularies"] == data.manifest["vocabularies"]
 
@@ -180,7 +184,7 @@ def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path, d
 def test_joint_and_separate_vocabularies(settings, data):
     source, target = data.load_tokenizers()
     assert source.digest == target.digest
-    apart = prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}))
+    apart = prepared(**(settings | {"tokenizer": replace(TOKENIZER, joint=False, vocabulary_size=310)}))
     source, target = apart.load_tokenizers()
     assert source.digest != target.digest
     assert apart.manifest["vocabularies"]["target"]["size"] == 310
@@ -195,19 +199,19 @@ def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
         lambda texts, *rest: train((seen.append(text) or text for text in texts), *rest),
     )
     few = replace(TOKENIZER, max_sentences=40, vocabulary_size=320)
-    assert prepare_data(**(settings | {"tokenizer": few})).splits["train"]["pairs"] == len(TRAIN)
+    assert prepared(**(settings | {"tokenizer": few})).splits["train"]["pairs"] == len(TRAIN)
     stride = -(-len(TRAIN) // 40)
     assert stride > 1
     assert seen == [normalize(text) for pair in TRAIN[::stride] for text in pair]
 
 
 def test_a_second_prepare_does_nothing_and_imports_nothing_heavy(settings, monkeypatch):
-    first = prepare_data(**settings)
+    first = prepared(**settings)
     code = "\nimport sys; assert not {'datasets', 'huggingface_hub', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script(settings) + code], check=True)
     monkeypatch.setattr(preparing, "load_splits", lambda *_: pytest.fail("built again"))
     monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("read again"))
-    assert prepare_data(**settings) == first
+    assert prepared(**settings) == first
 
 
 @pytest.mark.parametrize(
@@ -221,16 +225,16 @@ def test_a_second_prepare_does_nothing_and_imports_nothing_heavy(settings, monke
     ],
 )
 def test_equal_settings_make_equal_files_and_a_changed_one_makes_a_new_folder(settings, data, change):
-    other = prepare_data(**(settings | change))
+    other = prepared(**(settings | change))
     assert (other.folder.name == data.folder.name) is (not change)
     assert (contents(other) == contents(data)) is (not change)
 
 
 def test_a_changed_input_makes_a_new_folder_and_the_old_one_stays(settings, tmp_path):
-    first = prepare_data(**settings)
+    first = prepared(**settings)
     path = tmp_path / "raw" / "train.en"
     path.write_text(path.read_text().replace("number 0", "number 9"))
-    second = prepare_data(**settings)
+    second = prepared(**settings)
     assert first.folder != second.folder
     assert PreparedData.open(first.folder) == first
 
@@ -243,27 +247,27 @@ def test_an_input_that_changes_while_it_is_read_is_not_taken_for_the_one_before(
             path.write_text(path.read_text().replace("number 0", "number 9"))
 
     with pytest.raises(UserError, match="changed while it was read"):
-        prepare_data(**settings, progress=change)
+        prepared(**settings, progress=change)
     assert not list((settings["folder"] / "prepared").glob("[!.]*"))
-    assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)
+    assert prepared(**settings).splits["train"]["pairs"] == len(TRAIN)
 
 
 @pytest.mark.parametrize("damage", ["", "[]"])
 def test_damaged_data_are_passed_over(damage, settings):
-    first = prepare_data(**settings)
+    first = prepared(**settings)
     (first.folder / MANIFEST).write_text(damage)
     assert find_prepared(settings["folder"], first.content_digest) is None
 
 
 def test_a_split_may_be_called_as_a_file_of_the_build_is(tmp_path):
     settings = settings_in(tmp_path) | {"corpus": write(tmp_path / "raw", **{"clean-00000": TEST})}
-    named = prepare_data(**settings)
+    named = prepared(**settings)
     assert rows(named, "clean-00000", "source") == rows(named, "test", "source")
-    assert rows(named, "train", "source") == rows(prepare_data(**settings_in(tmp_path)), "train", "source")
+    assert rows(named, "train", "source") == rows(prepared(**settings_in(tmp_path)), "train", "source")
 
 
 def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):
-    first = prepare_data(**settings)
+    first = prepared(**settings)
     (settings["folder"] / "prepared" / ".hashes.json").unlink()
 
     def forbidden(*_, **__):
@@ -271,21 +275,21 @@ def test_finished_data_that_may_only_be_read_are_used(settings, monkeypatch):
 
     monkeypatch.setattr(Path, "write_text", forbidden)
     monkeypatch.setattr("endeavour.storage.file_lock", forbidden)
-    assert prepare_data(**settings) == first
+    assert prepared(**settings) == first
     with pytest.raises(UserError, match=r"cannot be written \(Permission denied\).*data_folder"):
-        prepare_data(**(settings | {"direction": "de-en"}))
+        prepared(**(settings | {"direction": "de-en"}))
 
 
 @pytest.mark.parametrize("name", [MANIFEST, DIGESTS, "train.source.ids.npy"])
 def test_a_torn_file_is_refused_with_what_to_delete(settings, name):
-    folder = prepare_data(**settings).folder
+    folder = prepared(**settings).folder
     (folder / name).write_text('{"format":')
     with pytest.raises(UserError, match=f"delete {folder} and run `endeavour prepare`"):
-        prepare_data(**settings).verify()
+        prepared(**settings).verify()
 
 
 def test_files_are_hashed_once_and_again_when_they_have_changed(settings, monkeypatch):
-    data = prepare_data(**settings)
+    data = prepared(**settings)
     hashed = []
     digest = file_hashes.file_digest
     monkeypatch.setattr(file_hashes, "file_digest", lambda path: hashed.append(path.name) or digest(path))
@@ -303,7 +307,7 @@ def test_files_are_hashed_once_and_again_when_they_have_changed(settings, monkey
 
 def test_a_build_that_the_user_must_change_leaves_nothing_behind(settings):
     with pytest.raises(UserError, match="vocabulary_size"):
-        prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=100_000)}))
+        prepared(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=100_000)}))
     left = [path.name for path in (settings["folder"] / "prepared").iterdir()]
     assert all(name.startswith(".") and not name.endswith(("partial", "scratch")) for name in left)
 
@@ -314,10 +318,24 @@ def test_a_full_disk_is_told_and_nothing_done_is_lost(settings, monkeypatch):
 
     monkeypatch.setattr(part, "save_rows", full)
     with pytest.raises(UserError, match=r"cannot be written \(No space left.*free some space"):
-        prepare_data(**settings)
+        prepared(**settings)
     assert [path for path in (settings["folder"] / "prepared").iterdir() if path.name.endswith("scratch")]
     monkeypatch.undo()
-    prepare_data(**settings)
+    prepared(**settings)
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_costs_nothing_that_was_done(settings, monkeypatch):
+    def unreadable(*_):
+        raise UserError("train.en: cannot be read") from OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(part.Part, "encode_all", unreadable)
+        with pytest.raises(UserError, match="cannot be read"):
+            prepared(**settings)
+    (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
+    assert (scratch / "clean-00000.json").is_file()
+    prepared(**settings)
+    assert not scratch.exists()
 
 
 class Stop(Exception):
@@ -333,7 +351,7 @@ DIRTY = [*TRAIN[:9], *DROPPED, *TRAIN[9:], *DROPPED[:3]]
 def undisturbed(tmp_path_factory) -> PreparedData:
     """Of DIRTY, built at once and never stopped."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    return prepare_data(**settings_in(folder) | {"corpus": write(folder / "raw", train=DIRTY)})
+    return prepared(**settings_in(folder) | {"corpus": write(folder / "raw", train=DIRTY)})
 
 
 def contents(data: PreparedData) -> list[object]:
@@ -353,7 +371,7 @@ def in_shards(monkeypatch, batch, shard=1):
 def test_the_parts_in_which_it_is_built_change_nothing(settings, undisturbed, tmp_path, monkeypatch, sizes):
     settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
     in_shards(monkeypatch, *sizes)
-    found = prepare_data(**settings)
+    found = prepared(**settings)
     assert dropped(found) == {"empty": 2, "duplicate": 2, "overlap": 2, "more": 1}
     assert contents(found) == contents(undisturbed)
 
@@ -368,7 +386,7 @@ def stop_at(event, settings, monkeypatch):
             raise Stop
 
     with pytest.raises(Stop):
-        prepare_data(**settings, progress=progress)
+        prepared(**settings, progress=progress)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +413,7 @@ def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(
     monkeypatch.setattr(
         TrainingEncoder, "__call__", lambda self, pairs: encoded.append(1) or encode(self, pairs)
     )
-    resumed = prepare_data(**settings)
+    resumed = prepared(**settings)
     assert contents(resumed) == contents(undisturbed)
     assert (len(cleaned), len(trained), len(encoded)) == left
 
@@ -410,7 +428,7 @@ def of_the_web() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory) -> PreparedData:
     """Of the corpus's pairs those with the same words, in another order or with another number, are near."""
-    whole = prepare_data(**settings_in(tmp_path_factory.mktemp("crawled")) | of_the_web())
+    whole = prepared(**settings_in(tmp_path_factory.mktemp("crawled")) | of_the_web())
     assert dropped(whole)["near-duplicate"] >= len(TRAIN) - 8 * 9 // 2
     assert {"eldc", "rensa"} < whole.manifest["versions"].keys()
     return whole
@@ -420,7 +438,7 @@ def crawled(tmp_path_factory) -> PreparedData:
 def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, crawled, monkeypatch, event):
     settings |= of_the_web()
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(crawled)
+    assert contents(prepared(**settings)) == contents(crawled)
 
 
 def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
@@ -431,13 +449,13 @@ def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
             raise Stop
 
     with pytest.raises(Stop):
-        prepare_data(**settings, progress=stop_late)
+        prepared(**settings, progress=stop_late)
     (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
     code = json.loads((scratch / "recipe.json").read_text())
     (scratch / "recipe.json").write_text(json.dumps(code | {"versions": {}}))
     torn = scratch / "clean-00000.json"
     torn.write_text(json.dumps({"read": 40, "steps": []}))
-    assert prepare_data(**settings).splits["train"]["pairs"] == len(TRAIN)
+    assert prepared(**settings).splits["train"]["pairs"] == len(TRAIN)
     assert not scratch.exists()
 
 
@@ -451,7 +469,7 @@ def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):
     root = settings["folder"] / "prepared"
     assert [path for path in root.iterdir() if not path.name.startswith(".")] == []
     assert any((path / MANIFEST).exists() for path in root.glob(".*.partial"))
-    data = prepare_data(**settings)
+    data = prepared(**settings)
     assert [path for path in root.iterdir() if path.suffix in (".partial", ".scratch")] == []
     assert PreparedData.open(data.folder) == data
 
@@ -473,7 +491,7 @@ def test_of_two_processes_one_builds_and_the_other_waits(settings):
 
 def test_progress_counts_up_to_the_total(settings):
     seen = []
-    prepare_data(**settings, progress=lambda *event: seen.append(event))
+    prepared(**settings, progress=lambda *event: seen.append(event))
     total = len(TRAIN)
     assert {("train the tokenizer", 0, None), ("encode train", total, total)} <= set(seen)
     assert ("read and clean train", total, None) in seen
@@ -481,7 +499,7 @@ def test_progress_counts_up_to_the_total(settings):
 
 def test_the_garbage_collector_rests_while_text_is_prepared_and_no_longer(settings):
     before, meanwhile = gc.get_threshold(), {}
-    prepare_data(**settings, progress=lambda what, *_: meanwhile.setdefault(what, gc.get_threshold()[0]))
+    prepared(**settings, progress=lambda what, *_: meanwhile.setdefault(what, gc.get_threshold()[0]))
     assert meanwhile["read and clean train"] == meanwhile["encode train"] > 100 * before[0]
     assert gc.get_threshold() == before
 
@@ -497,14 +515,14 @@ def test_the_garbage_collector_rests_while_text_is_prepared_and_no_longer(settin
 def test_nothing_to_learn_from_is_an_error(settings, tmp_path, changes, message):
     settings["corpus"] = write(tmp_path / "raw", **changes)
     with pytest.raises(UserError, match=message):
-        prepare_data(**settings)
+        prepared(**settings)
 
 
 def test_a_line_break_inside_a_reference_is_an_error(settings, tmp_path):
     (tmp_path / "raw" / "t.jsonl").write_text(json.dumps({"en": "a", "de": "b\nc"}) + "\n")
     settings["corpus"].splits["test"] = ["t.jsonl"]
     with pytest.raises(UserError, match="split test, pair 1: a line break"):
-        prepare_data(**settings)
+        prepared(**settings)
 
 
 @needs_multi30k
@@ -516,7 +534,7 @@ def test_multi30k(settings):
         path=str(MULTI30K),
         splits={split: [f"{name}.en", f"{name}.de"] for split, name in names.items()},
     )
-    data = prepare_data(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=4000)}))
+    data = prepared(**(settings | {"tokenizer": replace(TOKENIZER, vocabulary_size=4000)}))
     assert data.splits["validation"]["pairs"] == 1014
     assert data.splits["test"]["pairs"] == 1000
     assert 28_900 < data.splits["train"]["pairs"] <= 29_000
@@ -526,12 +544,13 @@ def test_multi30k(settings):
 
 def script(settings, progress: str = "lambda *_: None") -> str:
     """Python code that prepares with these settings."""
-    arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    recipe = ", ".join(f"{name}={value!r}" for name, value in settings.items() if name != "folder")
     return (
         "from pathlib import Path, PosixPath\n"
         "from endeavour.data.corpus import CorpusConfig\n"
         "from endeavour.data.cleaning import CleaningConfig\n"
         "from endeavour.data.tokenizer import TokenizerConfig\n"
         "from endeavour.data.preparing import prepare_data\n"
-        f"prepare_data({arguments}, progress={progress})\n"
+        "from endeavour.data.recipe import DataRecipe\n"
+        f"prepare_data(DataRecipe({recipe}), {settings['folder']!r}, {progress})\n"
     )

@@ -14,12 +14,11 @@ import pytest
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 from test_parts import in_parts
-from test_preparing import CLEANING, CONF, TOKENIZER, contents, stop_at, write
+from test_preparing import CLEANING, CONF, TOKENIZER, contents, prepared, stop_at, write
 
 from endeavour.data.corpus import RARE, CorpusConfig
 from endeavour.data.files import Pair
 from endeavour.data.prepared import PreparedData
-from endeavour.data.preparing import prepare_data
 from endeavour.errors import UserError
 
 HELD_OUT = 30
@@ -65,7 +64,7 @@ def words(pairs: list[Pair]) -> list[set[str]]:
 
 
 def test_the_rarest_are_held_out_of_everything(settings: dict[str, Any]) -> None:
-    data = prepare_data(**settings)
+    data = prepared(**settings)
     held, kept = pairs_of(data, RARE), pairs_of(data, "train")
     assert len(held) == HELD_OUT
     assert not {source for source, _ in held} & {source for source, _ in kept}
@@ -98,13 +97,13 @@ def test_the_score_is_as_it_is_defined(settings: dict[str, Any]) -> None:
         return float(above.sum() / values.std() / np.sqrt(len(one)))
 
     expected = sorted(TEXT, key=lambda pair: score(words([pair])[0]))[:HELD_OUT]
-    assert set(pairs_of(prepare_data(**settings), RARE)) == set(expected)
+    assert set(pairs_of(prepared(**settings), RARE)) == set(expected)
 
 
 def test_the_tokenizer_has_not_read_them(settings: dict[str, Any], tmp_path: Path) -> None:
-    data = prepare_data(**settings)
+    data = prepared(**settings)
     rest = settings_for(tmp_path / "rest", pairs_of(data, "train"), held_out_rare=None)
-    alone = prepare_data(**rest)
+    alone = prepared(**rest)
     assert data.manifest["vocabularies"] == alone.manifest["vocabularies"]
     for side in ("source", "target"):
         name = f"train.{side}.ids.npy"
@@ -112,13 +111,13 @@ def test_the_tokenizer_has_not_read_them(settings: dict[str, Any], tmp_path: Pat
 
 
 def test_what_shares_a_side_with_one_goes_too(settings: dict[str, Any], tmp_path: Path) -> None:
-    held = pairs_of(prepare_data(**settings), RARE)
+    held = pairs_of(prepared(**settings), RARE)
     frequent = " ".join(
         word for word, _ in Counter(word for one in words(TEXT) for word in one).most_common(5)
     )
     more = [(held[0][0], "etwas anderes"), (frequent, held[1][1]), held[2]]
     dirty = settings_for(tmp_path / "dirty", [*TEXT, *more])
-    data = prepare_data(**dirty)
+    data = prepared(**dirty)
     assert set(pairs_of(data, RARE)) == set(held), "a source that stands there twice counts once"
     kept = pairs_of(data, "train")
     assert held[0][0] not in {source for source, _ in kept}
@@ -130,14 +129,14 @@ def test_what_shares_a_side_with_one_goes_too(settings: dict[str, Any], tmp_path
         "held out for its rare words": HELD_OUT,
         f"overlap with {RARE}": 2,
     }
-    both = prepare_data(**dirty | {"cleaning": replace(CLEANING, drop_overlap=False)})
+    both = prepared(**dirty | {"cleaning": replace(CLEANING, drop_overlap=False)})
     assert (held[0][0], "etwas anderes") in pairs_of(both, "train")
 
 
 def test_translations_of_the_text_that_are_added_hold_out_the_same(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    data = prepare_data(**settings)
+    data = prepared(**settings)
     texts = list(zip(*pairs_of(data, "train"), strict=True))
     other = [[f"{line} Xerxes {number} !" for number, line in enumerate(lines)] for lines in texts]
     extra = []
@@ -145,20 +144,20 @@ def test_translations_of_the_text_that_are_added_hold_out_the_same(
         extra.append((tmp_path / f"{name}.en", tmp_path / f"{name}.de"))
         for path, lines in zip(extra[-1], sides, strict=True):
             path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    taught = prepare_data(**settings, extra_pairs=extra)
+    taught = prepared(**settings, extra_pairs=extra)
     assert taught.lines(RARE, "source") == data.lines(RARE, "source")
     assert taught.lines(RARE, "target") == data.lines(RARE, "target")
     assert taught.splits["train"]["pairs"] == 3 * data.splits["train"]["pairs"]
 
 
 def test_the_option_alone_makes_another_folder(settings: dict[str, Any], tmp_path: Path) -> None:
-    plain = prepare_data(**settings | {"corpus": replace(settings["corpus"], held_out_rare=None)})
+    plain = prepared(**settings | {"corpus": replace(settings["corpus"], held_out_rare=None)})
     assert "held_out_rare" not in json.dumps(plain.manifest)
     assert RARE not in plain.splits
     folders = {plain.folder}
     for count in (HELD_OUT, HELD_OUT + 1):
         folders.add(
-            prepare_data(**settings | {"corpus": replace(settings["corpus"], held_out_rare=count)}).folder
+            prepared(**settings | {"corpus": replace(settings["corpus"], held_out_rare=count)}).folder
         )
     assert len(folders) == 3
 
@@ -166,7 +165,7 @@ def test_the_option_alone_makes_another_folder(settings: dict[str, Any], tmp_pat
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     """Built at once and never stopped."""
-    return prepare_data(**settings_for(tmp_path_factory.mktemp("undisturbed"), TEXT[:200]))
+    return prepared(**settings_for(tmp_path_factory.mktemp("undisturbed"), TEXT[:200]))
 
 
 @pytest.mark.parametrize("event", [3, 6, 9, 11, 13, 16, 20])
@@ -175,13 +174,13 @@ def test_a_stopped_build_holds_out_the_same(
 ) -> None:
     settings = settings_for(tmp_path, TEXT[:200])
     stop_at(event, settings, monkeypatch)
-    assert contents(prepare_data(**settings)) == contents(undisturbed)
+    assert contents(prepared(**settings)) == contents(undisturbed)
 
 
 def test_parts_hold_out_together(tmp_path: Path, settings: dict[str, Any]) -> None:
     corpus = in_parts(tmp_path / "parts", {"one": TEXT[:250], "two": TEXT[250:]}, held_out_rare=HELD_OUT)
-    data = prepare_data(**settings | {"corpus": corpus})
-    assert set(pairs_of(data, RARE)) == set(pairs_of(prepare_data(**settings), RARE))
+    data = prepared(**settings | {"corpus": corpus})
+    assert set(pairs_of(data, RARE)) == set(pairs_of(prepared(**settings), RARE))
     assert sum(counts["pairs"] for counts in data.parts.values()) == len(TEXT) - HELD_OUT
 
 
@@ -189,14 +188,14 @@ def test_a_part_that_is_held_out_whole_is_refused(tmp_path: Path, settings: dict
     rare = [("Xylophon quokka zephyr .", "Xylophon Quokka Zephir .")]
     corpus = in_parts(tmp_path / "parts", {"all": TEXT, "few": rare}, held_out_rare=1)
     with pytest.raises(UserError, match=r"corpus\.parts\.few .*held out"):
-        prepare_data(**settings | {"corpus": corpus})
+        prepared(**settings | {"corpus": corpus})
 
 
 def test_the_textbook_has_rare_words_too(tmp_path: Path, settings: dict[str, Any]) -> None:
     values = OmegaConf.to_container(OmegaConf.load(CONF / "corpus" / "textbook.yaml"))
     corpus = CorpusConfig(**(values | {"train_pairs": 400, "held_out_rare": 20}))
     tokenizer = replace(TOKENIZER, vocabulary_size=600)
-    data = prepare_data(**settings | {"corpus": corpus, "tokenizer": tokenizer})
+    data = prepared(**settings | {"corpus": corpus, "tokenizer": tokenizer})
     assert data.test_splits == ["test", "test_unseen", RARE]
     assert data.splits[RARE]["pairs"] == 20
 
@@ -207,7 +206,7 @@ def test_more_than_half_is_refused(tmp_path: Path, settings: dict[str, Any]) -> 
         replace(write(tmp_path / "digits", train=[(f"{n} .", f"{n} !") for n in range(90)]), held_out_rare=5),
     ):
         with pytest.raises(UserError, match=r"corpus\.held_out_rare="):
-            prepare_data(**settings | {"corpus": corpus})
+            prepared(**settings | {"corpus": corpus})
 
 
 def test_a_split_of_that_name_is_refused(settings: dict[str, Any]) -> None:

@@ -9,30 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.benchmark.process import in_fresh_process
-from endeavour.data.cleaning import CleaningConfig
-from endeavour.data.corpus import CorpusConfig
 from endeavour.data.preparing import prepare_data
-from endeavour.data.tokenizer import TokenizerConfig
-from endeavour.directions import Direction
+from endeavour.data.recipe import DataRecipe
 
 
-def measure_preparation(
-    corpus: CorpusConfig,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
-    direction: Direction,
-    *,
-    folder: Path,
-) -> dict[str, Any]:
+def measure_preparation(recipe: DataRecipe, folder: Path) -> dict[str, Any]:
     """Pairs a second over all splits, from raw text to ids on disk, and the peak memory in bytes.
 
     Args:
         folder: an empty data root, to be written to.
     """
-    (pairs, seconds), peak = in_fresh_process(_prepare, corpus, cleaning, tokenizer, direction, folder)
+    (pairs, seconds), peak = in_fresh_process(_prepare, recipe, folder)
     return {
-        "corpus": corpus.name,
-        "tokenizer": tokenizer.name,
+        "corpus": recipe.corpus.name,
+        "tokenizer": recipe.tokenizer.name,
         "pairs": pairs,
         "seconds": seconds,
         "pairs_per_second": pairs / seconds,
@@ -40,18 +30,10 @@ def measure_preparation(
     }
 
 
-def _prepare(
-    corpus: CorpusConfig,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
-    direction: Direction,
-    folder: Path,
-) -> tuple[int, float]:
+def _prepare(recipe: DataRecipe, folder: Path) -> tuple[int, float]:
     """Runs in a process of its own: pairs read (training before cleaning, the other splits), and seconds."""
     started = time.perf_counter()
-    data = prepare_data(
-        corpus=corpus, cleaning=cleaning, tokenizer=tokenizer, direction=direction, folder=folder
-    )
+    data = prepare_data(recipe, folder)
     seconds = time.perf_counter() - started
     read: int = json.loads((data.folder / "report.json").read_text("utf-8"))["read"]
     others = sum(counts["pairs"] for split, counts in data.splits.items() if split != "train")

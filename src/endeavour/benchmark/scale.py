@@ -18,6 +18,7 @@ from endeavour.benchmark.process import in_fresh_process, peak_memory
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.files import Pair
+from endeavour.data.recipe import DataRecipe
 from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.textbook import textbook_splits
 
@@ -79,7 +80,8 @@ def measure_scale(
         raw, prepared = Path(name) / "raw", Path(name) / "prepared"
         raw.mkdir()
         corpus = write_corpus(raw, count, seed)
-        row = measure_preparation(corpus, cleaning, tokenizer, "en-de", folder=prepared)
+        recipe = DataRecipe(corpus=corpus, cleaning=cleaning, tokenizer=tokenizer, direction="en-de")
+        row = measure_preparation(recipe, prepared)
         (seconds, memory), _ = in_fresh_process(first_batch, prepared, tokens_per_batch, seed)
     return row | {"training_start_seconds": seconds, "training_start_memory": memory}
 

@@ -28,7 +28,7 @@ from endeavour.benchmark.results import result_folder, write_results
 from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup, startup_lines
 from endeavour.benchmark.steps import Results, Steps, with_bar
-from endeavour.benchmark.tables import screen_table
+from endeavour.benchmark.tables import part_table
 from endeavour.benchmark.task import Task
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
@@ -37,7 +37,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.directions import Direction
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
-from endeavour.pipeline.data import prepare
+from endeavour.pipeline.data import prepare, recipe_of
 from endeavour.progress import say
 from endeavour.runs.config import Seed
 from endeavour.runs.names import run_name
@@ -112,7 +112,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
-        Console().print(screen_table(part, results[part]))
+        Console().print(part_table(part, results[part]))
         write_results(folder, results)
     if config.bench.profile:
         subject.profiles(folder)
@@ -142,9 +142,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
     def data(steps: Steps) -> Results:
         done = steps(1)
         with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:
-            row = measure_preparation(
-                config.corpus, config.cleaning, config.tokenizer, config.direction, folder=Path(root)
-            )
+            row = measure_preparation(recipe_of(config), Path(root))
         done()
         return [row]
 

@@ -1,7 +1,7 @@
 """Fills a folder from sentence pairs: text tables, tokenizers, id arrays.
 
 Memory is bounded by some batches of text, the ids of a shard, the tokenizer's sample, the validation and test sets, and
-the hashes by which duplicates are found: 8 bytes a pair, and 40 more where near-duplicates are dropped. The training
+the hashes by which duplicates are found: 5 bytes a pair, and 25 more where near-duplicates are dropped. The training
 split is processed in shards, see `part`, so that an interrupted build continues where it stopped. Knows no config of a
 run, and not whether the folder is new.
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.augmentation import AugmentationConfig, Augmenter
-from endeavour.data.cleaning import CleaningConfig, HeldOut, TextCleaner, summed
-from endeavour.data.corpus import RARE, TRAIN, CorpusConfig
+from endeavour.data.cleaning import HeldOut, TextCleaner, summed
+from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
 from endeavour.data.denoising import denoising_pairs
 from endeavour.data.encoding import SIDES, flat_pairs
@@ -27,6 +27,7 @@ from endeavour.data.normalization import normalize
 from endeavour.data.part import Part
 from endeavour.data.protection import protect_training_pair, symbols
 from endeavour.data.rare_words import rarest_pairs
+from endeavour.data.recipe import DataRecipe
 from endeavour.data.tables import count_rows, new_table, read_tables, save_tables, write
 from endeavour.data.tokenizer import (
     Tokenizer,
@@ -36,7 +37,7 @@ from endeavour.data.tokenizer import (
     tag_of,
     with_tag,
 )
-from endeavour.directions import Languages
+from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.progress import Report
 
@@ -61,33 +62,27 @@ def build(
     scratch: Path,
     splits: dict[str, Iterable[Pair]],
     parts: dict[str, Iterable[Pair]],
-    *,
-    corpus: CorpusConfig,
-    languages: Languages,
-    cleaning: CleaningConfig,
-    augmentation: AugmentationConfig | None,
-    tokenizer: TokenizerConfig | Tokenizers,
+    recipe: DataRecipe,
     progress: Report,
 ) -> dict[str, Any]:
     """Writes everything except the manifest and the reports into `folder`.
 
     Args:
         scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
-            splits and settings left there is used.
+            splits and recipe left there is used.
         splits: (source, target) pairs of each split, validation and test as they are to be scored.
         parts: those of each part of the training split, which `splits` then lacks. Parts are cleaned and stored one
             after the other, and duplicates are looked for within each of them.
-        corpus: of which only the tags and `held_out_rare` are read.
-        languages: of source and target.
-        augmentation: which copies of training pairs are added, as ids: the text tables have none. With `denoising` all
-            splits hold masked sentences in place of the pairs, in the tables too.
-        tokenizer: how to train tokenizers, or tokenizers that exist.
+        recipe: copies of training pairs are added as ids: the text tables have none. With `denoising` all splits hold
+            masked sentences in place of the pairs, in the tables too.
 
     Returns:
         The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, the
         same and the tokens of each of the `parts` if there are any, the counts of each of the `splits`, and how many
         `copies` were added.
     """
+    corpus, cleaning, augmentation = recipe.corpus, recipe.cleaning, recipe.augmentation
+    languages = languages_of(recipe.direction)
     journal = Journal(scratch)
     held_out = HeldOut()
     tables = {
@@ -115,17 +110,18 @@ def build(
         for part in training:
             part.hold_out(rare, overlap=cleaning.drop_overlap)
     clean = [table for part in training for table in part.clean]
-    if isinstance(tokenizer, TokenizerConfig):
+    tokenizers = recipe.tokenizers
+    if tokenizers is None:
         progress("train the tokenizer", 0, None)
         own_tags = [tag_of(name) for name in parts] if corpus.tags else []
-        tokenizer = _train_tokenizers(clean, augmenter, tokenizer, own_tags, journal)
-    for side, trained in zip(SIDES, tokenizer, strict=True):
-        trained.save(folder / f"{side}.model")
+        tokenizers = _train_tokenizers(clean, augmenter, recipe.tokenizer, own_tags, journal)
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+        tokenizer.save(folder / f"{side}.model")
 
     for part in training:
         if augmentation is not None and augmentation.denoising:
             part.mask(augmentation.denoising, augmentation.seed, progress)
-        part.encode_all(with_tag(tokenizer, part.name if corpus.tags else None), progress)
+        part.encode_all(with_tag(tokenizers, part.name if corpus.tags else None), progress)
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
         join_rows([Path(f"{shard}.{side}") for shard in shards], folder / f"{TRAIN}.{side}")
@@ -133,7 +129,7 @@ def build(
     save_tables([Path(f"{shard}.arrow") for shard in shards], folder / "text" / TRAIN)
     for name, table in tables.items():
         progress(f"encode {name}", 0, count_rows(table))
-        rows = [flat_pairs(pairs, with_tag(tokenizer, corpus.tag)) for pairs in read_tables(table)]
+        rows = [flat_pairs(pairs, with_tag(tokenizers, corpus.tag)) for pairs in read_tables(table)]
         for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
             save_rows(folder / f"{name}.{side}", one)
         counts[name] = ParallelDataset.open(folder, name).counts

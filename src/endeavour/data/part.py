@@ -4,7 +4,7 @@ A journal lists the shards that are done. Knows no tokenizer's training, and not
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from itertools import chain, islice
@@ -87,17 +87,19 @@ class Part:
         chosen, sides = set(pairs), HeldOut()
         sides.add(pairs if overlap else [])
         held, shared = Step("held out for its rare words"), Step(f"overlap with {RARE}")
-        for number, clean in enumerate(self.clean):
-            self.clean[number] = self._journal.path(f"rest-{number:05d}", "arrow")
-            with new_table(self.clean[number]) as table:
-                for batch in read_tables(clean):
-                    dropped = [
-                        held if pair in chosen else shared if sides.overlaps(pair) else None for pair in batch
-                    ]
-                    for pair, step in zip(batch, dropped, strict=True):
-                        if step is not None:
-                            step.drop(pair)
-                    write(table, [pair for pair, step in zip(batch, dropped, strict=True) if step is None])
+
+        def rest(batch: list[Pair]) -> list[Pair]:
+            kept: list[Pair] = []
+            for pair in batch:
+                if pair in chosen:
+                    held.drop(pair)
+                elif sides.overlaps(pair):
+                    shared.drop(pair)
+                else:
+                    kept.append(pair)
+            return kept
+
+        self._rewrite("rest", rest)
         self._after_cleaning.extend([held, shared] if overlap else [held])
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
@@ -105,16 +107,26 @@ class Part:
         """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
         masking = Step("masked copies, in place of the pairs")
         met, total = 0, sum(map(count_rows, self.clean))
+
+        def masks(batch: list[Pair]) -> list[Pair]:
+            nonlocal met
+            pairs = denoising_pairs(batch, copies, seed)
+            for masked, whole in pairs:
+                masking.change(whole, masked)
+            met += len(batch)
+            progress(f"mask {TRAIN}", met, total)
+            return pairs
+
+        self._rewrite("masked", masks)
+        self._after_cleaning.append(masking)
+
+    def _rewrite(self, name: str, changed: Callable[[list[Pair]], list[Pair]]) -> None:
+        """Puts in place of each clean table one of that name, of the batches as they are `changed`."""
         for number, clean in enumerate(self.clean):
-            self.clean[number] = self._journal.path(f"masked-{number:05d}", "arrow")
+            self.clean[number] = self._journal.path(f"{name}-{number:05d}", "arrow")
             with new_table(self.clean[number]) as table:
                 for batch in read_tables(clean):
-                    write(table, pairs := denoising_pairs(batch, copies, seed))
-                    for masked, whole in pairs:
-                        masking.change(whole, masked)
-                    met += len(batch)
-                    progress(f"mask {TRAIN}", met, total)
-        self._after_cleaning.append(masking)
+                    write(table, changed(batch))
 
     def encode_all(self, tokenizers: Tokenizers, progress: Report) -> None:
         """Encodes what is not too long, a shard for each clean table."""

@@ -5,28 +5,21 @@ terminal and no Hydra.
 """
 
 import shutil
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
-from endeavour.data.corpus import (
-    CorpusConfig,
-    ExtraPairs,
-    fingerprint,
-    load_parts,
-    load_splits,
-)
+from endeavour.data.corpus import fingerprint, load_parts, load_splits
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair
 from endeavour.data.journal import begin
 from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
-from endeavour.data.tokenizer import TokenizerConfig, Tokenizers, load_tokenizers
+from endeavour.data.recipe import DataRecipe
+from endeavour.data.tokenizer import load_tokenizers
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.progress import Report
@@ -40,48 +33,35 @@ from endeavour.storage import (
     write_json,
 )
 
-_FORMAT = 5  # to be raised when the same settings are to give other files
-
 
 def prepare_data(
-    *,
-    corpus: CorpusConfig,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig,
-    direction: Direction,
-    augmentation: AugmentationConfig | None = None,
-    tokenizers: Tokenizers | None = None,
-    extra_pairs: Sequence[ExtraPairs] = (),
-    folder: Path,
-    progress: Report = lambda what, done, total: None,
+    recipe: DataRecipe, folder: Path, progress: Report = lambda what, done, total: None
 ) -> PreparedData:
-    """The prepared data of these settings, built unless they are there.
+    """The prepared data of this recipe, built unless they are there.
 
     Args:
-        augmentation: of which training pairs altered copies are added; None for no pair.
-        tokenizers: for source and target, instead of those that `tokenizer` would train.
-        extra_pairs: files of more training pairs, read after the corpus's own.
         folder: the data root; the result is in its `prepared/<corpus>-<digest>/`.
         progress: called as (what, done, total or None).
 
     Raises:
         UserError: an input or a setting is wrong, or an input cannot be read or downloaded.
     """
+    corpus, extra_pairs = recipe.corpus, recipe.extra_pairs
     root = folder / "prepared"
     with write_errors(folder, "data_folder"):
         root.mkdir(parents=True, exist_ok=True)
     hashes = FileHashes(root / HASHES)
     inputs = fingerprint(corpus, hashes, extra_pairs)
     hashes.save()
-    recipe = _recipe(corpus, inputs, cleaning, tokenizers or tokenizer, direction, augmentation)
-    digest = json_digest(recipe)
+    described = recipe.as_json(inputs)
+    digest = json_digest(described)
     final = root / f"{corpus.name}-{digest[:12]}"
     if not (final / MANIFEST).is_file():
         with write_errors(folder, "data_folder"), waiting_lock(final, f"preparing {final}"):
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
-                code = code_for(cleaning)
+                code = code_for(recipe.cleaning)
                 with _scratch_folder(final, code) as scratch, atomic_folder(final) as partial:
                     # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
                     from endeavour.data.build import build
@@ -89,53 +69,19 @@ def prepare_data(
                     report = build(
                         partial,
                         scratch,
-                        _directed(splits, direction),
-                        _directed(load_parts(corpus), direction),
-                        corpus=corpus,
-                        languages=languages_of(direction),
-                        cleaning=cleaning,
-                        augmentation=augmentation,
-                        tokenizer=tokenizers or tokenizer,
-                        progress=progress,
+                        _directed(splits, recipe.direction),
+                        _directed(load_parts(corpus), recipe.direction),
+                        recipe,
+                        progress,
                     )
-                    _describe(
-                        partial, final.name, recipe | {"digest": digest, "versions": code["versions"]}, report
-                    )
+                    described |= {"digest": digest, "versions": code["versions"]}
+                    _describe(partial, final.name, described, report)
                     if fingerprint(corpus, hashes, extra_pairs) != inputs:
                         raise UserError(
                             f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
                         )
     shutil.rmtree(_scratch(final), ignore_errors=True)
     return PreparedData.open(final)
-
-
-def _recipe(
-    corpus: CorpusConfig,
-    inputs: object,
-    cleaning: CleaningConfig,
-    tokenizer: TokenizerConfig | Tokenizers,
-    direction: Direction,
-    augmentation: AugmentationConfig | None,
-) -> dict[str, Any]:
-    """All that prepared data depends on; `inputs` are digests of the corpus."""
-    recipe: dict[str, Any] = {
-        "format": _FORMAT,
-        "direction": direction,
-        "corpus": {"name": corpus.name, "kind": corpus.kind, "inputs": inputs},
-        "cleaning": asdict(cleaning),
-        "tokenizer": asdict(tokenizer)
-        if isinstance(tokenizer, TokenizerConfig)
-        else {"digests": [one.digest for one in tokenizer]},
-    }
-    if corpus.held_out_rare is not None:
-        recipe["held_out_rare"] = corpus.held_out_rare
-    if corpus.tags:
-        recipe["tag"] = corpus.tag
-    if augmentation is not None and augmentation.rates:
-        recipe["augmentation"] = {"seed": augmentation.seed, "rates": augmentation.rates}
-    if augmentation is not None and augmentation.denoising:
-        recipe["denoising"] = {"seed": augmentation.seed, "copies": augmentation.denoising}
-    return recipe
 
 
 def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[str, Iterable[Pair]]:
@@ -149,15 +95,16 @@ def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[s
 def _scratch_folder(final: Path, code: dict[str, dict[str, str]]) -> Generator[Path]:
     """Yields the folder of intermediate files, with what a stopped build of the same code and settings left there.
 
-    It stays when this build is stopped, but not after a `UserError`: once the user has put right what is wrong, the
-    prepared folder has another name.
+    It stays when this build is stopped, or a file cannot be read for the moment, but not after another `UserError`:
+    once the user has put right what is wrong, the prepared folder has another name.
     """
     scratch = _scratch(final)
     begin(scratch, code)
     try:
         yield scratch
-    except UserError:
-        shutil.rmtree(scratch, ignore_errors=True)
+    except UserError as error:
+        if not isinstance(error.__cause__, OSError):
+            shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 

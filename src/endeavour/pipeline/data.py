@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig, ExtraPairs
 from endeavour.data.prepared import PreparedData, find_prepared
 from endeavour.data.preparing import prepare_data
+from endeavour.data.recipe import DataRecipe
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
 from endeavour.directions import Direction
 from endeavour.errors import UserError
@@ -32,6 +33,16 @@ class DataSettings(Protocol):
     data_folder: str
 
 
+def recipe_of(settings: DataSettings) -> DataRecipe:
+    """The data of these settings, without altered copies."""
+    return DataRecipe(
+        corpus=settings.corpus,
+        cleaning=settings.cleaning,
+        tokenizer=settings.tokenizer,
+        direction=settings.direction,
+    )
+
+
 def prepare(
     settings: DataSettings,
     *,
@@ -40,24 +51,17 @@ def prepare(
     extra_pairs: Sequence[ExtraPairs] = (),
     console: Console | None = None,
 ) -> PreparedData:
-    """The prepared data of these settings, verified; see `data.preparing.prepare_data`.
+    """The prepared data of these settings, verified; see `DataRecipe`.
 
     Raises:
         UserError: the corpus or a setting is wrong, or the data was altered since it was prepared.
     """
     console = console or Console(stderr=True)
     with reported_progress(console) as progress:
-        data = prepare_data(
-            corpus=settings.corpus,
-            cleaning=settings.cleaning,
-            tokenizer=settings.tokenizer,
-            direction=settings.direction,
-            augmentation=augmentation,
-            tokenizers=tokenizers,
-            extra_pairs=extra_pairs,
-            folder=Path(settings.data_folder),
-            progress=progress,
+        recipe = replace(
+            recipe_of(settings), augmentation=augmentation, tokenizers=tokenizers, extra_pairs=extra_pairs
         )
+        data = prepare_data(recipe, Path(settings.data_folder), progress)
     return _verified(data, console)
 
 

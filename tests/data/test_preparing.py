@@ -459,6 +459,24 @@ def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
     assert not scratch.exists()
 
 
+def test_files_that_were_changed_for_a_while_are_read_again(settings, tmp_path, monkeypatch):
+    path = tmp_path / "raw" / "train.en"
+    right = path.read_text()
+    in_shards(monkeypatch, 40)
+
+    def change_and_stop(what, *_):
+        if what == "load the corpus":
+            path.write_text(right.replace("number 0", "number 9"))
+        if what == "train the tokenizer":
+            raise Stop
+
+    with pytest.raises(Stop):
+        prepared(**settings, progress=change_and_stop)
+    path.write_text(right)
+    data = prepared(**settings)
+    assert contents(data) == contents(prepared(**settings | {"folder": tmp_path / "undisturbed"}))
+
+
 def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):
     # Killed at the last moment: everything is written but for the rename.
     code = (

@@ -13,9 +13,14 @@ from endeavour.storage import file_digest, write_atomically
 
 
 class FileHashes:
-    """Remembers each file's hash by its path, size and time of change."""
+    """Remembers each file's hash by its path, size and time of change.
+
+    Attributes:
+        stamps: size and time of change of each file that was asked for, by its path.
+    """
 
     def __init__(self, store: Path) -> None:
+        self.stamps: dict[str, list[int]] = {}
         self._store = store
         self._changed = False
         self._known: dict[str, list[Any]] = {}
@@ -31,6 +36,7 @@ class FileHashes:
         with read_errors(path):
             state = path.stat()
             key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
+            self.stamps[key] = stamp
             if self._known.get(key, [])[:-1] != stamp:
                 self._known[key] = [*stamp, file_digest(path)]
                 self._changed = True

@@ -62,7 +62,9 @@ def prepare_data(
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
                 code = code_for(recipe.cleaning)
-                with _scratch_folder(final, code) as scratch, atomic_folder(final) as partial:
+                # Without the stamps, files that were changed for a while and put back would not be noticed.
+                begun_with = code | {"files": hashes.stamps}
+                with _scratch_folder(final, begun_with) as scratch, atomic_folder(final) as partial:
                     # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
                     from endeavour.data.build import build
 
@@ -92,14 +94,14 @@ def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[s
 
 
 @contextmanager
-def _scratch_folder(final: Path, code: dict[str, dict[str, str]]) -> Generator[Path]:
-    """Yields the folder of intermediate files, with what a stopped build of the same code and settings left there.
+def _scratch_folder(final: Path, begun_with: dict[str, Any]) -> Generator[Path]:
+    """Yields the folder of intermediate files, with what a stopped build that began with the same left there.
 
     It stays when this build is stopped, or a file cannot be read for the moment, but not after another `UserError`:
     once the user has put right what is wrong, the prepared folder has another name.
     """
     scratch = _scratch(final)
-    begin(scratch, code)
+    begin(scratch, begun_with)
     try:
         yield scratch
     except UserError as error:

@@ -182,7 +182,8 @@ def test_a_restart_that_a_scheduler_interrupts_is_still_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, config, restart = begun(tmp_path)
-    run.note_restart()
+    with pytest.raises(KeyboardInterrupt), run.restart_noted():
+        raise KeyboardInterrupt
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     assert not run.goes_on(restart)
     assert run.goes_on(config)  # whose user wants it after all
@@ -192,10 +193,14 @@ def test_a_restart_that_a_scheduler_interrupts_is_still_one(
     assert list(run.root.iterdir()) == [run.folder]
 
 
-def test_no_restart_is_noted_where_there_is_no_run(tmp_path: Path) -> None:
-    run = Run(tmp_path / "outputs", "run")
-    run.note_restart()
-    assert not run.root.exists()
+def test_a_restart_is_not_noted_where_there_is_no_run_or_the_user_made_a_mistake(tmp_path: Path) -> None:
+    nothing = Run(tmp_path / "outputs", "run")
+    with nothing.restart_noted():
+        assert not nothing.root.exists()
+    run, _, _ = begun(tmp_path)
+    with pytest.raises(UserError), run.restart_noted():
+        raise UserError("no such corpus")
+    assert list(run.root.iterdir()) == [run.folder]
 
 
 def test_a_folder_in_which_nothing_was_trained_is_no_run(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 
 from rich.console import Console
@@ -59,20 +59,20 @@ def train_run(
         check_several()
     run = Run.of(config)
     begun = run.goes_on(config)
-    if not begun:  # a run that goes on is not held up by these
-        run.require_free_place()
-        if _is_main_process():
-            require_tracker(config.tracking)
-            run.note_restart()
-        if first := pretraining_of(config):
-            _train_first(first, run, command)
-    config = with_pretrained_tokenizer(config)
-    if begun:
-        run.require_same(config)
-        if run.summary:
-            return _nothing_to_do(run)
-    check_graphs(config.training.cuda_graphs, device, alone=is_alone())
-    data, test_sets, translations = _data(run, config, text, command)
+    with nullcontext() if begun or not _is_main_process() else run.restart_noted():
+        if not begun:  # a run that goes on is not held up by these
+            run.require_free_place()
+            if _is_main_process():
+                require_tracker(config.tracking)
+            if first := pretraining_of(config):
+                _train_first(first, run, command)
+        config = with_pretrained_tokenizer(config)
+        if begun:
+            run.require_same(config)
+            if run.summary:
+                return _nothing_to_do(run)
+        check_graphs(config.training.cuda_graphs, device, alone=is_alone())
+        data, test_sets, translations = _data(run, config, text, command)
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
         run = Run.of(config)  # read anew: another process may have trained it meanwhile
         summary: Summary = {}

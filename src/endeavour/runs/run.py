@@ -14,8 +14,8 @@ Knows folders; not how a run is trained or evaluated.
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from glob import glob
@@ -252,11 +252,20 @@ class Run:
     def _restart_note(self) -> Path:
         return self.folder.with_name(f".{self.folder.name}.restart")
 
-    def note_restart(self) -> None:
-        """Notes that what was trained here is to be discarded: a scheduler may repeat the command before it is."""
+    @contextmanager
+    def restart_noted(self) -> Generator[None]:
+        """Notes that what was trained here is to be discarded: a scheduler may repeat the command before it is.
+
+        After a mistake of the user it is not to be.
+        """
         if self.was_begun:
             with write_errors(self.folder, "output_folder"):
                 self._restart_note.touch()
+        try:
+            yield
+        except UserError:
+            self._restart_note.unlink(missing_ok=True)
+            raise
 
     def discard(self) -> None:
         """Deletes what was trained here, in one step, so that half of it is never mistaken for a run.

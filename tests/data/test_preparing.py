@@ -20,6 +20,7 @@ from endeavour.data.cleaning import CleaningConfig, PairJudge
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.crawled import CrawledConfig
 from endeavour.data.dataset import RaggedArray
+from endeavour.data.duplicates import SeenHashes
 from endeavour.data.encoding import TrainingEncoder
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData, find_prepared
@@ -513,6 +514,22 @@ def test_progress_counts_up_to_the_total(settings):
     total = len(TRAIN)
     assert {("train the tokenizer", 0, None), ("encode train", total, total)} <= set(seen)
     assert ("read and clean train", total, None) in seen
+
+
+def test_the_hashes_of_earlier_pairs_are_gone_when_the_vocabulary_is_learnt(settings):
+    gc.collect()
+    alive = {"before": hashes_alive()}
+
+    def count(what, *_):
+        alive[what] = hashes_alive()
+
+    prepared(**settings, progress=count)
+    assert alive["read and clean train"] == alive["before"] + 1
+    assert alive["train the tokenizer"] == alive["before"]
+
+
+def hashes_alive() -> int:
+    return sum(isinstance(one, SeenHashes) for one in gc.get_objects())
 
 
 def test_the_garbage_collector_rests_while_text_is_prepared_and_no_longer(settings):

@@ -188,7 +188,10 @@ class Part:
 def clean_pairs(
     pairs: Iterable[Pair], cleaner: TextCleaner, journal: Journal, progress: Report
 ) -> list[Path]:
-    """The tables of clean pairs, a shard each. What `journal` has of an interrupted attempt is not done again."""
+    """The tables of clean pairs, a shard each. What `journal` has of an interrupted attempt is not done again.
+
+    At the end `cleaner` forgets the pairs, which takes most of the memory.
+    """
     remaining = iter(pairs)
     tables: list[Path] = []
     while (done := journal.read(_clean(len(tables)))) is not None:
@@ -213,6 +216,7 @@ def clean_pairs(
             np.savez(journal.path(name, "seen.npz"), allow_pickle=False, **seen)
             steps = [asdict(step) for step in cleaner.steps]
             journal.write(name, {"read": cleaner.read, "steps": steps})
+    cleaner.seen.clear()
     return tables
 
 

@@ -90,26 +90,21 @@ def test_the_mean_is_taken_unless_the_one_alone_is_clearly_better(
     assert names(alone)[0] in capsys.readouterr().err
 
 
-def test_a_mean_whose_loss_is_no_number_is_not_taken(
-    run: tuple[Transformer, Checkpoints, TrainState],
+class NumberOnlyAt(LossNear):
+    """A loss of zero at its value, and one that is no number elsewhere."""
+
+    def losses(self, model: Transformer) -> tuple[float, float]:
+        loss, nll = super().losses(model)
+        return (math.nan if loss else loss), nll
+
+
+@pytest.mark.parametrize(
+    ("number_at", "made_of"), [(VALUES[9], (9,)), (3.0, (3, 6, 9))], ids=["one alone", "the mean"]
+)
+def test_of_the_mean_and_the_one_alone_that_is_taken_whose_loss_is_a_number(
+    number_at: float, made_of: tuple[int, ...], run: tuple[Transformer, Checkpoints, TrainState]
 ) -> None:
-    class OnlyAlone(LossNear):
-        def losses(self, model: Transformer) -> tuple[float, float]:
-            loss, nll = super().losses(model)
-            return (math.nan if loss else loss), nll
-
-    assert final(run, "last", OnlyAlone(VALUES[9], 1.0)) == (VALUES[9], names(9))
-
-
-def test_a_mean_is_taken_where_the_loss_of_the_one_alone_is_no_number(
-    run: tuple[Transformer, Checkpoints, TrainState],
-) -> None:
-    class OnlyMean(LossNear):
-        def losses(self, model: Transformer) -> tuple[float, float]:
-            loss, nll = super().losses(model)
-            return (math.nan if loss else loss), nll
-
-    assert final(run, "last", OnlyMean(3.0, 1.0)) == (3.0, names(3, 6, 9))
+    assert final(run, "last", NumberOnlyAt(number_at, 1.0)) == (number_at, names(*made_of))
 
 
 def test_the_newest_stands_in_where_the_best_is_gone(

@@ -61,7 +61,7 @@ def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
     for table in tables:
         for pairs in read_tables(table):
             again = seen.drops(side_hashes(pairs))
-            seen.take_new()  # or it would keep them for that
+            seen.take_new()  # which nobody needs here, and which it would keep
             yield from (pair for pair, known in zip(pairs, again, strict=True) if not known)
 
 

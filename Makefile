@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
-RUN := $(VENV)/bin/endeavour
+ENDEAVOUR := $(VENV)/bin/endeavour
 
 # `make train model=small` defines make's variable `model`. Each one from the command line is handed on as one
 # word, quoted for the shell; MAKEOVERRIDES has them too, but escapes neither quotes nor parentheses.
@@ -14,7 +14,7 @@ define line_break_
 
 endef
 quote = '$(subst $(line_break_),'$$'\n'',$(subst ','\'',$(1)))'
-typed = $(filter-out PYTHON SHELL VENV RUN,$(foreach key_,$(.VARIABLES),$(if $(findstring command,$(origin $(key_))),$(key_))))
+typed = $(filter-out PYTHON SHELL VENV ENDEAVOUR,$(foreach key_,$(.VARIABLES),$(if $(findstring command,$(origin $(key_))),$(key_))))
 OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 # make would expand `$(…)` in a text to export it, and so run $(shell …).
 unexport $(typed)
@@ -23,40 +23,40 @@ unexport $(typed)
 .PHONY: prepare train eval translate score filter play pictures compare export sweep bench test slow faults mutants docs check format clean help
 
 prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
-	@$(RUN) prepare $(OVERRIDES)
+	@$(ENDEAVOUR) prepare $(OVERRIDES)
 
 train: $(VENV)/installed  ## prepare, train, evaluate; continues a run that was stopped
-	@$(RUN) train $(OVERRIDES)
+	@$(ENDEAVOUR) train $(OVERRIDES)
 
 eval: $(VENV)/installed  ## score a trained run: run=NAME, or the newest finished one
-	@$(RUN) evaluate $(OVERRIDES)
+	@$(ENDEAVOUR) evaluate $(OVERRIDES)
 
 translate: $(VENV)/installed  ## text="A sentence.", or input=FILE, or standard input; run=NAME
-	@$(RUN) translate $(OVERRIDES)
+	@$(ENDEAVOUR) translate $(OVERRIDES)
 
 play: $(VENV)/installed  ## open a page to watch, question and steer a trained run: run=NAME
-	@$(RUN) play $(OVERRIDES)
+	@$(ENDEAVOUR) play $(OVERRIDES)
 
 pictures: $(VENV)/installed  ## draw one sentence on its way through a trained run: run=NAME text="…"
-	@$(RUN) pictures $(OVERRIDES)
+	@$(ENDEAVOUR) pictures $(OVERRIDES)
 
 score: $(VENV)/installed  ## how probable given translations are: pairs=[a.en,a.de], or standard input; run=NAME
-	@$(RUN) score $(OVERRIDES)
+	@$(ENDEAVOUR) score $(OVERRIDES)
 
 filter: $(VENV)/installed  ## the pairs of a noisy corpus worth training on: pairs=[a.en,a.de] runs="NAME NAME"
-	@$(RUN) filter $(OVERRIDES)
+	@$(ENDEAVOUR) filter $(OVERRIDES)
 
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
-	@$(RUN) compare $(OVERRIDES)
+	@$(ENDEAVOUR) compare $(OVERRIDES)
 
 export: $(VENV)/installed  ## a trained run for other programs: format=ctranslate2, huggingface, argos or all
-	@$(RUN) export $(OVERRIDES)
+	@$(ENDEAVOUR) export $(OVERRIDES)
 
 sweep: $(VENV)/installed  ## train every combination: model=tiny,small seed=1,2; or search: hydra/sweeper=optuna
-	@$(RUN) sweep $(OVERRIDES)
+	@$(ENDEAVOUR) sweep $(OVERRIDES)
 
 bench: $(VENV)/installed  ## measure what training, decoding and preparation cost on this machine
-	@$(RUN) bench $(OVERRIDES)
+	@$(ENDEAVOUR) bench $(OVERRIDES)
 
 test: $(VENV)/developed  ## run the tests, on all cores (at most eight)
 	$(VENV)/bin/python -m pytest -n auto --maxprocesses=8 --dist loadfile --no-loadscope-reorder
@@ -95,7 +95,7 @@ clean:  ## delete .venv and caches; data/ and outputs/ stay
 
 help:  ## this list
 	@awk -F ':.*## *' '/^[a-z]+:.*##/ {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Settings follow a target: make train model=small seed=2. All keys: $(RUN) train --help"
+	@echo "Settings follow a target: make train model=small seed=2. All keys: $(ENDEAVOUR) train --help"
 
 $(VENV)/installed: pyproject.toml
 	@test -x $(VENV)/bin/python || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

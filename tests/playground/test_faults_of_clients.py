@@ -178,11 +178,23 @@ def test_the_next_free_port_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with listen("127.0.0.1", 0) as first:
         assert first.proto == socket.IPPROTO_TCP, "asyncio sends small answers at once on these alone"
         port = first.getsockname()[1]
-        with listen("127.0.0.1", port) as second:
-            assert port < second.getsockname()[1] <= port + serving.TRIES
-        monkeypatch.setattr(serving, "TRIES", 0)
-        with pytest.raises(UserError, match=f"port={port}"):
+        with listen("127.0.0.1", 0) as other:
+            free = other.getsockname()[1]
+        monkeypatch.setattr(serving, "PORTS", (port, free))
+        with listen("127.0.0.1", None) as second:
+            assert second.getsockname()[1] == free
+        monkeypatch.setattr(serving, "PORTS", range(port, port + 1))
+        with pytest.raises(UserError, match=f"port=null: all from {port} to {port} are taken"):
+            listen("127.0.0.1", None)
+
+
+def test_a_port_that_is_asked_for_is_taken_or_refused() -> None:
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(UserError, match=f"port={port}: it is taken"):
             listen("127.0.0.1", port)
+    with listen("127.0.0.1", port) as second:
+        assert second.getsockname()[1] == port
 
 
 def test_an_address_that_is_not_ours_is_refused_by_its_key() -> None:
@@ -277,17 +289,13 @@ def test_the_command_says_what_is_wrong(own: Run, capsys: pytest.CaptureFixture[
         assert named in capsys.readouterr().err
 
 
-def test_the_command_notes_a_port_that_is_taken_and_a_host_that_all_can_reach(
+def test_the_command_notes_a_host_that_all_can_reach_and_that_there_is_no_browser(
     own: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serving.Server, "run", lambda *_, **__: None)
     monkeypatch.setattr(serving, "open_browser", lambda _: False)
-    with listen("0.0.0.0", 0) as taken:
-        port = taken.getsockname()[1]
-        typed = [f"output_folder={own.root}", "device=cpu", f"port={port}", "host=0.0.0.0", "open=true"]
-        assert endeavour("play", *typed) == 0
+    assert endeavour("play", f"output_folder={own.root}", "device=cpu", "host=0.0.0.0", "open=true") == 0
     said = capsys.readouterr()
-    assert f"port {port}" in said.err
     assert "host=0.0.0.0" in said.err
     assert "open=true" in said.err
     assert re.search(r"http://127\.0\.0\.1:\d+", said.out)

@@ -179,7 +179,11 @@ def test_an_error_in_a_job_is_its_result_and_the_worker_goes_on() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("ab"), st.lists(st.text(max_size=3), min_size=1, max_size=9)), max_size=9
+        st.tuples(
+            st.sampled_from("ab"),
+            st.lists(st.just("bad") | st.text(max_size=3), min_size=1, max_size=9),
+        ),
+        max_size=9,
     )
 )
 def test_everybody_gets_what_they_asked_for(requests: list[tuple[str, list[str]]]) -> None:

@@ -30,7 +30,7 @@ class PlayRoot:
     run: str | None
     host: str
     names: list[str]
-    port: Annotated[int, Field(ge=0, le=65535)]
+    port: Annotated[int, Field(ge=0, le=65535)] | None
     open: bool
     device: str
     output_folder: str
@@ -52,14 +52,12 @@ def play(config: PlayRoot) -> None:
 
     playground = open_playground(config)
     with listen(config.host, config.port) as listening:
-        url, port = url_of(listening), listening.getsockname()[1]
-        if config.port not in (0, port):
-            _note(f"port {config.port} is taken: using {port}")
         if not is_loopback(config.host):
             _note(
                 f"warning: host={config.host} lets whoever reaches this machine use the page; it asks no password"
             )
         server = Server(playground.app([config.host, *config.names]), playground.stop)
+        url = url_of(listening)
         print(f"playground: {url} ({playground.systems.default.name}); Ctrl-C ends it", flush=True)
         if config.open and not open_browser(url):
             _note("open=true: there is no browser here; open the address above in yours")

@@ -90,7 +90,7 @@ class Guard:
     def _refusal(self, headers: Headers) -> str | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not is_ours(host, self._names):
-            return "Host is not an address or name of this server"
+            return "Host is not an address or name of this server; names=[NAME] adds one"
         same = origin is None or origin.partition("://")[2] == host
         # Browsers say so; a page that is opened from a link in another one is what they call a navigation.
         site = headers.get("sec-fetch-site", "none")

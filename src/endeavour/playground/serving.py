@@ -14,23 +14,22 @@ from starlette.types import ASGIApp
 from endeavour.errors import UserError
 from endeavour.training.signals import StopSignal
 
-TRIES = 100  # ports that are tried one after the other
+PORTS = range(8600, 8701)  # tried one after the other where none is asked for
 BACKLOG = 128
 GRACE = 30  # seconds that requests in flight have to finish, or a client that sends half of one would keep us for ever
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at the first free port from `port` on; 0 is any free one.
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket that listens at `port`, 0 being any free one, or at the first free one of `PORTS`.
 
     Raises:
         UserError: no such address here, or no port is free.
     """
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:  # the latter for a name that is too long
         raise UserError(f"host={host}: not an address of this machine ({error})") from error
-    last = min(port + TRIES, 65535) if port else 0
-    for number in range(port, last + 1):
+    for number in PORTS if port is None else (port,):
         # Named, because asyncio turns off Nagle's algorithm for TCP by name only; answers would wait 40 ms with it.
         opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
@@ -42,10 +41,11 @@ def listen(host: str, port: int) -> socket.socket:
             opened.close()
             if error.errno == errno.EADDRINUSE:
                 continue
-            key = f"port={port}" if error.errno == errno.EACCES else f"host={host}"
+            key = f"port={number}" if error.errno == errno.EACCES else f"host={host}"
             raise UserError(f"{key}: cannot listen there ({error.strerror}); choose another") from error
         return opened
-    raise UserError(f"port={port}: this one and all up to {last} are taken; choose another")
+    taken = f"all from {PORTS[0]} to {PORTS[-1]} are" if port is None else "it is"
+    raise UserError(f"port={'null' if port is None else port}: {taken} taken; choose another")
 
 
 def url_of(listening: socket.socket) -> str:

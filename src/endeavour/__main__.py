@@ -161,7 +161,7 @@ def unexpected(error: Exception) -> str:
     """A line for a disk that takes no more; for any other exception two: what it is, how to see where it is from."""
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         return f"{error.filename or 'the output'} cannot be written ({error.strerror})"
-    return f"{kind_and_first_line(error)}\nthis is a defect of endeavour; -v shows where it happened"
+    return f"{kind_and_first_line(error)}\nthis is a defect of endeavour; `endeavour … -v` shows where it happened"
 
 
 def _complete(option: str, argument: str | None = None, *_: str) -> None:

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,7 +23,7 @@ from endeavour.errors import UserError
 from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.runs.choice import joined, select_runs
-from endeavour.settings import config_folder, unchecked_help, validated
+from endeavour.settings import config_folder, unchecked_help, unknown_key, validated
 from endeavour.storage import user_path
 
 T = TypeVar("T")
@@ -117,7 +118,8 @@ def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
         try:
             composed = compose(root, overrides=list(overrides))
         except (HydraException, OmegaConfBaseException) as error:
-            raise UserError(one_line(error)) from error
+            keys = flatten(cast(dict[str, Any], OmegaConf.to_container(compose(root))))
+            raise UserError(one_line(error, list(keys))) from error
         return to_config(kind, composed)
 
 
@@ -185,8 +187,8 @@ def run_hydra(
         raise failures[0]
 
 
-def one_line(error: Exception) -> str:
-    """Those of Hydra's and OmegaConf's lines that say what is wrong and where."""
+def one_line(error: Exception, keys: Sequence[str] = ()) -> str:
+    """Those of Hydra's and OmegaConf's lines that say what is wrong and where; of `keys`, which one may be meant."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     override: str = getattr(error, "override", None) or ""  # one that is not in Hydra's grammar
     cause = error.__cause__ or error.__context__
@@ -218,7 +220,9 @@ def one_line(error: Exception) -> str:
                 if key.startswith("corpus.")
                 else needs
             )
-        return f"{key} is not a key of this command: --cfg job shows them all"
+        return (
+            f"{unknown_key(key)}{''.join(f'; {near}=… is' for near in get_close_matches(key, keys, 1, 0.7))}"
+        )
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
     name, equals, _ = override.partition("=")
     if override and not equals:

@@ -15,7 +15,7 @@ def require(package: str, extra: str = "export") -> Any:
         top = package.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise  # it is installed, but something that it needs is not
-        remedy = f"`pip install -e '.[{extra}]'` in endeavour's folder brings it"
+        remedy = f"`pip install {top}`, or `pip install -e '.[{extra}]'` in endeavour's folder, brings it"
         if top == "eldc" and sys.version_info >= (3, 14):
             # There is no wheel yet, so the extra leaves it out.
             remedy = "`pip install eldc` compiles it, with a C compiler and Python's headers"

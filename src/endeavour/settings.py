@@ -38,6 +38,11 @@ def validated(kind: type[T], values: Mapping[str, Any], section: str = "") -> T:
         raise UserError(_line(error, section)) from error
 
 
+def unknown_key(key: str) -> str:
+    """What is said of a key that nobody reads."""
+    return f"{key} is not a key of this command, all of which `endeavour COMMAND --cfg job` shows"
+
+
 def _line(error: ValidationError, section: str) -> str:
     """What is wrong and where: `training.patience=0: input should be greater than or equal to 1`."""
     first = error.errors()[0]
@@ -47,7 +52,7 @@ def _line(error: ValidationError, section: str) -> str:
         case "missing":
             return f"{key} has no value: give it one, {key}=…"
         case "unexpected_keyword_argument" | "extra_forbidden":
-            return f"{key} is not a key of this command: --cfg job shows them all"
+            return unknown_key(key)
         case "value_error" if isinstance(first["input"], Mapping):  # a section's own validator names its keys
             return _with_section(key, message.removeprefix("Value error, "))
         case "value_error":

@@ -3,7 +3,6 @@
 Imports no torch, so that the peak memory is that of `endeavour prepare`.
 """
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,6 @@ def _prepare(recipe: DataRecipe, folder: Path) -> tuple[int, float]:
     started = time.perf_counter()
     data = prepare_data(recipe, folder)
     seconds = time.perf_counter() - started
-    read: int = json.loads((data.folder / "report.json").read_text("utf-8"))["read"]
+    read: int = data.report["read"]
     others = sum(counts["pairs"] for split, counts in data.splits.items() if split != "train")
     return read + others, seconds

@@ -76,6 +76,11 @@ class PreparedData:
         return self.manifest.get("parts", {})
 
     @property
+    def report(self) -> dict[str, Any]:
+        """What cleaning changed and dropped: `read` and `kept` pairs of the training split, and each step's."""
+        return json.loads((self.folder / "report.json").read_text("utf-8"))
+
+    @property
     def test_splits(self) -> list[str]:
         return [name for name in self.splits if name not in (TRAIN, VALIDATION)]
 

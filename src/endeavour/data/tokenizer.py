@@ -286,7 +286,10 @@ def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
             f"{asked}: this corpus allows at most {largest[1]}; choose a smaller vocabulary or more text"
         )
     if smallest := re.search(r"\d+ vs (\d+)", str(error)):
-        return UserError(f"{asked}: the characters of this corpus need at least {smallest[1]}")
+        return UserError(
+            f"{asked}: the characters of this corpus need at least {smallest[1]}; choose a larger vocabulary, or "
+            "tokenizer.character_coverage=0.9998, which spells the rarest ones in bytes"
+        )
     if "!sentences_.empty()" in str(error):
         return UserError(
             "no text for the tokenizer to learn from: it leaves out lines of more than 4,192 bytes"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.normalization import normalize
+from endeavour.data.tokenizer import placeholders_of
 from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
 from endeavour.decoding.engine import limit_of
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -19,6 +20,7 @@ from endeavour.evaluation.subsets import lowercased
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.export.formats import FORMATS, Format, FormatName, Trained, shared_readme_values
 from endeavour.export.parity import TOLERANCE, ExportedEngine, Parity, measure_parity
+from endeavour.export.readme import PLACEHOLDERS
 from endeavour.special import EOS
 from endeavour.storage import write_json
 
@@ -138,4 +140,6 @@ class Exporter:
             "quantization": self.quantization,
             "sentence": re.sub(r'(["\\])', r"\\\1", first),
         }
-        return self.kind.readme.format(**values, **self.kind.readme_values(folder, self.trained))
+        text = self.kind.readme.format(**values, **self.kind.readme_values(folder, self.trained))
+        count = placeholders_of(self.trained.tokenizers)
+        return text + PLACEHOLDERS.format(count=count) if count else text

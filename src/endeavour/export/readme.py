@@ -106,6 +106,11 @@ package for the same two languages first: of two, Argos takes the one that it fi
 - `export.json` says which weights this was made from, `parity.json` how the model inside compares with them.
 """
 
+PLACEHOLDERS = """\
+- The symbols ⟦1⟧ to ⟦{count}⟧ stand for markup, placeholders and addresses. Replace these before you translate, and put
+  them back after it, as `protect` and `restore` of `endeavour.data.protection` do.
+"""
+
 ARGOS_PACKAGE = """\
 # {source_language} to {target_language}: {run}
 

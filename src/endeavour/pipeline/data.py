@@ -22,6 +22,8 @@ from endeavour.runs.run import Run
 from endeavour.settings import validated
 from endeavour.storage import user_path, verify
 
+OTHER_TEXT = "`endeavour evaluate +evaluation.files.NAME=[FILE,FILE]` scores other text"
+
 
 class DataSettings(Protocol):
     """What the configs of trainings and of benchmarks say of their data."""
@@ -62,7 +64,11 @@ def prepare(
             recipe_of(settings), augmentation=augmentation, tokenizers=tokenizers, extra_pairs=extra_pairs
         )
         data = prepare_data(recipe, Path(settings.data_folder), progress)
-    return _verified(data, console)
+    _verified(data, console)
+    read, kept = data.report["read"], data.report["kept"]
+    if kept < read:
+        say(console, f"left of {read:,} training pairs: {kept:,}; report.md in that folder says why")
+    return data
 
 
 def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedData:
@@ -99,12 +105,12 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     except UserError as error:
         raise UserError(
             f"{error}\nthe data of {run} are not in {folder}, and cannot be prepared again: restore either, or name "
-            "its place (data_folder=…, corpus_path=…); other text is scored by +evaluation.files.NAME=[FILE,FILE]"
+            f"its place (data_folder=…, corpus_path=…); {OTHER_TEXT}"
         ) from error
     if data.content_digest != digest:
         raise UserError(
             f"{run} was trained on other data: the corpus has changed since; restore its files, or train anew under "
-            "another name=…; other text is scored by +evaluation.files.NAME=[FILE,FILE]"
+            f"another name=…; {OTHER_TEXT}"
         )
     return data
 

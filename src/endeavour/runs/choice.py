@@ -49,7 +49,7 @@ def newest_run(root: Path) -> Run:
     newest = _newest(root)
     if newest is None:
         raise UserError(
-            f"there is no finished run in {root}: train one, or name its folder with output_folder=…"
+            f"there is no finished run in {root}: train one, wait for one, or name another folder by output_folder=…"
         )
     return newest
 

@@ -65,7 +65,12 @@ def choose_training_precision(
         tokens: of one batch.
     """
     if name != "auto":
-        return Precision(dtype_of(name), f"{name}, as asked for")
+        slow = (
+            ""
+            if _has_units(name, device)
+            else "; this processor has no units for it, so it takes longer than fp32"
+        )
+        return Precision(dtype_of(name), f"{name}, as asked for{slow}")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
     return _choose(device, "training", sizes, lambda: training_speedup(**sizes), WORTHWHILE)
 
@@ -111,6 +116,13 @@ def _choose(
     if ratio >= least:
         return Precision(torch.bfloat16, f"bf16: {found}")
     return Precision(torch.float32, f"fp32: {found}; {task} gains from {least} on")
+
+
+def _has_units(name: str, device: torch.device) -> bool:
+    """Whether it is known to compute in this precision, other than by emulating it."""
+    if device.type == "cpu" and name != "fp32":
+        return name == "bf16" and _has_bf16_instructions()
+    return name != "bf16" or device.type != "cuda" or torch.cuda.get_device_capability(device)[0] >= 8
 
 
 def _has_bf16_instructions() -> bool:

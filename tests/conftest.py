@@ -6,8 +6,10 @@ import os
 # tests that run beside other work do not wait for threads that have no core.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("MPLBACKEND", "agg")
+os.environ.pop("HF_HUB_OFFLINE", None)  # read once, when the hub's package is imported
 
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,19 @@ if TYPE_CHECKING:
 # The same examples in every run, however slow the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
+
+# Of launchers, schedulers, terminals and trackers, which our code or rich reads.
+FOREIGN = (
+    "TORCHELASTIC_",
+    "SLURM_",
+    "WANDB_",
+    "SACREBLEU",
+    "ENDEAVOUR_CC",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+)
+FOREIGN += ("FORCE_COLOR", "NO_COLOR", "TTY_", "COLUMNS")
 
 WORDS = {
     "a": "ein",
@@ -93,12 +108,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None stands between tests and their own servers."""
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+def same_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts the tests, in whatever job: no proxy before their own servers, no rank, no terminal."""
+    for name in list(os.environ):
+        if name.lower() in ("http_proxy", "https_proxy", "all_proxy") or name.startswith(FOREIGN):
+            monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "*")
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Whichever tests came before in this process."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="session", autouse=True)

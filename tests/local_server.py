@@ -1,9 +1,19 @@
 """A server on 127.0.0.1 as a stand-in for one of the network, in a thread, until its `with` block ends."""
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Self
+
+
+@contextmanager
+def silent_port() -> Iterator[int]:
+    """A port on which nobody listens, and which nobody else gets meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 class LocalServer:

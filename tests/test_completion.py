@@ -79,8 +79,9 @@ def test_runs_are_completed_by_name_wherever_they_lie(
 def test_each_shell_has_its_lines(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert endeavour("--install-completion", shell) == 0
     assert capsys.readouterr().out.strip() == SCRIPTS[shell].strip()
-    if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, check=True)
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} to check them")
+    subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, check=True)
 
 
 def test_without_a_shell_it_says_how_to_install_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,11 +41,16 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(checkout: Path, *arguments: str) -> str:
+def ended_make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = ["make", "--no-print-directory", *arguments]
     # What was said to a make that these tests run under is not said to this one.
     alone = {key: value for key, value in os.environ.items() if not key.startswith("M")}
-    ended = subprocess.run(command, cwd=checkout, env=alone, capture_output=True, text=True, check=True)
+    return subprocess.run(command, cwd=checkout, env=alone, capture_output=True, text=True, check=False)
+
+
+def make(checkout: Path, *arguments: str) -> str:
+    ended = ended_make(checkout, *arguments)
+    assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
@@ -96,8 +101,7 @@ def test_a_python_that_is_too_old_makes_no_environment(checkout: Path) -> None:
     old = checkout / "python3.9"
     old.write_text("#!/bin/sh\nexit 1\n")  # as it would of the question for its version
     old.chmod(0o755)
-    command = ["make", "train", f"PYTHON={old}"]
-    ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    ended = ended_make(checkout, "train", f"PYTHON={old}")
     assert ended.returncode == 2
     assert "make PYTHON=" in ended.stderr
     assert not (checkout / ".venv").exists()
@@ -110,7 +114,6 @@ def test_an_environment_that_could_not_be_made_is_made_the_next_time(checkout: P
         "#!/bin/sh\n[ $1 = -c ] || { mkdir -p .venv/bin; cp $0 .venv/bin/python; exit 1; }\n"
     )
     without_pip.chmod(0o755)
-    command = ["make", "train", f"PYTHON={without_pip}"]
-    ended = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    ended = ended_make(checkout, "train", f"PYTHON={without_pip}")
     assert ended.returncode == 2
     assert not (checkout / ".venv" / "bin" / "python").exists()

@@ -19,8 +19,9 @@ from endeavour.settings import config_folder
 SOURCE = Path(__file__).parents[1] / "src"
 CODE_FORMATS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "runpy"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
-# What runs code from the file it reads, by the last two parts of the call's name.
+# What runs code from the file it reads, called by this name, under which it must be imported.
 LOADERS = {"torch.load", "yaml.load", "yaml.unsafe_load", "yaml.full_load", "hydra.utils.instantiate"}
+RENAMED = {name.rpartition(".")[0] for name in LOADERS}
 SECRETS = {"WANDB_API_KEY": "0123456789abcdef" * 2 + "01234567", "HF_TOKEN": "hf_" + "Ab3" * 11}
 
 
@@ -33,8 +34,11 @@ def offences(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] in CODE_FORMATS)
+            yield from (alias.name for alias in node.names if alias.asname and alias.name in RENAMED)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in CODE_FORMATS:
             yield str(node.module)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names if f"{node.module}.{alias.name}" in LOADERS)
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             weights_only = any(
@@ -57,6 +61,8 @@ def offences(tree: ast.AST) -> Iterator[str]:
         "torch.load(path)",
         "torch.load(path, weights_only=False)",
         "yaml.load(text)",
+        "from torch import load",
+        "import yaml as other",
         "np.load(path, allow_pickle=True)",
         "load_dataset(name, trust_remote_code=flag)",
         "eval(text)",

@@ -38,7 +38,6 @@ def test_the_page_has_a_row_for_each_thing_that_one_waits_for(
     for row in rows:
         assert row["count"] == 4
         assert 0 < row["median_milliseconds"] <= row["percentile_95_milliseconds"]
-    assert rows[1]["median_milliseconds"] < rows[2]["median_milliseconds"]
     assert part_table("playground", rows).row_count == 4
 
 

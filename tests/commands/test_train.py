@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -254,6 +253,21 @@ def test_a_corpus_without_a_test_split_is_trained_all_the_same(
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
 
 
+KILLED_IN_ITS_SECOND_SAVE = """
+import os, signal
+from endeavour.__main__ import main
+from endeavour.training.state import Checkpoints
+
+save, calls = Checkpoints.save, []
+
+def killed(self, *arguments, **options):
+    calls.append(save(self, *arguments, **options) if not calls else os.kill(os.getpid(), signal.SIGKILL))
+
+Checkpoints.save = killed
+main()
+"""
+
+
 def test_a_run_that_was_killed_goes_on_by_the_same_command_and_stays_one_tracked_run(
     parallel_files: list[str], folders: list[str], tmp_path: Path
 ) -> None:
@@ -267,13 +281,8 @@ def test_a_run_that_was_killed_goes_on_by_the_same_command_and_stays_one_tracked
     command = [sys.executable, "-m", "endeavour", "train", *parallel_files, *folders, *settings]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     run = tmp_path / "outputs" / "killed"
-    log = run / "log.jsonl"
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    while not (log.is_file() and log.read_text().count('"kind": "train"') >= 6):
-        assert process.poll() is None, "ended before it could be killed"
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    dying = [sys.executable, "-c", KILLED_IN_ITS_SECOND_SAVE, *command[3:]]
+    assert subprocess.run(dying, env=environment, check=False).returncode == -signal.SIGKILL
     assert not (run / "summary.json").exists()
     subprocess.run(command, env=environment, check=True, capture_output=True)
     assert (run / "summary.json").is_file()

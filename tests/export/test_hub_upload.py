@@ -1,6 +1,5 @@
 """An exported folder on the hub: all its files, in a private repository, with the token of the environment alone."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +8,13 @@ import pytest
 from endeavour.errors import UserError
 from endeavour.export.hub_upload import check_upload, upload
 from hub_writes import WritableHub
+from local_server import silent_port
 
 TOKEN = "hf_" + "Ab3" * 11
 
 
 @pytest.fixture(autouse=True)
 def online(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
 
 
@@ -55,11 +54,10 @@ def test_a_refusal_says_what_the_token_must_do_and_does_not_show_it(hub: Writabl
 def test_without_a_hub_the_folder_is_said_to_be_complete(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{free.getsockname()[1]}")
-    with pytest.raises(UserError, match="is complete"):
-        upload(folder, "someone/model")
+    with silent_port() as port:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{port}")
+        with pytest.raises(UserError, match="is complete"):
+            upload(folder, "someone/model")
 
 
 @pytest.mark.parametrize("name", ["model", "a/b/c", "../model", "someone/", "some one/model"])

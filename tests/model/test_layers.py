@@ -7,15 +7,14 @@ from torch.nn import functional
 
 from endeavour.model.layers import Dropout, FeedForward, Residual
 from endeavour.native import functions
+from kernels import needs_kernels
 
 
-@pytest.fixture(params=["kernel", "torch"])
+@pytest.fixture(params=[pytest.param("kernel", marks=needs_kernels), "torch"])
 def dropping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the kernel and without."""
     if request.param == "torch":
         monkeypatch.setattr(functions, "takes", lambda _: False)
-    elif not functions.takes(torch.ones(1)):
-        pytest.skip("no C compiler")
 
 
 @pytest.mark.usefixtures("dropping")

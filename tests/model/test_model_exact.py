@@ -21,6 +21,7 @@ from endeavour.model.positions import (
 from endeavour.model.transformer import Transformer
 from endeavour.native import functions
 from endeavour.special import BOS, EOS, PAD
+from kernels import needs_kernels
 from random_models import drawn, tiny
 
 VOCABULARY = 13
@@ -184,15 +185,13 @@ def test_recorded_weights_are_those_before_dropout_and_carry_no_gradient() -> No
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 800])
-@pytest.mark.parametrize("by", ["kernel", "torch"])
+@pytest.mark.parametrize("by", [pytest.param("kernel", marks=needs_kernels), "torch"])
 def test_dropout_draws_one_number_for_eight_elements_or_all(
     count: int, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more, so that what is drawn next is the same on every machine that has a compiler, and on every other."""
     if by == "torch":
         monkeypatch.setattr(functions, "takes", lambda _: False)
-    elif not functions.takes(torch.ones(1)):
-        pytest.skip("no C compiler")
     torch.manual_seed(1)
     Dropout(0.3)(torch.ones(count))
     after = torch.get_rng_state()

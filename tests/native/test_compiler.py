@@ -2,8 +2,6 @@
 
 import gc
 import os
-import platform
-import shutil
 import stat
 import subprocess
 import sys
@@ -15,13 +13,9 @@ import pytest
 
 from endeavour.model import attention
 from endeavour.native import compiler, functions
+from kernels import needs_kernels
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.platform != "linux" or platform.machine() != "x86_64", reason="kernels are not for it"
-    ),
-    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler"),
-]
+pytestmark = needs_kernels
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,9 @@ from endeavour.model.transformer import Transformer
 from endeavour.native import functions
 from endeavour.special import PAD
 from endeavour.training import r_drop as r_drop_module
+from kernels import needs_kernels
 
-pytestmark = pytest.mark.skipif(functions.why_not() is not None, reason="no C compiler")
+pytestmark = needs_kernels
 
 TYPES = [torch.float32, torch.bfloat16]
 SHAPES = [(3, 2, 1, 1, 16), (2, 4, 5, 5, 32), (1, 2, 16, 16, 48), (2, 1, 17, 40, 64), (2, 3, 33, 7, 16)]

@@ -13,10 +13,11 @@ from configs import run_config
 from endeavour.model.decoder_step import DecoderCache
 from endeavour.model.layers import linear
 from endeavour.model.transformer import Transformer
-from endeavour.native import functions, layer_step
+from endeavour.native import layer_step
 from endeavour.special import EOS, PAD
+from kernels import needs_kernels
 
-pytestmark = pytest.mark.skipif(functions.why_not() is not None, reason="no C compiler")
+pytestmark = needs_kernels
 
 TYPES = [torch.float32, torch.bfloat16]
 SOURCE = torch.tensor([[5, 6, 7, 9, EOS], [8, 4, EOS, PAD, PAD], [8, 4, 5, EOS, PAD]])

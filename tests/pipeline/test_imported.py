@@ -384,7 +384,6 @@ def test_it_is_downloaded_by_its_name(
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
     with LocalServer(partial(Hub, directory=str(checkpoints))) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)

@@ -16,12 +16,20 @@ from endeavour.config import load_config
 from endeavour.playground.server import Playground
 from endeavour.playground.serving import Server, listen
 from endeavour.runs.run import Run
+from endeavour.storage import write_json
 from untrained import TINY, small_tokenizers, untrained_run
 
 SMALL = [*TINY, "model.encoder_layers=2", "model.decoder_layers=2"]
 SMALL += ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=4"]
 JSON = "application/json"
 TIMEOUT = 60  # seconds after which a test has failed; none waits for it
+
+# Of an evaluation.
+LINES = {
+    "sources": ["Satz 7.", "Ja!", "a b c d e f g h i", "Nein."],
+    "references": ["Satz 7.", "Ja doch!", "eins zwei drei", "Nein."],
+    "hypotheses": ["Satz 7.", "", "ja ja ja ja", "kurz \u2028 gut"],
+}
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -114,6 +122,16 @@ def small_run(root: Path, name: str, *overrides: str, seed: int = 0) -> Run:
     """A finished run whose model knows nothing."""
     config = run_config([*SMALL, *overrides, f"name={name}", f"output_folder={root}"])
     return untrained_run(config, small_tokenizers(config), seed=seed)
+
+
+def evaluated(run: Run, folder: str = "test-beam") -> None:
+    """An evaluation of four lines."""
+    path = run.folder / "evaluation" / folder
+    path.mkdir(parents=True, exist_ok=True)
+    for column, lines in LINES.items():
+        (path / f"{column}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    scores = {"bleu": {"name": "BLEU", "value": 12.3456, "low": 1.0, "high": 20.0, "signature": ""}}
+    write_json(path / "scores.json", {"scores": scores, "decoding": {}, "model": {"test_set": "test"}})
 
 
 @contextmanager

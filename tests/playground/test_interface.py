@@ -1,6 +1,7 @@
 """The OpenAPI document says what the server does: every route, what requests may hold, what answers hold."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urljoin
 
@@ -13,7 +14,7 @@ from endeavour.playground.schemas import (
     SearchRequest,
     TranslateRequest,
 )
-from served import Served
+from served import Served, evaluated, served, small_run
 
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None)}
 TEXT = "Satz 7 hat Worte."
@@ -34,6 +35,15 @@ KINDS = {
     "/api/saliency": Pair,
     "/api/learn": LearnRequest,
 }
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Of a run that was evaluated."""
+    run = small_run(tmp_path_factory.mktemp("outputs"), "run")
+    evaluated(run)
+    with served(run.root, "run=run") as site:
+        yield site
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +118,13 @@ def test_answers_are_as_described(site: Served, document: dict[str, Any], path: 
     assert fits(site.post(path, {}).json, error, document)
 
 
-@pytest.mark.parametrize("path", ["/languages", "/health", "/api/runs", "/openapi.json"])
+@pytest.mark.parametrize(
+    "path",
+    ["/languages", "/health", "/api/runs", "/api/evaluation?run=run&folder=test-beam", "/openapi.json"],
+)
 def test_what_is_merely_read_is_as_described(site: Served, document: dict[str, Any], path: str) -> None:
     answer = site.get(path)
-    content = document["paths"][path]["get"]["responses"]["200"]["content"]
+    content = document["paths"][path.partition("?")[0]]["get"]["responses"]["200"]["content"]
     assert answer.headers["content-type"] in content
     assert fits(answer.json, content["application/json"]["schema"], document)
 

@@ -20,23 +20,7 @@ from endeavour.playground.systems import NotFound
 from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.storage import write_atomically, write_json
-from served import TIMEOUT, Served, events_of, served, small_run, until
-
-LINES = {
-    "sources": ["Satz 7.", "Ja!", "a b c d e f g h i", "Nein."],
-    "references": ["Satz 7.", "Ja doch!", "eins zwei drei", "Nein."],
-    "hypotheses": ["Satz 7.", "", "ja ja ja ja", "kurz \u2028 gut"],
-}
-
-
-def evaluated(run: Run, folder: str = "test-beam") -> None:
-    """An evaluation of four lines."""
-    path = run.folder / "evaluation" / folder
-    path.mkdir(parents=True, exist_ok=True)
-    for column, lines in LINES.items():
-        (path / f"{column}.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    scores = {"bleu": {"name": "BLEU", "value": 12.3456, "low": 1.0, "high": 20.0, "signature": ""}}
-    write_json(path / "scores.json", {"scores": scores, "decoding": {}, "model": {"test_set": "test"}})
+from served import LINES, TIMEOUT, Served, evaluated, events_of, served, small_run, until
 
 
 @pytest.fixture

@@ -136,6 +136,12 @@ def test_the_reference_is_scored_and_the_step_named_where_the_beam_left_it(
     assert reference["why"].startswith(f"not the best of step {same + 1} (")
 
 
+def test_a_reference_that_is_too_long_is_named_and_the_search_made(site: Served) -> None:
+    _, _, result = search(site, reference="Worte " * 500)
+    assert result["reference"]["error"].startswith("reference has ")
+    assert result["hypotheses"]
+
+
 class Letters:
     """The tokenizer of a scripted model: a letter is a piece."""
 
@@ -203,6 +209,9 @@ class Symbols(Letters):
 
     placeholders = 1
 
+    def pieces(self, ids: list[int]) -> list[str]:
+        return ["⟦1⟧" if number == OTHER else str(number) for number in ids]
+
     def encode(self, texts: list[str]) -> list[list[int]]:
         return super().encode([text.replace("⟦1⟧", "O") for text in texts])
 
@@ -224,8 +233,11 @@ def test_what_is_not_translated_is_forced_by_its_symbol() -> None:
     asked = SearchRequest(text="W<b>", prefix=Prefix(ids=[WORD], text="<b>"))
     events: dict[str, Any] = {}
     show_search(system, asked, 20, events.__setitem__, lambda: None)
-    assert events["start"]["typed"] == "⟦1⟧"
-    assert events["result"]["hypotheses"][0]["ids"][:2] == [WORD, OTHER]
+    assert events["start"]["typed"] == "<b>"
+    hypothesis = events["result"]["hypotheses"][0]
+    assert hypothesis["ids"][:2] == [WORD, OTHER]
+    assert [piece["piece"] for piece in hypothesis["pieces"][:2]] == [str(WORD), "<b>"]
+    assert hypothesis["text"].startswith(f"{WORD}<b>")
 
 
 def test_a_system_keeps_one_copy_of_its_model_in_half_precision(site: Served) -> None:
@@ -330,7 +342,6 @@ def test_what_the_search_finds_can_be_shown_by_the_views(run: Run) -> None:
         ("search", {"text": TEXT, "prefix": {"ids": [0]}}, "prefix"),
         ("search", {"text": TEXT, "prefix": {"ids": [300]}}, "prefix"),
         ("search", {"text": TEXT, "prefix": {"text": "Worte " * 500}}, "prefix"),
-        ("search", {"text": TEXT, "reference": "Worte " * 500}, "reference"),
         ("analyse", {"text": TEXT}, "target"),
         ("analyse", {"text": TEXT, "target": {}}, "target"),
         ("analyse", {"text": TEXT, "target": {"ids": [5], "text": "Ja"}}, "target"),

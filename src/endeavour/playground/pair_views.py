@@ -5,18 +5,19 @@ Knows one system, ids and pieces; not HTTP. Numbers are rounded to what a page c
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import Protected, protect, protect_target, restore
-from endeavour.data.tokenizer import placeholders_of
+from endeavour.data.tokenizer import Tokenizer, placeholders_of
 from endeavour.decoding.alignment import attention, saliency
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import score_pieces
 from endeavour.errors import UserError
-from endeavour.playground.learn import learn, named_pieces
+from endeavour.playground.learn import Pieces, learn, named_pieces
 from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
 from endeavour.playground.systems import System
 from endeavour.special import BOS, EOS, UNK
@@ -45,6 +46,26 @@ def source_ids(system: System, text: str, longest: int) -> list[int]:
 def protected(system: System, text: str) -> Protected:
     """A source sentence as the model reads it, and what its symbols stand for."""
     return protect(normalize(text), placeholders_of(system.loaded.tokenizers))
+
+
+def restored(system: System, text: str, spans: Sequence[str]) -> str:
+    """What a model wrote, with the spans of its source in the places of their symbols."""
+    return restore(text, spans, placeholders_of(system.loaded.tokenizers))
+
+
+def text_of(system: System, ids: Sequence[int], spans: Sequence[str]) -> str:
+    """A translation as text."""
+    return restored(system, system.loaded.tokenizers[1].decode([ids])[0], spans)
+
+
+def pieces_of(system: System, spans: Sequence[str]) -> tuple[Pieces, Pieces]:
+    """Ids of either side to pieces, those that stand for spans of a source as these; one for no span stays."""
+
+    def shown(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+        return [restored(system, piece, spans) or piece for piece in tokenizer.pieces(ids)]
+
+    source, target = system.loaded.tokenizers
+    return partial(shown, source), partial(shown, target)
 
 
 def _target_ids(system: System, source: str, target: Target, longest: int) -> list[int]:
@@ -98,17 +119,18 @@ def require_few_characters(key: str, text: str, longest: int) -> None:
 def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:
     """Probabilities of a translation, piece by piece, with the pieces that could have stood there instead."""
     source, target = _pair_ids(system, asked, longest)
-    ours = system.loaded.tokenizers
+    spans = protected(system, asked.text).spans
+    source_pieces, target_pieces = pieces_of(system, spans)
     (scores,) = score_pieces(
         system.loaded.first, [source], [target], alternatives=asked.alternatives + 1, device=system.device
     )
     total = sum(one.log_probability for one in scores)
     alpha = system.decoding.length_penalty if asked.length_penalty is None else asked.length_penalty
     rows: list[Shown] = []
-    for one, piece in zip(scores, ours[1].pieces([score.token for score in scores]), strict=True):
+    for one, piece in zip(scores, target_pieces([score.token for score in scores]), strict=True):
         # Without UNK, which nobody can force.
         alternatives = [other for other in one.alternatives if other[0] != UNK][: asked.alternatives]
-        others = ours[1].pieces([number for number, _ in alternatives])
+        others = target_pieces([number for number, _ in alternatives])
         rows.append(
             {
                 "id": one.token,
@@ -124,11 +146,9 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
             }
         )
     return {
-        "source": named_pieces(source, ours[0].pieces),
+        "source": named_pieces(source, source_pieces),
         "target": rows,
-        "text": restore(
-            ours[1].decode([target])[0], protected(system, asked.text).spans, placeholders_of(ours)
-        ),
+        "text": text_of(system, target, spans),
         "log_probability": rounded(total),
         "score": rounded(total / length_penalty(len(scores), alpha)),
         "perplexity": rounded(perplexity(-total / len(scores))),
@@ -139,11 +159,11 @@ def show_attention(system: System, asked: Pair, longest: int) -> Shown:
     """All weights, as [layer][head][query][key]."""
     source, target = _pair_ids(system, asked, longest)
     maps = attention(system.loaded.first, source, target)
-    ours = system.loaded.tokenizers
+    source_pieces, target_pieces = pieces_of(system, protected(system, asked.text).spans)
     return {
-        "source": named_pieces(source, ours[0].pieces),
-        "target_in": named_pieces([BOS, *target], ours[1].pieces),
-        "target_out": named_pieces([*target, EOS], ours[1].pieces),
+        "source": named_pieces(source, source_pieces),
+        "target_in": named_pieces([BOS, *target], target_pieces),
+        "target_out": named_pieces([*target, EOS], target_pieces),
         "encoder": _weights(maps.encoder),
         "decoder": _weights(maps.decoder),
         "cross": _weights(maps.cross),
@@ -153,9 +173,10 @@ def show_attention(system: System, asked: Pair, longest: int) -> Shown:
 def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
     """What each target piece owes to each source piece, as [target][source]."""
     source, target = _pair_ids(system, asked, longest)
+    source_pieces, target_pieces = pieces_of(system, protected(system, asked.text).spans)
     return {
-        "source": named_pieces(source, system.loaded.tokenizers[0].pieces),
-        "target": named_pieces([*target, EOS], system.loaded.tokenizers[1].pieces),
+        "source": named_pieces(source, source_pieces),
+        "target": named_pieces([*target, EOS], target_pieces),
         "weights": _weights(saliency(system.loaded.first, source, target)),
     }
 
@@ -168,7 +189,6 @@ def _weights(weights: Tensor) -> Any:
 def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
     """See `learn.learn`."""
     source, target = _pair_ids(system, asked, longest)
-    tokenizers = system.loaded.tokenizers
     return learn(
         system.loaded.first,
         source,
@@ -176,7 +196,7 @@ def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
         kind=asked.kind,
         layer=asked.layer,
         head=asked.head,
-        pieces=(tokenizers[0].pieces, tokenizers[1].pieces),
+        pieces=pieces_of(system, protected(system, asked.text).spans),
     )
 
 

@@ -19,7 +19,6 @@ from endeavour.errors import UserError
 MOST_FIELDS = 10_000  # of a form
 
 Text = Annotated[str, Field(min_length=1)]
-SystemName = Annotated[str, Field(min_length=1, max_length=200)]
 LengthPenalty = Annotated[float, Field(ge=0, le=10)]
 
 
@@ -52,7 +51,7 @@ class Prefix(Request):
 class Sentence(Request):
     """A source sentence and the system that is asked about it; null: the run that the server was started with."""
 
-    system: SystemName | None = None
+    system: Text | None = None
     text: Text
 
 

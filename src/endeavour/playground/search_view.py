@@ -6,9 +6,8 @@ Knows one system, ids and pieces; not HTTP.
 import time
 from collections.abc import Callable, Sequence
 
-from endeavour.data.normalization import SPACE_MARK
-from endeavour.data.protection import protect_target, restore
-from endeavour.data.tokenizer import placeholders_of
+from endeavour.data.normalization import SPACE_MARK, normalize
+from endeavour.data.protection import protect_target
 from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import Prefix, typed_prefix
@@ -20,10 +19,13 @@ from endeavour.playground.pair_views import (
     Shown,
     encode,
     own_ids,
+    pieces_of,
     protected,
     require_few_characters,
+    restored,
     rounded,
     source_ids,
+    text_of,
 )
 from endeavour.playground.schemas import Prefix as AskedPrefix
 from endeavour.playground.schemas import SearchRequest
@@ -74,21 +76,25 @@ class _SearchView:
     def __init__(self, system: System, asked: SearchRequest, longest: int) -> None:
         own = system.decoding
         self._system = system
-        self._source_tokenizer, self._tokenizer = system.loaded.tokenizers
         self.source = source_ids(system, asked.text, longest)
         self._spans = protected(system, asked.text).spans
+        self._source_pieces, self._pieces = pieces_of(system, self._spans)
         self._longest = longest
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
         self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
         self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, self._spans, longest)
-        self._reference: list[int] | None = None
-        if asked.reference is not None:
-            self._reference = encode(
-                system, 1, "reference", protect_target(asked.reference, self._spans), longest
-            )[:-1]
+        self._reference = None if asked.reference is None else self._reference_ids(asked.reference)
         self._nodes: list[Node] = []
         self._worst_kept: list[float] = []
         """The smallest total that found a place, by step."""
+
+    def _reference_ids(self, text: str) -> list[int] | str:
+        """Without BOS and EOS; or why it cannot be scored, which is no reason not to search."""
+        protected_text = protect_target(normalize(text), self._spans)
+        try:
+            return encode(self._system, 1, "reference", protected_text, self._longest)[:-1]
+        except UserError as error:
+            return str(error)
 
     @property
     def limit(self) -> int:
@@ -100,9 +106,9 @@ class _SearchView:
     def start(self) -> Shown:
         prefix = self.prefix or Prefix()
         return {
-            "source": named_pieces(self.source, self._source_tokenizer.pieces),
-            "prefix": named_pieces(prefix.ids, self._tokenizer.pieces),
-            "typed": prefix.text.decode().replace(SPACE_MARK, " "),
+            "source": named_pieces(self.source, self._source_pieces),
+            "prefix": named_pieces(prefix.ids, self._pieces),
+            "typed": restored(self._system, prefix.text.decode().replace(SPACE_MARK, " "), self._spans),
             "beam_size": self.beam_size,
             "length_penalty": self.alpha,
         }
@@ -112,12 +118,16 @@ class _SearchView:
         self._nodes += nodes
         kept = [node.total for node in nodes if node.status != "pruned"]
         self._worst_kept.append(min(kept, default=0.0))
-        pieces = self._tokenizer.pieces([node.token for node in nodes])
+        pieces = self._pieces([node.token for node in nodes])
         best = max(nodes, key=lambda node: (node.status != "pruned", node.score))
         return {
             "step": nodes[0].step,
             "nodes": [self._node(node, piece) for node, piece in zip(nodes, pieces, strict=True)],
-            "text": self._text([token for token in ids_up_to(best.id, self._nodes) if token != EOS]),
+            "text": text_of(
+                self._system,
+                [token for token in ids_up_to(best.id, self._nodes) if token != EOS],
+                self._spans,
+            ),
         }
 
     def _node(self, node: Node, piece: str) -> Shown:
@@ -157,17 +167,12 @@ class _SearchView:
     def _hypothesis(self, hypothesis: Hypothesis, node: int) -> Shown:
         return {
             "ids": hypothesis.ids,
-            "pieces": named_pieces([*hypothesis.ids, EOS], self._tokenizer.pieces),
-            "text": self._text(hypothesis.ids),
+            "pieces": named_pieces([*hypothesis.ids, EOS], self._pieces),
+            "text": text_of(self._system, hypothesis.ids, self._spans),
             "log_probability": rounded(hypothesis.log_probability),
             "score": rounded(hypothesis.score),
             "node": node,
         }
-
-    def _text(self, ids: Sequence[int]) -> str:
-        return restore(
-            self._tokenizer.decode([ids])[0], self._spans, placeholders_of(self._system.loaded.tokenizers)
-        )
 
     def _late(self, node: Node, reason: str, best: Sequence[Hypothesis]) -> str:
         """Why nothing came of a node that the beam had kept."""
@@ -182,13 +187,15 @@ class _SearchView:
         """Where the beam lost the reference, if it did; what a better search would have had to find."""
         if self._reference is None:
             return None
+        if isinstance(self._reference, str):
+            return {"error": self._reference}
         ids = self._reference
         (scores,) = score_pieces(self._system.loaded.first, [self.source], [ids], device=self._system.device)
         total = sum(one.log_probability for one in scores)
         path = trace.follow([*ids, EOS])
         left_at = len(path) + 1 if len(path) < len(scores) else None
         return {
-            "pieces": named_pieces([*ids, EOS], self._tokenizer.pieces),
+            "pieces": named_pieces([*ids, EOS], self._pieces),
             "log_probability": rounded(total),
             "score": rounded(total / length_penalty(len(scores), self.alpha)),
             "left_at": left_at,

@@ -234,6 +234,26 @@ def test_keys_lead_to_the_views_the_sentence_and_the_help(visit: Visit) -> None:
     expect(page.locator("#help")).to_be_hidden()
 
 
+def test_keys_of_one_sign_can_be_switched_off_for_good(visit: Visit) -> None:
+    page = visit()
+    page.keyboard.press("?")
+    page.get_by_label("anywhere on the page").uncheck()
+    page.get_by_role("button", name="Close").click()
+    for key in ("2", "/", "?"):
+        page.keyboard.press(key)
+    expect(page.locator("#view-look")).to_be_visible()
+    expect(page.locator("#help")).to_be_hidden()
+    page.reload()
+    translation(page)
+    page.keyboard.press("2")
+    expect(page.locator("#view-look")).to_be_visible()
+    page.get_by_role("button", name="Help").click()
+    page.get_by_label("anywhere on the page").check()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("2")
+    expect(page.locator("#view-search")).to_be_visible()
+
+
 def test_tabs_follow_the_arrows_and_the_skip_link_leads_to_them(visit: Visit) -> None:
     page = visit()
     page.keyboard.press("Tab")

@@ -289,6 +289,7 @@ def test_a_line_is_opened_in_look_by_one_key(runs: Visit) -> None:
     expect(active).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     expect(page.locator("#view-look")).to_be_visible()
+    expect(page.locator("#tab-look")).to_be_focused()
     expect(page.locator("#input")).to_have_value("Line 14 has words.")
     page.go_back()
     expect(page.locator("#view-runs")).to_be_visible()
@@ -311,6 +312,7 @@ def test_an_evaluation_that_cannot_be_read_does_not_show_the_lines_of_another(
         expect(page.locator(".sets .grid")).to_be_hidden()
         choose.select_option("run/test-beam")
         expect(page.locator(".sets .grid")).to_be_visible()
+        expect(page.locator("#problem")).to_be_hidden()
     finally:
         shutil.rmtree(second)
 
@@ -467,7 +469,7 @@ def test_whether_a_run_is_being_trained_is_shown_in_every_view(visit: Visit, roo
 
 
 def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on(
-    page: Page, root: Path, training: Run, tolerated: list[str]
+    page: Page, root: Path, site: Served, training: Run, tolerated: list[str]
 ) -> None:
     tolerated.append("status of 404")
     page.goto("/#" + urlencode({"run": training.name, "q": SENTENCE}))
@@ -478,6 +480,10 @@ def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on
     assert translation(page)
     expect(page.locator("#problem")).to_be_hidden()
     page.locator("#view-look .large .graphic").first.wait_for()  # until nothing is asked of the run any more
+    later = shutil.copytree(root / OTHER / "model", root / "later")
+    later.rename(training.checkpoint_folder / "update-00000040")
+    expect(page.locator("#output")).to_contain_text(best(site, OTHER)["text"], timeout=TIMEOUT)
+    page.locator("#view-look .large .graphic").first.wait_for()
 
 
 def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root: Path) -> None:

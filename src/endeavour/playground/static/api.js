@@ -12,7 +12,7 @@ export class ApiError extends Error {
   }
 }
 
-const OFFLINE = "The playground's server does not answer. Is “endeavour play” still running?";
+export const OFFLINE = "The playground's server does not answer. Is “endeavour play” still running?";
 
 /** Whether an error only says that a request was overtaken by another. */
 export const overtaken = (error) => error?.name === "AbortError";
@@ -26,6 +26,7 @@ async function request(path, options) {
   }
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
+  options.signal?.throwIfAborted();
   throw new ApiError(
     body?.error ?? `The server answered ${response.status} ${response.statusText}`,
     response.status,

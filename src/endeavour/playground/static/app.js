@@ -3,7 +3,7 @@
  * Knows every part by its interface and nothing of what a view shows.
  */
 
-import { get } from "./api.js";
+import { OFFLINE, get } from "./api.js";
 import { createForcing } from "./forcing.js";
 import { openHelp } from "./help.js";
 import { listenForKeys, roving, setRoving } from "./keys.js";
@@ -70,17 +70,18 @@ function wireTools() {
 }
 
 /** Keeps up with runs that are begun, trained, evaluated and deleted. */
-async function followRuns(systems, search, state) {
+async function followRuns(systems, search, state, reload) {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN));
     if (document.hidden) continue;
     try {
-      const before = systems.default;
+      const before = systems.weights(state.get().run);
       const changed = systems.update(await get("/api/runs"));
       // The model may be another one now, and what failed for want of a server or of a checkpoint may succeed.
       const { status, offline } = search.current;
-      const other = systems.default !== before && !state.get().run;
+      const other = systems.weights(state.get().run) !== before;
       if (other || (status === "error" && (offline || changed))) search.start();
+      else if ($("problem").textContent === OFFLINE) reload();
     } catch {
       // The server is away; the parts that need it say so.
     }
@@ -105,11 +106,14 @@ function createViews(context) {
 
   return {
     async show(name, changed) {
+      const left = document.activeElement.closest(`[role=tabpanel]:not(#view-${name})`); // or the focus were lost
       for (const view of VIEWS) {
         $(`view-${view}`).hidden = view !== name;
         $(`tab-${view}`).setAttribute("aria-selected", view === name);
       }
-      setRoving([...$("tabs").children], VIEWS.indexOf(name));
+      const tabs = [...$("tabs").children];
+      setRoving(tabs, VIEWS.indexOf(name));
+      if (left) tabs[VIEWS.indexOf(name)].focus();
       const first = !mounted.has(name);
       if (first) mounted.set(name, mount(name));
       const view = await mounted.get(name);
@@ -150,7 +154,11 @@ async function boot() {
   mountTranslation(context);
   search.subscribe(({ error, status }) => (error ? report(error) : status !== "running" && report(null)));
   const views = createViews(context);
-  state.subscribe((current, changed) => views.show(current.v, changed));
+  const show = (current, changed) => {
+    report(search.current.error); // what failed in a view is asked for again, or no longer
+    views.show(current.v, changed);
+  };
+  state.subscribe(show);
   listenForKeys((event) => views.key(state.get().v, event), {
     ...toViews,
     "/": () => $("input").focus(),
@@ -158,7 +166,7 @@ async function boot() {
     Backspace: () => forcing.undo(),
   });
   search.start();
-  followRuns(systems, search, state);
+  followRuns(systems, search, state, () => show(state.get(), new Set(Object.keys(state.get()))));
   await views.show(state.get().v, new Set());
 }
 

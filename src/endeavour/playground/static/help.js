@@ -1,7 +1,7 @@
 /* The help dialog: what the page is, and its keys. Knows no state. */
 
 import { h } from "./dom.js";
-import { SHORTCUTS } from "./keys.js";
+import { SHORTCUTS, pageKeys } from "./keys.js";
 
 const ABOUT = [
   ["Look", "Which words the model attends to, and how sure it is of each."],
@@ -33,6 +33,16 @@ export function openHelp() {
         ABOUT.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text))),
       ),
       h("h3", {}, "Keys"),
+      h(
+        "label",
+        {},
+        h("input", {
+          type: "checkbox",
+          checked: pageKeys.on,
+          onchange: ({ target }) => (pageKeys.on = target.checked),
+        }),
+        " single letters, digits and signs work anywhere on the page",
+      ),
       h(
         "dl",
         { class: "keys" },

@@ -8,6 +8,29 @@ import { isTyping } from "./dom.js";
 /** Which layer or head a key leads to: [what, by how many]. */
 export const TURNS = { "[": ["layer", -1], "]": ["layer", 1], ",": ["head", -1], ".": ["head", 1] };
 
+const KEPT = "endeavour-keys";
+let off = false;
+try {
+  off = localStorage.getItem(KEPT) === "off";
+} catch {
+  // Without storage they are on at first.
+}
+
+/** Whether keys that hold on the whole page do something; speech input may not want that. */
+export const pageKeys = {
+  get on() {
+    return !off;
+  },
+  set on(wanted) {
+    off = !wanted;
+    try {
+      localStorage.setItem(KEPT, off ? "off" : "on");
+    } catch {
+      // The choice then lasts as long as the page.
+    }
+  },
+};
+
 /** What the help dialog lists. */
 export const SHORTCUTS = [
   ["/", "go to the sentence"],
@@ -32,6 +55,7 @@ export function listenForKeys(toView, actions) {
   document.addEventListener("keydown", (event) => {
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     if (
+      off ||
       event.defaultPrevented ||
       modified ||
       isTyping(event.target) ||

@@ -60,7 +60,7 @@ export function mount(root, context) {
     LEGEND.map(([key, text]) => h("li", {}, h("i", { class: key }), text)),
   );
   const side = h("aside", { class: "card details", "aria-label": "The chosen node" });
-  const details = createDetails(side, context);
+  const details = createDetails(side, context, () => beam.stage.focus());
   const scored = h("div", { class: "card reference" });
   const reference = createReference(scored, context);
   beam.node.insertBefore(h("div", { class: "bar-of-controls" }, settings.node, clock.node), beam.stage);

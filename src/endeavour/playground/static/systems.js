@@ -12,6 +12,9 @@ const compact = (count) =>
 const CHECKPOINT = /@\d+$/;
 const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has none, because it is gone
 
+/** What the BLEU of a run is called: that of lowercased text is another than that of text with capitals. */
+export const bleuName = (lowercase) => (lowercase ? "BLEU, lowercased," : "BLEU");
+
 /** @param {{default: string, runs: object[], damaged: object[]}} offered the answer of /api/runs */
 export function createSystems(offered) {
   const listeners = [];
@@ -35,6 +38,12 @@ export function createSystems(offered) {
     },
     /** The run of a system, null if there is none of that name. */
     runOf,
+    /** What changes when the name of a system stands for other weights than before. */
+    weights(system) {
+      const name = system || systems.default;
+      const run = named(name); // of a checkpoint they stay the same
+      return JSON.stringify([name, run?.finished, run?.finished ? run.updates : run?.checkpoints.at(-1)]);
+    },
     /** Beam size and length penalty that a system's run is configured with. */
     decoding: (system) => runOf(system)?.decoding ?? FALLBACK,
     /** The two languages of a system: [{code, name}, {code, name}]. */
@@ -44,7 +53,7 @@ export function createSystems(offered) {
     facts(system) {
       const run = runOf(system);
       if (!run) return ["", ""];
-      const { model, name, bleu } = run;
+      const { model, name, bleu, lowercase } = run;
       const whole = name === (system || systems.default); // a checkpoint has other scores
       const joined = (sign, ...parts) => parts.filter(Boolean).join(sign);
       // Unknown until there are weights.
@@ -53,7 +62,7 @@ export function createSystems(offered) {
         joined(
           " · ",
           joined(", ", model.name, parameters(compact)),
-          whole && bleu !== null && `BLEU ${bleu.toFixed(1)}`,
+          whole && bleu !== null && `${bleuName(lowercase)} ${bleu.toFixed(1)}`,
           run.training && "still training",
         ),
         joined(

@@ -23,6 +23,7 @@ export function createTooltip() {
   const isOpen = () => box.matches(":popover-open");
   let [opening, closing] = [0, 0];
   let next = null;
+  let described = null; // the element beside which it is open
 
   function show(anchor, ...content) {
     clearTimeout(closing);
@@ -36,6 +37,9 @@ export function createTooltip() {
     if (!anchor.isConnected) return close();
     box.replaceChildren(...content.flatMap((part) => (typeof part === "function" ? part() : [part])));
     if (!isOpen()) box.showPopover();
+    described?.removeAttribute("aria-describedby");
+    described = anchor;
+    anchor.setAttribute("aria-describedby", box.id);
     const from = anchor.getBoundingClientRect();
     const size = box.getBoundingClientRect();
     const [above, beneath] = [from.top - GAP, innerHeight - from.bottom - GAP];
@@ -51,6 +55,8 @@ export function createTooltip() {
     clearTimeout(closing);
     opening = 0;
     if (isOpen()) box.hidePopover();
+    described?.removeAttribute("aria-describedby");
+    described = null;
   }
   function hide() {
     clearTimeout(opening);

@@ -30,7 +30,10 @@ export function mountTranslation(context) {
 
   mountHypotheses(document.getElementById("hypotheses"), context);
   roving(output, ".piece");
-  undo.addEventListener("click", () => forcing.undo());
+  undo.addEventListener("click", () => {
+    focusNext = AFTER_FORCED; // if the button goes with the last choice
+    forcing.undo();
+  });
 
   function showPieces() {
     const chosen = search.chosen();

@@ -41,7 +41,7 @@ export function createChoices({ onChoose, onFollow }) {
     chips.source.show(data.tokens.source, followed.source, data.kind === "encoder");
     chips.target.show(data.tokens.target_in, followed.target, data.kind !== "encoder");
     cut.hidden = data.components === data.model.width;
-    cut.textContent = `Vectors have ${data.model.width} numbers; the first ${data.components} are shown, and lengths are theirs.`;
+    cut.textContent = `Vectors have ${data.model.width} numbers; the first ${data.components} are shown, and lengths are theirs, but for those layer by layer.`;
   }
   return { node, show };
 }

@@ -36,6 +36,7 @@ export function createOverview(onChoose) {
       block.addEventListener("keydown", (event) => {
         if (!["Enter", " "].includes(event.key)) return;
         event.preventDefault(); // a space would scroll
+        event.stopPropagation(); // a key elsewhere ends the way to a step
         onChoose(step, kind);
       });
     }

@@ -129,8 +129,8 @@ export function createPages({ announce, onStep, onKey, extras }) {
     now = id;
     const position = sections.findIndex((one) => one.id === id);
     choose.value = id;
-    back.disabled = position === 0;
-    on.disabled = position === sections.length - 1;
+    back.setAttribute("aria-disabled", position === 0); // not disabled, which would lose the focus
+    on.setAttribute("aria-disabled", position === sections.length - 1);
     progress.style.width = `${(100 * (position + 1)) / sections.length}%`;
     onStep(id);
   }

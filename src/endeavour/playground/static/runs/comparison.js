@@ -123,12 +123,10 @@ export async function scoresOf(found, analyse) {
   const texts = found.filter(
     (one, i) => found.findIndex(({ hypothesis }) => hypothesis.text === one.hypothesis.text) === i,
   );
-  const rows = [];
-  for (const author of texts) {
-    const cells = [];
-    for (const judge of found) cells.push((await analyse(judge, author)).log_probability);
-    rows.push({ author, cells });
-  }
+  const rows = texts.map((author) => ({ author, cells: [] }));
+  // By judge: the server keeps a few models only.
+  for (const judge of found)
+    for (const { author, cells } of rows) cells.push((await analyse(judge, author)).log_probability);
   const best = found.map((_, i) => Math.max(...rows.map(({ cells }) => cells[i])));
   const body = rows.map(({ author, cells }) =>
     h(

@@ -19,10 +19,8 @@ const GAP = 34;
  * @returns {{node: SVGElement, line: SVGElement, mark: (update: number | null) => void}}
  */
 export function curves(panels, width, onPoint) {
-  const all = panels.flatMap(({ series }) =>
-    series.flatMap(({ points }) => points.map(([update]) => update)),
-  );
-  const last = Math.max(1, ...all);
+  const ends = panels.flatMap(({ series }) => series.map(({ points }) => points.at(-1)?.[0] ?? 0));
+  const last = Math.max(1, ...ends);
   const x = (update) => LEFT + (update / last) * (width - LEFT - RIGHT);
   let top = 22;
   const drawn = panels.map((panel) => {
@@ -57,7 +55,8 @@ export function curves(panels, width, onPoint) {
 function drawPanel({ title, height, format, series }, top, x, width) {
   const values = series.flatMap(({ points }) => points.map(([, value]) => value)).filter(Number.isFinite);
   if (!values.length) return [];
-  let [low, high] = [Math.min(...values), Math.max(...values)];
+  // One by one: there may be more than a function takes.
+  let [low, high] = [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
   if (high - low < 1e-12) [low, high] = [low - 1, high + 1];
   const ticks = steps(low, high, 4);
   const decimals = Math.max(...ticks.map((value) => (String(value).split(".")[1] ?? "").length));

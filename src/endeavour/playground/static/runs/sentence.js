@@ -5,7 +5,7 @@
  */
 
 import { Answers } from "../answers.js";
-import { overtaken, stream } from "../api.js";
+import { ApiError, overtaken, stream } from "../api.js";
 import { marked } from "../diff.js";
 import { h } from "../dom.js";
 import { figure } from "../figure.js";
@@ -96,6 +96,7 @@ export function createSentence(context) {
       });
     }
     const answer = answers.get(key);
+    if (!answer) throw new ApiError("The search ended without a result", 500);
     return { hypothesis: answer.hypotheses[0], milliseconds: answer.milliseconds };
   }
 

@@ -11,6 +11,7 @@ import { debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
+import { bleuName } from "../systems.js";
 import { el, svg, tableOf } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
@@ -129,7 +130,7 @@ export function createTestSets({ state, runs, announce, report }) {
             return h(
               "option",
               { value: `${run.name}/${folder}` },
-              `${run.name}: ${set}, ${how}${bleu === undefined ? "" : ` (BLEU ${bleu.toFixed(1)})`}`,
+              `${run.name}: ${set}, ${how}${bleu === undefined ? "" : ` (${bleuName(run.lowercase)} ${bleu.toFixed(1)})`}`,
             );
           }),
         ),

@@ -22,7 +22,10 @@ export function createSettings({ state, runs }) {
     {
       type: "button",
       class: "quiet",
-      onclick: () => state.set({ ...NEW_SEARCH, beam: null, lp: null }, { push: true }),
+      onclick() {
+        beam.node.querySelector("input").focus(); // this button goes
+        state.set({ ...NEW_SEARCH, beam: null, lp: null }, { push: true });
+      },
     },
     "As the model was configured",
   );
@@ -104,8 +107,8 @@ export function createTime(onTime) {
     input.value = now;
     input.setAttribute("aria-valuetext", `step ${now} of ${end}`);
     text.textContent = `step ${now} of ${end}`;
-    back.disabled = now <= 0;
-    on.disabled = now >= end;
+    back.setAttribute("aria-disabled", now <= 0); // not disabled, which would lose the focus
+    on.setAttribute("aria-disabled", now >= end);
   }
   return { node, show };
 }

@@ -23,14 +23,18 @@ const STATUS = {
 /**
  * @param {HTMLElement} root
  * @param {object} context
+ * @param {() => void} leave takes the focus, when what had it here is of another question
  */
-export function createDetails(root, { state, search, forcing, report }) {
+export function createDetails(root, { state, search, forcing, report }, leave) {
   let asking = new AbortController();
   let timer = 0;
   const known = new Answers(KEPT, search);
   search.subscribe(({ stale }) => {
+    if (stale && root.contains(document.activeElement)) leave();
     root.inert = stale; // the ids are of another question
-    if (stale) asking.abort();
+    if (!stale) return;
+    asking.abort();
+    clearTimeout(timer);
   });
   const list = h("div", { class: "rows", role: "toolbar", "aria-label": "Alternatives" });
   roving(list, "button");

@@ -25,7 +25,7 @@ export function createReference(root, { state, search, report }) {
   const pieces = h("ol", { class: "scored", "aria-label": "Pieces of the translation" });
   const clear = h(
     "button",
-    { type: "button", class: "quiet", onclick: () => state.set({ ref: "" }, { push: true }) },
+    { type: "button", class: "quiet", onclick: () => (field.focus(), state.set({ ref: "" }, { push: true })) },
     "Clear",
   );
   const submit = () =>
@@ -42,7 +42,7 @@ export function createReference(root, { state, search, report }) {
 
   async function update() {
     const { ref, q, run } = state.get();
-    if (document.activeElement !== field) field.value = ref;
+    if (document.activeElement !== field || !ref) field.value = ref;
     clear.hidden = !ref;
     asking.abort();
     if (!ref || !q) {
@@ -53,6 +53,10 @@ export function createReference(root, { state, search, report }) {
     const { signal } = (asking = new AbortController());
     const { reference, hypotheses, done } = search.current;
     if (!done || !reference) return undefined;
+    if (reference.error) {
+      verdict.textContent = reference.error;
+      return pieces.replaceChildren();
+    }
     try {
       const analysis = await post(
         "/api/analyse",

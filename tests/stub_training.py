@@ -30,6 +30,7 @@ class StubTraining:
         self.commands: list[list[str]] = []
         self.at_call: dict[int, BaseException] = {}
         self.bad_rates: list[float] = []
+        self.nan_rates: list[float] = []
 
     def __call__(self, config: RunConfig, command: Sequence[str], *, prune: Prune | None = None) -> None:
         self.groups.add(config.tracking.group)
@@ -50,7 +51,7 @@ class StubTraining:
         if rate in self.bad_rates:
             raise UserError(f"training diverged at {rate}")
         folder.mkdir(parents=True, exist_ok=True)
-        bleu = 40 - 10 * abs(math.log10(rate / BEST_RATE))
+        bleu = math.nan if rate in self.nan_rates else 40 - 10 * abs(math.log10(rate / BEST_RATE))
         lines: list[str] = []
         for update in VALIDATIONS:
             share = update / VALIDATIONS[-1]

@@ -426,6 +426,10 @@ def test_a_teacher_that_is_a_seed_decodes_as_is_asked_for_now(
     shutil.copytree(outputs / "two", outputs / "new-teacher-2")
     for beam in (1, 3):
         data_of([*settings, "teachers=2", f"+teacher_settings.decoding.beam_size={beam}"])
+    # What changes no search makes no other text: a run that ran out of memory goes on where it was.
+    data_of(
+        [*settings, "teachers=2", "+teacher_settings.decoding.beam_size=3", "decoding.tokens_per_batch=100"]
+    )
     assert [decoding.beam_size for decoding in decodings] == [1, 3]
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -231,7 +232,9 @@ def test_a_run_that_is_to_be_pretrained_is_in_one_command_what_it_is_in_two_and_
     outputs = tmp_path / "copy" / "outputs"
     assert endeavour("prepare", *command[1:]) == 0
     assert "first trains first" in capsys.readouterr().err
+    prepared = {path.name for path in (tmp_path / "copy" / "data" / "prepared").iterdir()}
     assert endeavour(*command) == 0
+    assert {path.name for path in (tmp_path / "copy" / "data" / "prepared").iterdir()} == prepared
     said = capsys.readouterr().err
     assert "outputs/first, which is trained first" in said
     assert "are usual" not in said
@@ -270,6 +273,8 @@ def test_a_finished_run_is_begun_with_however_it_was_trained(
     [
         (["pretrained=both"], "pretrained=both is the run itself"),
         (["+pretraining_settings.corpus.name=x"], "'augmentation', 'model', 'training' or 'evaluation'"),
+        (["+pretraining_settings.model.width=32"], "has another model than this run: add model.width=32"),
+        (["teachers=typo"], "typo holds no trained model"),
         (["+pretraining_settings.training.max_updates=-1"], "pretraining_settings: training.max_updates=-1"),
         (["pretraining_settings.training.r_drop=0"], r"+pretraining_settings.training.r_drop=…"),
     ],
@@ -284,6 +289,34 @@ def test_pretraining_that_there_cannot_be_is_refused_before_anything_is_trained(
     assert endeavour(*command, *asked) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "copy" / "outputs" / "first").exists()
+
+
+def test_a_run_that_another_process_pretrains_is_waited_for(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    other = ExitStack()
+    other.enter_context(Run(outputs, "first").lock())
+
+    def finish(_: float) -> None:
+        if not Run(outputs, "first").is_trained:
+            shutil.copytree(outputs / "restorer", outputs / "first")
+        other.close()
+
+    monkeypatch.setattr("endeavour.pipeline.training.time.sleep", finish)
+    assert endeavour(*command) == 0
+    assert "first, which another process trains: waiting" in " ".join(capsys.readouterr().err.split())
+    assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
+
+
+def test_a_pretraining_that_was_stopped_while_it_was_evaluated_is_finished(
+    command: list[str], tmp_path: Path
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    shutil.copytree(outputs / "restorer", outputs / "first")
+    (outputs / "first" / "summary.json").unlink()
+    assert endeavour(*command) == 0
+    assert Run(outputs, "first").summary["updates"] == Run(outputs, "restorer").summary["updates"]
 
 
 def test_without_a_name_nothing_is_pretrained(command: list[str], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from configs import typed_config
+from configs import run_config, typed_config
 from endeavour.errors import UserError
 from endeavour.runs.config import differing_keys, pretraining_config, read_config, save_config, teacher_config
 
@@ -86,6 +86,22 @@ def test_how_many_checkpoints_are_kept_makes_another_run_where_they_are_averaged
     ours = replace(saved, training=replace(saved.training, keep_last=9, keep_best=9))
     found = {line.partition(":")[0].removeprefix("training.") for line in differing_keys(ours, saved)}
     assert found == differing
+
+
+def test_what_is_said_of_the_test_sets_of_a_run_is_not_said_of_what_it_begins_with() -> None:
+    first = pretraining_config(
+        run_config(
+            [
+                "experiment=multi30k",
+                "+evaluation.labels.test=domains.txt",
+                "evaluation.tokenized_references=test.tok.de",
+                "evaluation.splits=[test]",
+            ]
+        )
+    )
+    assert first is not None
+    assert (first.evaluation.labels, first.evaluation.tokenized_references) == ({}, None)
+    assert first.evaluation.splits == ["validation"]
 
 
 NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]

@@ -139,6 +139,15 @@ def test_values_that_are_few_are_tried_once_each(
     assert sorted(training.rates) == [0.01, 0.02, 0.03, 0.04]
 
 
+def test_a_run_that_ends_in_no_number_is_the_worst_and_not_tried_again(
+    searching: Searching, training: StubTraining
+) -> None:
+    training.nan_rates = [0.02]
+    searching(f"{RATE}=0.01,0.02,0.03")
+    assert sorted(training.rates) == [0.01, 0.02, 0.03]
+    assert searching.states().count("COMPLETE") == 3
+
+
 def test_of_many_listed_values_none_is_left_out(searching: Searching, training: StubTraining) -> None:
     searching(f"{RATE}=range(1,41)", n_trials=60)
     assert sorted(training.rates) == list(range(1, 41))

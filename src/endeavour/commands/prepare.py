@@ -17,8 +17,9 @@ def prepare(config: RunConfig) -> None:
             with_pretrained_tokenizer,
         )
 
-        if pretraining_of(config):
+        if first := pretraining_of(config):
             print(f"note: `endeavour train` first trains {config.pretrained}", file=sys.stderr)
+            tokenizers = data.prepare(first, augmentation=first.augmentation).load_tokenizers()
         else:
             config = with_pretrained_tokenizer(config)
             tokenizers = pretrained_tokenizers(config)

@@ -23,7 +23,7 @@ import torch
 
 from endeavour.data.corpus import TRAIN, ExtraPairs
 from endeavour.data.prepared import PreparedData
-from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.config import CHANGE_NO_SEARCH, DecodingConfig
 from endeavour.decoding.translator import WINDOW
 from endeavour.errors import UserError
 from endeavour.pipeline.fine_tuning import FREE
@@ -96,12 +96,8 @@ class Teachers:
             return replace(self.config.decoding, tag=None)
         return self.run_of(name).config.decoding
 
-    def check(self, data: PreparedData) -> None:
-        """Raises `UserError` for teachers that cannot be used, before anything is trained or discarded.
-
-        Args:
-            data: the text of the run without translations.
-        """
+    def check_runs(self) -> None:
+        """Raises `UserError` for teachers that cannot be used whatever the data, before anything is trained."""
         self._check_names()
         self._check_settings()
         for name in self._each:
@@ -114,10 +110,20 @@ class Teachers:
                 imported_run(self.config, name, any_direction=True)
             if not name.isdecimal():
                 self._check_finished(run)
-            elif run.was_begun:
-                self._check_begun(run, name, data)
         for names in self.names:
             self._check_directions(names)
+
+    def check(self, data: PreparedData) -> None:
+        """The same for the data, before anything is discarded.
+
+        Args:
+            data: the text of the run without translations.
+        """
+        self.check_runs()
+        for seed in self.seeds:
+            if self.run_of(seed).was_begun:
+                self._check_begun(self.run_of(seed), seed, data)
+        for names in self.names:
             first, *others = [
                 (run, data.load_tokenizers() if name.isdecimal() else run.load_tokenizers())
                 for name, run in ((name, self.run_of(name)) for name in names)
@@ -205,10 +211,11 @@ def _translations(
     """The folder with the files of one teacher; another process that makes it is waited for."""
     weights = [run.weights_digest for run in runs]
     backward = runs[0].config.direction != config.direction
+    without = () if decoding.sampling else CHANGE_NO_SEARCH
     recipe = {
         "text": _text_digest(data, backward=backward),
         "weights": weights,
-        "decoding": asdict(decoding),
+        "decoding": {key: value for key, value in asdict(decoding).items() if key not in without},
     }
     folder = Path(config.data_folder) / FOLDER / f"{joined_names(runs)}-{json_digest(recipe)[:12]}"
     if folder.is_dir():

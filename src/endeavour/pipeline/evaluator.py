@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from endeavour.decoding.alignment import attention_picture
-from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.config import CHANGE_NO_SEARCH, DecodingConfig
 from endeavour.decoding.translator import Translator
 from endeavour.directions import languages_of
 from endeavour.errors import UserError
@@ -37,7 +37,6 @@ from endeavour.runs.translators import Loaded, load_runs, open_translator, resol
 from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
-CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys of decoding; samples depend on their batch
 
 
 @dataclass(frozen=True, kw_only=True)

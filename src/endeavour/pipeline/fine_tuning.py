@@ -12,6 +12,7 @@ from pathlib import Path
 
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
+from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.runs.choice import require_trained
@@ -38,9 +39,11 @@ def pretraining_of(config: RunConfig) -> RunConfig | None:
         return None
     run = Run.of(first)
     _require_apart(run, config)
-    if not run.is_trained:
+    changed = differing_keys(first, run.config) if run.has_config else []
+    if not run.is_trained or not (run.summary or changed):
+        _require_same_model(run, first.model, config)
         return first
-    if run.has_config and (changed := differing_keys(first, run.config)):
+    if changed:
         print(
             f"note: {run} was trained with other settings than pretraining_settings ask for "
             f"({'; '.join(changed[:3])}{'; …' * (len(changed) > 3)})",
@@ -76,7 +79,7 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
                 f"note: {pretrained} translates {theirs.direction}, not {config.direction}", file=sys.stderr
             )
     config = _with_sections_of(theirs, config)
-    _require_same_model(pretrained, config)
+    _require_same_model(pretrained, theirs.model, config)
     return config
 
 
@@ -141,9 +144,9 @@ def _with_sections_of(theirs: RunConfig, config: RunConfig) -> RunConfig:
     return validated(RunConfig, vars(config) | {"tokenizer": theirs.tokenizer, "model": model})
 
 
-def _require_same_model(pretrained: Run, config: RunConfig) -> None:
-    """Raises `UserError`, with what to add to the command, where the pretrained run has another model."""
-    theirs, ours = asdict(pretrained.config.model), asdict(config.model)
+def _require_same_model(pretrained: Run, model: ModelConfig, config: RunConfig) -> None:
+    """Raises `UserError`, with what to add to the command, where the `model` of the pretrained run is another."""
+    theirs, ours = asdict(model), asdict(config.model)
     free = FREE if theirs["positions"] == "learned" else (*FREE, "max_length")
     wanted = [f"model.{key}={theirs[key]}" for key in ours if key not in free and theirs[key] != ours[key]]
     if wanted:

@@ -1,5 +1,6 @@
 """The plan of a training, in reading order: pre-training and teachers first, then the data, the run, and its scores."""
 
+import gc
 import os
 import sys
 import time
@@ -64,7 +65,9 @@ def train_run(
             run.require_free_place()
             if _is_main_process():
                 require_tracker(config.tracking)
-            if first := pretraining_of(config):
+            if config.teachers is not None:
+                Teachers(config).check_runs()
+            while first := pretraining_of(config):
                 _train_first(first, run, command)
         config = with_pretrained_tokenizer(config)
         if begun:
@@ -94,13 +97,19 @@ def train_run(
 def _train_first(
     config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
 ) -> None:
-    """Trains what another run needs, unless it is finished."""
+    """Trains what another run needs, unless it is finished, or another process trains it: then waits for that one."""
     first = Run.of(config)
+    if not launched() and first.is_locked:
+        print(f"note: {needed_by} needs {first}, which another process trains: waiting", file=sys.stderr)
+        while first.is_locked:
+            time.sleep(1)
+        return
     if _is_main_process() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
     train_run(config, command, text=text)
     while launched() and not first.summary:
         time.sleep(1)  # the main process still evaluates it
+    gc.collect()  # a sharded model is in cycles of references, and would stay beside the next one
 
 
 def _nothing_to_do(run: Run) -> Summary:

@@ -115,6 +115,7 @@ class TrainingProcess:
             summary = self._finish(whole.to(device), checkpoints, state, validator, log)
             for split, row in summary["test"].items():
                 monitor.tested(state.update, split, row)
+            run.finish(summary)  # before a tracker is waited for
         finally:
             with suppress(OSError):  # a missing picture is no reason to hide why the run ended
                 if ranks.main:
@@ -123,7 +124,6 @@ class TrainingProcess:
                         log.read(), run.folder / "attention.png", title=config.name, play=play_command(run)
                     )
             monitor.close()
-        run.finish(summary)
         self._show_pictures()
         return summary
 

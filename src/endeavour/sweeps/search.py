@@ -163,7 +163,9 @@ def _tell(study: optuna.Study, trial: FrozenTrial, metric: str, folder: Path, fa
         return
     (row,) = result_rows([folder], metric)
     if row["status"] == FINISHED:
-        study.tell(trial.number, cast(float, row[metric]))
+        value, least = cast(float, row[metric]), study.direction == optuna.study.StudyDirection.MINIMIZE
+        # Optuna takes NaN for a failure, and would try the same again.
+        study.tell(trial.number, value if math.isfinite(value) else math.inf if least else -math.inf)
     elif row["status"] == PRUNED:
         asked = optuna.trial.Trial(study, study.get_trials(deepcopy=False)[trial.number]._trial_id)  # pyright: ignore[reportPrivateUsage]
         for update, value in metric_history(Path(read_note(folder)["run"]), metric).items():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from commands import endeavour, places, write_splits
+from commands import endeavour, places, write_lines, write_splits
 from configs import run_config
 from endeavour.__main__ import unexpected
 from endeavour.data.dataset import ParallelDataset
@@ -125,6 +125,15 @@ STRANGE = {
     "a line separator": ("A\u2028dog\n".encode(), "A dog"),
     "no line end at the end": (b"A dog", "A dog"),
 }
+
+
+def test_what_cleaning_leaves_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = settings(tmp_path)
+    for language in ("en", "de"):
+        lines = (tmp_path / f"train.{language}").read_text("utf-8").splitlines()
+        write_lines(tmp_path / f"train.{language}", [*lines, lines[0]])
+    assert endeavour("prepare", *arguments) == 0
+    assert f"left of {len(lines) + 1} training pairs: {len(lines)}; report.md" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("case", STRANGE)

@@ -2,8 +2,9 @@
 
 import ast
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import yaml
@@ -150,6 +151,22 @@ class _Read(ast.NodeVisitor):
         self.generic_visit(node)
 
 
+def test_values_stand_in_conf_alone() -> None:
+    """No dataclass of a config has a default."""
+    waiting, seen = list(KINDS.values()), set[type[Any]]()
+    while waiting:
+        kind = waiting.pop()
+        if kind not in seen:
+            seen.add(kind)
+            given = [
+                one.name for one in fields(kind) if (one.default, one.default_factory) != (MISSING, MISSING)
+            ]
+            assert not given, f"{kind.__name__}: {given}"
+            inner = (one for hint in get_type_hints(kind).values() for one in (hint, *get_args(hint)))
+            waiting += [one for one in inner if is_dataclass(one)]  # type: ignore[misc]
+    assert len(seen) > 20
+
+
 def test_every_key_is_read_somewhere_and_not_merely_checked() -> None:
     read = _Read()
     for path in (Path(__file__).parents[1] / "src").rglob("*.py"):
@@ -157,6 +174,15 @@ def test_every_key_is_read_somewhere_and_not_merely_checked() -> None:
     keys = {key.rpartition(".")[2] for kind in KINDS.values() for key in keys_of(kind)}
     assert keys - read.names == {"*"}
     assert "no_such_key" not in read.names
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("training.warmup_update", "training.warmup_updates"), ("max_updates", "training.max_updates")],
+)
+def test_a_key_that_was_meant_is_named(typed: str, meant: str) -> None:
+    with pytest.raises(UserError, match=rf"^{typed} is not a key of this command, .*; {meant}=… is$"):
+        run_config([f"{typed}=3"])
 
 
 @pytest.mark.parametrize(

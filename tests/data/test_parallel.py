@@ -180,6 +180,7 @@ def test_data_are_the_same_on_several_processes(
     assert contents(prepared(**settings)) == contents(at_once)
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").is_file(), reason="looks for processes in /proc")
 def test_what_was_done_before_a_process_was_killed_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

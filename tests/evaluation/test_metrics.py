@@ -13,8 +13,8 @@ from small_corpus import HYPOTHESES, REFERENCES
 
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, moses
-
-lines = st.lists(st.text("abAB .,", max_size=12), min_size=1, max_size=6)
+from endeavour.evaluation.rates import output_rates
+from endeavour.evaluation.subsets import bleu_by_source_length
 
 
 def _score(hypotheses: list[str], references: list[str], seed: int = 1) -> dict[str, metrics.Score]:
@@ -184,6 +184,8 @@ def test_differing_line_counts_are_refused_with_the_counts(references: list[str]
         lambda: _score(["a", "b"], references),
         lambda: metrics.corpus_bleu(["a", "b"], references),
         lambda: metrics.sentence_scores(["a", "b"], references),
+        lambda: output_rates(["a", "b"], ["a", "b"], references),
+        lambda: bleu_by_source_length(["a", "b"], ["a", "b"], references),
     ]
     for call in calls:
         with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):

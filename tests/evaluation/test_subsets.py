@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from small_corpus import HYPOTHESES, REFERENCES, SOURCES
 
-from endeavour.errors import UserError
 from endeavour.evaluation.metrics import corpus_bleu, score_corpus
 from endeavour.evaluation.subsets import (
     FEW_FOR_INTERVAL,
@@ -57,12 +56,6 @@ def test_rows_are_grouped_by_ranges_that_include_both_ends() -> None:
 def test_a_parts_bleu_does_not_ask_for_longer_outputs_than_there_are() -> None:
     assert part_bleu(["Ja."], ["Ja."]) == pytest.approx(100)
     assert part_bleu(HYPOTHESES, REFERENCES) == pytest.approx(corpus_bleu(HYPOTHESES, REFERENCES))
-
-
-@pytest.mark.parametrize("references", [[], ["a"], ["a", "b", "c"]])
-def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
-    with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):
-        bleu_by_source_length(["a", "b"], ["a", "b"], references)
 
 
 def test_each_label_has_the_bleu_of_its_own_sentences_the_largest_first() -> None:

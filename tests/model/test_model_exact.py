@@ -272,6 +272,8 @@ def test_a_fresh_models_weights_are_of_the_papers_scale() -> None:
         linears = [part for one in attentions for part in one.modules() if isinstance(part, nn.Linear)]
         assert len(linears) == 5
         assert not any(linear.bias.any() for linear in linears)
+    source = torch.randint(4, 800, (8, 16))
+    assert 0.7 < made(source, source).std().item() < 1.4
 
 
 @pytest.mark.parametrize("kind", [SinusoidalPositions, RotaryPositions])

@@ -70,6 +70,10 @@ def test_without_a_cache_it_is_compiled_and_used(monkeypatch: pytest.MonkeyPatch
             "echo 'what is -march?' >&2; echo and more >&2; exit 1",
             "{cc} cannot compile the kernels: what is -march?",
         ),
+        (
+            "echo 'In file included from a.c:1:' >&2; echo 'b.h:2: error: no room' >&2; exit 1",
+            "{cc} cannot compile the kernels: b.h:2: error: no room",
+        ),
         ("printf '\\377\\n' >&2; exit 1", "{cc} cannot compile the kernels: \ufffd"),
         (
             'for last; do :; done; [ "$1" != -shared ] || echo no > "$last"',
@@ -135,10 +139,12 @@ def test_elsewhere_there_are_none_and_nothing_is_said(
     assert functions.why_not() == ""
 
 
-def test_a_processor_for_which_they_are_too_slow_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_for_which_they_are_too_slow_has_none_and_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     flags = [flag for flag in compiler.FLAGS if not flag.startswith("-march")]
     monkeypatch.setattr(compiler, "FLAGS", (*flags, "-march=x86-64"))
-    assert "cannot compile the kernels" in (functions.why_not() or "")
+    assert functions.why_not() == ""
 
 
 def test_a_compiler_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

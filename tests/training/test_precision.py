@@ -56,6 +56,17 @@ def measured(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     return measure
 
 
+@pytest.mark.parametrize(("units", "slow"), [(True, ["fp16"]), (False, ["bf16", "fp16"])])
+def test_a_precision_that_is_asked_for_is_said_to_be_slow_where_it_is(
+    units: bool, slow: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: units)
+    said = {name: train_in(name).reason for name in ("fp32", "bf16", "fp16")}
+    assert all(reason.startswith(f"{name}, as asked for") for name, reason in said.items())
+    assert [name for name, reason in said.items() if "takes longer than fp32" in reason] == slow
+
+
 @pytest.mark.parametrize(
     ("ratio", "training", "decoding"),
     [(0.7, "fp32", "fp32"), (1.04, "fp32", "fp32"), (1.06, "bf16", "fp32"), (1.5, "bf16", "bf16")],

@@ -37,7 +37,7 @@ class Subject:
     Attributes:
         task: without rows; its model gets the numbers of each size.
         references: those of the config that can be measured here.
-        notes: a line for each of what was left out.
+        notes: a line for each of what was left out, or could be faster.
     """
 
     task: Task

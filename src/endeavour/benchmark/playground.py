@@ -47,7 +47,9 @@ def _row(what: str, seconds: Sequence[float]) -> dict[str, Any]:
     return {"what": what, "count": len(seconds)} | _percentiles(seconds)
 
 
-def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
+def _percentiles(seconds: Sequence[float]) -> dict[str, float | None]:
+    if not seconds:
+        return dict.fromkeys(("median_milliseconds", "percentile_95_milliseconds"))
     ordered = sorted(seconds)
     return {
         "median_milliseconds": 1000 * statistics.median(ordered),
@@ -123,7 +125,7 @@ def measure_serving(
                         "failed": load.failed,
                         "wrong": load.wrong,
                     }
-                    | _percentiles(load.seconds or [float("nan")])
+                    | _percentiles(load.seconds)
                 )
                 done()
     return rows

@@ -31,7 +31,7 @@ def in_fresh_process(
         except BrokenProcessPool as error:
             raise UserError(
                 "a measuring process was killed, most likely because it ran out of memory: "
-                "choose smaller bench.sizes or bench.tokens_per_batch"
+                "choose smaller bench.sizes, bench.tokens_per_batch or bench.scale_pairs"
             ) from error
 
 

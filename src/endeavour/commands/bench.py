@@ -116,7 +116,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         write_results(folder, results)
     if config.bench.profile:
         subject.profiles(folder)
-    for line in (*(f"left out: {note}" for note in results["notes"]), f"benchmark: {folder}"):
+    for line in (*(f"note: {note}" for note in dict.fromkeys(results["notes"])), f"benchmark: {folder}"):
         say(console, line)
     return results
 

@@ -2,13 +2,18 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 from pydantic.dataclasses import dataclass
 
 from endeavour.settings import STRICT
 
 # The values of the keys of sampling where nothing is drawn.
 UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
+
+CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys; samples depend on their batch
+MOST = 10**6  # beyond which a number is a mistake, and soon out of the range of tensors
+
+Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -18,12 +23,12 @@ class DecodingConfig:
     name: str
     engine: Literal["pytorch", "ctranslate2"]
     precision: Literal["auto", "fp32", "bf16", "fp16"]
-    beam_size: PositiveInt
+    beam_size: Count
     # 2 already prefers the longest hypotheses; some hundreds exceed the range of numbers.
     length_penalty: Annotated[float, Field(ge=0, le=10)]
     max_length_ratio: Annotated[float, Field(ge=0, le=1000)]  # 1e308 × a length exceeds the range of numbers
-    max_length_offset: NonNegativeInt
-    num_hypotheses: PositiveInt
+    max_length_offset: Annotated[int, Field(ge=0, le=MOST)]
+    num_hypotheses: Count
     sampling: bool
     temperature: Annotated[float, Field(ge=1e-6, le=1e6)]  # float32 cannot divide by others
     top_k: PositiveInt | None

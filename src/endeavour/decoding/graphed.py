@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -57,6 +58,7 @@ class GraphedModel:
         self._capture = capture or CudaCapture(self._device, remedy=REMEDY)
         self._seen: Counter[tuple[int, ...]] = Counter()
         self._graphed: OrderedDict[tuple[int, ...], list[GraphedCache]] = OrderedDict()
+        self._full = False  # whether there was no room for a shape even without those of others
 
     @property
     def training(self) -> bool:
@@ -101,7 +103,12 @@ class GraphedModel:
             if self._seen[shape] == 1 or not self._make_room():
                 return list(caches)
             steps = _rounded(self._limit(source))
-            graphed = [GraphedCache(cache, rows=rows, steps=steps, capture=self._capture) for cache in caches]
+            try:
+                graphed = [
+                    GraphedCache(cache, rows=rows, steps=steps, capture=self._capture) for cache in caches
+                ]
+            except torch.OutOfMemoryError:  # for all steps at once; the cache of a search grows with it
+                return list(caches)
         self._graphed[shape] = graphed
         for fixed, new in zip(graphed, caches, strict=True):
             fixed.begin(new)
@@ -109,11 +116,11 @@ class GraphedModel:
 
     def _make_room(self) -> bool:
         """Whether there is room for one more shape, for which others are forgotten."""
-        while len(self._graphed) == MOST_SHAPES or not has_room(self._device):
-            if not self._graphed:
-                return False
-            self._graphed.popitem(last=False)
-        return True
+        while not self._full and (len(self._graphed) == MOST_SHAPES or not has_room(self._device)):
+            self._full = not self._graphed
+            if self._graphed:
+                self._graphed.popitem(last=False)
+        return not self._full
 
 
 def _rounded(length: int) -> int:

@@ -1,4 +1,4 @@
-"""The interface that a search needs of a model; `Transformer` and `Ensemble` have it."""
+"""The interface that a search needs of a model; `Transformer`, `Ensemble` and `GraphedModel` have it."""
 
 from typing import Any, Protocol
 

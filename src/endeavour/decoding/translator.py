@@ -126,8 +126,8 @@ class Translator:
 
     def whole(self, source: str, hypothesis: str) -> bool:
         """Whether both sides fit the model without being cut into parts."""
-        sides = (self._source, source), (self._target, hypothesis)
-        return all(len(tokenizer.encode([text])[0]) < self.longest for tokenizer, text in sides)
+        sides = encode_pairs((self._source, self._target), [(source, hypothesis)])
+        return all(len(ids) < self.longest for (ids,) in sides)
 
     def _translate_window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
         sentences = [self._sentences(line) for line in lines]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import placeholders_of
+from endeavour.data.tokenizer import encode_pairs, placeholders_of
 from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
 from endeavour.decoding.engine import limit_of
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -114,9 +114,7 @@ class Exporter:
         Empty lines are left out, and those that with EOS or BOS need more than `positions`.
         """
         lines = (self.trained.sources, self.trained.references)
-        sources, targets = (
-            tokenizer.encode(side) for tokenizer, side in zip(self.trained.tokenizers, lines, strict=True)
-        )
+        sources, targets = encode_pairs(self.trained.tokenizers, list(zip(*lines, strict=True)))
         rows = [
             row
             for row, pair in enumerate(zip(sources, targets, strict=True))

@@ -23,6 +23,8 @@ HEADER, *SOURCES = (Path(__file__).with_name(name) for name in ("numbers.h", "tr
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
 COMPILER = "ENDEAVOUR_CC"
 """The variable that names the compiler, otherwise `cc`; if it is empty there is none."""
+NO_AVX2 = "without AVX2"
+"""What numbers.h says of a processor on which they would not be faster."""
 SECONDS = 60.0  # that a compiler may take; it takes half of one
 
 
@@ -63,9 +65,11 @@ def _build() -> ctypes.CDLL:
     try:
         return _load(compiler)
     except subprocess.CalledProcessError as error:
-        raise NotBuilt(
-            f"{compiler} cannot compile the kernels: {first_line(Exception(error.stderr))}"
-        ) from error
+        lines = error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"]
+        said = next((line for line in lines if "error:" in line), lines[0])
+        if NO_AVX2 in said:
+            raise NotBuilt from error
+        raise NotBuilt(f"{compiler} cannot compile the kernels: {said}") from error
     except (OSError, subprocess.SubprocessError) as error:
         raise NotBuilt(f"the kernels compiled by {compiler} cannot be used: {first_line(error)}") from error
 
@@ -80,7 +84,7 @@ def _load(compiler: str) -> ctypes.CDLL:
     with suppress(OSError, RuntimeError):
         kept = cache_folder() / name
         return ctypes.CDLL(str(kept))
-    with tempfile.TemporaryDirectory(prefix="endeavour-") as folder:
+    with tempfile.TemporaryDirectory(prefix=".kernels-", dir=_parent_of(kept)) as folder:
         made = Path(folder) / name
         _run(compiler, *FLAGS, "-c", *map(str, SOURCES), folder=folder)
         objects = [f"{source.stem}.o" for source in SOURCES]
@@ -89,12 +93,18 @@ def _load(compiler: str) -> ctypes.CDLL:
         loaded = ctypes.CDLL(str(made))
         if kept is not None:
             with suppress(OSError):
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                own = kept.with_name(f".{name}.{os.getpid()}")  # others may compile at the same time
-                shutil.copyfile(made, own)
-                flush(own)
-                own.replace(kept)
+                flush(made)
+                made.replace(kept)
         return loaded
+
+
+def _parent_of(kept: Path | None) -> Path | None:
+    """Where the library is made: where it is kept, or in the system's folder where that cannot be."""
+    if kept is not None:
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            return kept.parent if os.access(kept.parent, os.W_OK) else None
+    return None
 
 
 def _run(*command: str, folder: str | None = None) -> str:

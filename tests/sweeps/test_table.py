@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from endeavour.errors import UserError
-from endeavour.sweeps.table import Row, collect, results_table, sort_rows, write_csv
+from endeavour.sweeps.table import Row, collect, results_table, seeds_table, sort_rows, write_csv
 
 BLEU = "test.heldout.bleu"
 
@@ -55,6 +55,21 @@ def sweep(tmp_path: Path) -> list[Path]:
         torn,
         _run(tmp_path, "small-1", 30.5),
     ]
+
+
+def test_runs_that_differ_in_the_seed_alone_have_a_mean_and_a_deviation(tmp_path: Path) -> None:
+    bleus = {"tiny-1": 20.0, "tiny-2": 23.0, "tiny-3": 26.0, "small-1": 30.0, "small-2": None, "base-1": 40.0}
+    rows = _collect([_run(tmp_path, name, bleu) for name, bleu in bleus.items()])
+    rows[-1]["status"] = "pruned"
+    table = seeds_table(rows, ["model", "seed"])
+    assert table is not None
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in _text(table).splitlines()]
+    small, tiny = (next(line for line in lines if line[:1] == [name]) for name in ("small", "tiny"))
+    column = next(i for i, cell in enumerate(tiny) if cell == "23.00, 3.00")
+    assert (tiny[1], small[1], small[column]) == ("3", "2", "–")
+    assert not any(line[:1] == ["base"] for line in lines)
+    assert seeds_table(rows, ["model"]) is None
+    assert seeds_table(rows[3:4], ["model", "seed"]) is None
 
 
 def _text(table: Table, width: int = 200) -> str:

@@ -18,7 +18,7 @@ from endeavour.progress import say
 from endeavour.runs.locks import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
-from endeavour.sweeps.table import FAILED, Row, results_table, sort_rows, write_csv
+from endeavour.sweeps.table import FAILED, Row, results_table, seeds_table, sort_rows, write_csv
 from endeavour.sweeps.trial import NOTE, OUTPUT, TRACEBACK, read_note, result_rows, trial
 
 # The screen has room for the scores that decide; the CSV has all.
@@ -91,6 +91,8 @@ def _report(plan: Plan) -> list[Row]:
     shown = [{column: row[column] for column in row if not column.endswith(hidden)} for row in rows]
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(results_table(shown, plan.metric))
+    if over_seeds := seeds_table(shown, plan.keys):
+        console.print(over_seeds)
     say(console, f"table: {table}")
     # A key with the same value in all rows has no column.
     keys = [key for key in plan.keys if any(key in row for row in rows)]

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, cast
 
 from rich.table import Table
@@ -95,6 +96,39 @@ def results_table(rows: Sequence[Row], sorted_by: str) -> Table:
         style = {FAILED: "red", PRUNED: "dim"}.get(str(row["status"]), "")
         table.add_row(*(Text(_cell(column, row.get(column))) for column in columns), style=style)
     return table
+
+
+def seeds_table(rows: Sequence[Row], swept: Sequence[str]) -> Table | None:
+    """Mean and standard deviation of each metric over finished runs that differ in the seed alone.
+
+    Args:
+        swept: the keys that were.
+
+    Returns:
+        A row for each choice of the other keys; None where no two runs differ in the seed alone.
+    """
+    others = [key for key in swept if key != "seed"]
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if row["status"] == FINISHED:
+            groups.setdefault(tuple(str(row.get(key)) for key in others), []).append(row)
+    groups = {chosen: group for chosen, group in groups.items() if len(group) > 1}
+    if "seed" not in swept or not groups:
+        return None
+    metrics = [column for column in _columns(rows) if _is_metric(column)]
+    table = Table(*others, title="mean and standard deviation over seeds")
+    for heading in ("seeds", *(metric.replace(".", ".\n") for metric in metrics)):
+        table.add_column(heading, justify="right")
+    for chosen, group in groups.items():
+        table.add_row(*chosen, str(len(group)), *(_spread(metric, group) for metric in metrics))
+    return table
+
+
+def _spread(metric: str, group: Sequence[Row]) -> str:
+    values = [value for row in group if isinstance(value := row.get(metric), float)]
+    if len(values) < len(group):
+        return "–"
+    return f"{_cell(metric, mean(values))}, {_cell(metric, stdev(values))}"
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:

@@ -23,9 +23,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A process that has not asked for the kernels yet, on a machine that has none."""
     monkeypatch.setenv("ENDEAVOUR_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(compiler.COMPILER, raising=False)
-    compiler._outcome.cache_clear()
+    compiler.library_or_reason.cache_clear()
     yield
-    compiler._outcome.cache_clear()
+    compiler.library_or_reason.cache_clear()
 
 
 def script(path: Path, content: str) -> Path:
@@ -44,13 +44,13 @@ def test_a_library_that_is_there_is_not_compiled_again(
     log = tmp_path / "log"
     monkeypatch.setenv(compiler.COMPILER, str(script(tmp_path / "cc", f'echo " $@ " >> {log}\nexec cc "$@"')))
     for _ in range(2):
-        compiler._outcome.cache_clear()
+        compiler.library_or_reason.cache_clear()
         assert functions.why_not() is None
     assert len(calls(log)) == 1
     (found,) = (tmp_path / "cache").iterdir()
     assert found.suffix == ".so"
     monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O2"))
-    compiler._outcome.cache_clear()
+    compiler.library_or_reason.cache_clear()
     assert functions.why_not() is None
     assert len(calls(log)) == 2, "what it was made by is part of its name"
 
@@ -94,7 +94,7 @@ def test_what_fails_is_said_in_one_line_and_tried_once(
     assert "\n" not in reason
     slower = attention.prepare_kernels(attention.torch.device("cpu"))
     assert slower == f"training takes longer than it could: {reason}"
-    monkeypatch.setattr(compiler, "_build", None)
+    monkeypatch.setattr(compiler, "_load", None)
     assert functions.why_not() == reason
     assert not functions.takes(attention.torch.zeros(1))
 
@@ -112,7 +112,7 @@ def test_a_damaged_library_is_made_anew(tmp_path: Path) -> None:
     whole = found.read_bytes()
     found.unlink()  # not written over, as it is mapped
     found.write_bytes(whole[:100])
-    compiler._outcome.cache_clear()
+    compiler.library_or_reason.cache_clear()
     assert functions.why_not() is None
     assert found.read_bytes() == whole
 

@@ -28,50 +28,33 @@ NO_AVX2 = "without AVX2"
 SECONDS = 60.0  # that a compiler may take; it takes half of one
 
 
-class NotBuilt(Exception):
-    """Why there is no library; empty where no user could change it."""
-
-
 def library() -> ctypes.CDLL:
-    """The functions of `training.c` and `decoding.c`.
-
-    Raises:
-        NotBuilt: the system is not Linux on x86-64, it has no compiler, or this one cannot do it.
-    """
-    outcome = _outcome()
-    if isinstance(outcome, str):
-        raise NotBuilt(outcome)
-    return outcome
+    """The functions of `training.c` and `decoding.c`, where there are any."""
+    found = library_or_reason()
+    assert isinstance(found, ctypes.CDLL), "asked beforehand"
+    return found
 
 
 @cache
-def _outcome() -> ctypes.CDLL | str:
-    """Of the one attempt of this process. No error is kept: it would keep all that is alive where it is raised."""
-    try:
-        return _build()
-    except NotBuilt as error:
-        return str(error)
+def library_or_reason() -> ctypes.CDLL | str:
+    """The functions, or why there are none, empty where no user could change it; of the one attempt of this process.
 
-
-def _build() -> ctypes.CDLL:
-    if not (sys.platform.startswith("linux") and platform.machine() == "x86_64"):
-        raise NotBuilt
+    There are none where the system is not Linux on x86-64, it has no compiler, or this one cannot do it.
+    """
     name = os.environ.get(COMPILER, "cc")
-    if not name:
-        raise NotBuilt
+    if not (sys.platform.startswith("linux") and platform.machine() == "x86_64" and name):
+        return ""
     compiler = shutil.which(name)
     if compiler is None:
-        raise NotBuilt(f"there is no C compiler, {name}; install gcc, or set {COMPILER}")
+        return f"there is no C compiler, {name}; install gcc, or set {COMPILER}"
     try:
         return _load(compiler)
     except subprocess.CalledProcessError as error:
         lines = error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"]
         said = next((line for line in lines if "error:" in line), lines[0])
-        if NO_AVX2 in said:
-            raise NotBuilt from error
-        raise NotBuilt(f"{compiler} cannot compile the kernels: {said}") from error
+        return "" if NO_AVX2 in said else f"{compiler} cannot compile the kernels: {said}"
     except (OSError, subprocess.SubprocessError) as error:
-        raise NotBuilt(f"the kernels compiled by {compiler} cannot be used: {first_line(error)}") from error
+        return f"the kernels compiled by {compiler} cannot be used: {first_line(error)}"
 
 
 def _load(compiler: str) -> ctypes.CDLL:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from endeavour.native.compiler import NotBuilt, library
+from endeavour.native.compiler import library, library_or_reason
 
 TYPES = (torch.float32, torch.bfloat16)
 LANES = 16  # of `numbers.h`
@@ -21,11 +21,8 @@ MOST_SCORES = 192 * 192
 
 def why_not() -> str | None:
     """Why there are no such functions on this machine, empty where no user could change it; None if there are."""
-    try:
-        library()
-    except NotBuilt as error:
-        return str(error)
-    return None
+    found = library_or_reason()
+    return found if isinstance(found, str) else None
 
 
 def build() -> str:

@@ -88,7 +88,7 @@ class TrainingProcess:
         # Opened last: what fails before `try` would leave it open, to be taken by the next run of this process.
         monitor = self._open_monitor(state, log)
         try:
-            with monitor:
+            with monitor.display:
                 for line in (*notes, *self._announcement(model, state, precision)):
                     monitor.note(line)
                 if pretrained is not None and (start := whole_model(model, keep=ranks.main)) is not None:

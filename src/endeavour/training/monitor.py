@@ -5,8 +5,6 @@ Knows what each of the three is told; not how a run is trained, validated or tes
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.log import MetricLog
@@ -28,53 +26,44 @@ class Validation:
     attention: tuple[list[str], list[str], list[list[float]]] | None = None
 
 
+@dataclass
 class Monitor:
-    """Log, tracker and display of one run; as a context manager it shows the display's live bar."""
+    """Log, tracker and display of one run."""
 
-    def __init__(self, *, log: MetricLog, tracker: Tracker, display: TrainingDisplay) -> None:
-        self._log = log
-        self._tracker = tracker
-        self._display = display
-
-    def __enter__(self) -> Self:
-        self._display.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._display.__exit__(kind, error, trace)
+    log: MetricLog
+    tracker: Tracker
+    display: TrainingDisplay
 
     def note(self, text: str) -> None:
         """Shows a line of text."""
-        self._display.note(text)
+        self.display.note(text)
 
     def updated(self, update: int) -> None:
         """Advances the progress bar to `update`."""
-        self._display.updated(update)
+        self.display.updated(update)
 
     def trained(self, update: int, metrics: Mapping[str, float]) -> None:
         """Records the training metrics of the updates since the last call, as `MetricWindow.close` returns them."""
-        self._log.write("train", update, metrics)
-        self._tracker.log({f"train/{key}": value for key, value in metrics.items()}, update)
-        self._display.trained(update, metrics)
+        self.log.write("train", update, metrics)
+        self.tracker.log({f"train/{key}": value for key, value in metrics.items()}, update)
+        self.display.trained(update, metrics)
 
     def validated(self, update: int, validation: Validation) -> None:
         """Records a validation after `update`, with its translations and its attention weights."""
         metrics = {"loss": validation.loss, "perplexity": validation.perplexity, "bleu": validation.bleu}
-        self._log.write("validation", update, metrics)
+        self.log.write("validation", update, metrics)
         if validation.attention is not None:
             keys = ("source", "target", "weights")
-            self._log.write("attention", update, dict(zip(keys, validation.attention, strict=True)))
-        self._log.write("samples", update, {"samples": validation.samples})
-        self._tracker.log({f"validation/{key}": value for key, value in metrics.items()}, update)
-        self._tracker.log_samples(validation.samples, update)
-        self._display.validated(update, metrics, validation.samples)
+            self.log.write("attention", update, dict(zip(keys, validation.attention, strict=True)))
+        self.log.write("samples", update, {"samples": validation.samples})
+        self.tracker.log({f"validation/{key}": value for key, value in metrics.items()}, update)
+        self.tracker.log_samples(validation.samples, update)
+        self.display.validated(update, metrics, validation.samples)
 
     def tested(self, update: int, split: str, scores: Mapping[str, float]) -> None:
         """Records the scores of the final model, which was made after `update`, on a test split."""
-        self._tracker.log({f"{split}/{key}": value for key, value in scores.items()}, update)
+        self.tracker.log({f"{split}/{key}": value for key, value in scores.items()}, update)
 
     def close(self) -> None:
         """Finishes tracking."""
-        self._tracker.finish()
+        self.tracker.finish()

@@ -33,12 +33,15 @@ SIZES = PARTS | {"validation": 20, "test": 8}
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was done, how often, what came of it, and whether that is as promised."""
+    """One line of the table: what was done, how often, what came of it, and whether that is as promised.
+
+    `kept` is None where this machine cannot do it, and `outcome` says why.
+    """
 
     fault: str
     times: int
     outcome: str
-    kept: bool
+    kept: bool | None
 
 
 class Harness:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -208,7 +209,8 @@ def test_the_address_that_is_printed_is_one_that_a_browser_can_open() -> None:
         with listen(host, 0) as listening:
             url = url_of(listening)
             assert re.fullmatch(rf"http://({shown}|\[::1\]):\d+", url)
-            socket.create_connection((shown, listening.getsockname()[1]), TIMEOUT).close()
+            parts = urlsplit(url)
+            socket.create_connection((parts.hostname, parts.port), TIMEOUT).close()
 
 
 def test_a_browser_is_opened_only_where_there_is_a_window_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Tokenizers lose nothing but what the normal form takes away, and are the same on every run."""
 
+import re
 from functools import cache
 
 import pytest

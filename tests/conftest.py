@@ -7,6 +7,7 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("MPLBACKEND", "agg")
 os.environ.pop("HF_HUB_OFFLINE", None)  # read once, when the hub's package is imported
+os.environ.pop("TRANSFORMERS_OFFLINE", None)
 
 import random
 import sys

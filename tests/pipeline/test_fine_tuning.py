@@ -5,6 +5,7 @@ import re
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -303,9 +304,9 @@ def test_a_run_that_another_process_pretrains_is_waited_for(
             shutil.copytree(outputs / "restorer", outputs / "first")
         other.close()
 
-    monkeypatch.setattr("endeavour.pipeline.training.time.sleep", finish)
+    monkeypatch.setattr("endeavour.pipeline.training.time", SimpleNamespace(sleep=finish))
     assert endeavour(*command) == 0
-    assert "first, which another process trains: waiting" in " ".join(capsys.readouterr().err.split())
+    assert "another process trains" in capsys.readouterr().err
     assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
 
 
@@ -317,6 +318,28 @@ def test_a_pretraining_that_was_stopped_while_it_was_evaluated_is_finished(
     (outputs / "first" / "summary.json").unlink()
     assert endeavour(*command) == 0
     assert Run(outputs, "first").summary["updates"] == Run(outputs, "restorer").summary["updates"]
+
+
+def test_a_pretrained_run_without_its_weights_is_named(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    shutil.copytree(outputs / "restorer", outputs / "first")
+    shutil.rmtree(outputs / "first" / "model")
+    assert endeavour(*command) == 2
+    assert "first" in capsys.readouterr().err
+
+
+def test_a_pretrained_run_that_came_without_its_checkpoints_is_taken_as_it_is(
+    command: list[str], tmp_path: Path
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    shutil.copytree(outputs / "restorer", outputs / "first")
+    (outputs / "first" / "summary.json").unlink()
+    shutil.rmtree(outputs / "first" / "checkpoints")
+    assert endeavour(*command) == 0
+    assert not (outputs / "first" / "summary.json").exists()
+    assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
 
 
 def test_without_a_name_nothing_is_pretrained(command: list[str], tmp_path: Path) -> None:

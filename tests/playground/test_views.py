@@ -238,6 +238,9 @@ def test_what_is_not_translated_is_forced_by_its_symbol() -> None:
     assert hypothesis["ids"][:2] == [WORD, OTHER]
     assert [piece["piece"] for piece in hypothesis["pieces"][:2]] == [str(WORD), "<b>"]
     assert hypothesis["text"].startswith(f"{WORD}<b>")
+    asked = SearchRequest(text="W</s>", prefix=Prefix(ids=[WORD], text="</s>"))
+    show_search(system, asked, 20, events.__setitem__, lambda: None)
+    assert events["result"]["hypotheses"][0]["pieces"][1]["piece"] == "⟦1⟧", "it would be taken for the end"
 
 
 def test_a_system_keeps_one_copy_of_its_model_in_half_precision(site: Served) -> None:
@@ -327,6 +330,10 @@ def test_what_the_search_finds_can_be_shown_by_the_views(run: Run) -> None:
         assert site.post("/api/analyse", {"text": "Ja!", "target": target}).status == 200
         prefix = {"ids": (target["ids"] * 8)[:8]}
         assert site.post("/api/search", {"text": "Ja!", "prefix": prefix}).status == 400
+
+
+def test_a_name_that_no_path_can_have_is_of_no_run(site: Served) -> None:
+    assert site.post("/api/search", {"text": TEXT, "system": "a/" * 3000 + "a"}).status == 404
 
 
 @pytest.mark.parametrize(

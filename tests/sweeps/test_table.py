@@ -68,6 +68,9 @@ def test_runs_that_differ_in_the_seed_alone_have_a_mean_and_a_deviation(tmp_path
     column = next(i for i, cell in enumerate(tiny) if cell == "23.00, 3.00")
     assert (tiny[1], small[1], small[column]) == ("3", "2", "–")
     assert not any(line[:1] == ["base"] for line in lines)
+    rows[0]["model"] = rows[1]["model"] = "[/a.tsv]"  # which is no markup
+    rows[0][BLEU] = math.nan
+    assert "[/a.tsv]" in _text(seeds_table(rows, ["model", "seed"]))
     assert seeds_table(rows, ["model"]) is None
     assert seeds_table(rows[3:4], ["model", "seed"]) is None
 

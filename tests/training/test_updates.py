@@ -63,9 +63,12 @@ def test_no_more_is_computed_ahead_than_asked_for() -> None:
     made: list[int] = []
     with prefetch(made.append(i) or i for i in range(100)) as items:
         next(items)
-        while len(made) < 1 + PREFETCHED:  # in another thread
+        for _ in range(10_000):  # in another thread
+            if len(made) >= 1 + PREFETCHED:
+                break
             time.sleep(0.001)
         time.sleep(0.1)
+        assert len(made) == 1 + PREFETCHED
     assert len(made) <= 1 + PREFETCHED
 
 

@@ -21,7 +21,7 @@ from endeavour.runs.names import is_imported
 from endeavour.runs.run import Run
 from endeavour.settings import validated
 from endeavour.storage import verify
-from endeavour.training.checkpoint import load_weights
+from endeavour.training.checkpoint import checkpoints_in, load_weights
 from endeavour.training.state import TrainState
 
 # What of a model may differ: neither the shape of a weight nor what is computed with it depends on it.
@@ -40,7 +40,9 @@ def pretraining_of(config: RunConfig) -> RunConfig | None:
     run = Run.of(first)
     _require_apart(run, config)
     changed = differing_keys(first, run.config) if run.has_config else []
-    if not run.is_trained or not (run.summary or changed):
+    # One that was stopped while it was evaluated is finished; one that came without its checkpoints is taken as it is.
+    stopped = bool(checkpoints_in(run.checkpoint_folder)) and not (run.summary or changed or run.is_locked)
+    if not run.is_trained or stopped:
         _require_same_model(run, first.model, config)
         return first
     if changed:

@@ -24,6 +24,7 @@ from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
 from endeavour.progress import reported_progress
 from endeavour.runs.config import RunConfig
+from endeavour.runs.locks import FolderBusy
 from endeavour.runs.run import Run, Summary
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import (
@@ -67,7 +68,7 @@ def train_run(
                 require_tracker(config.tracking)
             if config.teachers is not None:
                 Teachers(config).check_runs()
-            while first := pretraining_of(config):
+            if first := pretraining_of(config):
                 _train_first(first, run, command)
         config = with_pretrained_tokenizer(config)
         if begun:
@@ -97,16 +98,20 @@ def train_run(
 def _train_first(
     config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
 ) -> None:
-    """Trains what another run needs, unless it is finished, or another process trains it: then waits for that one."""
+    """Trains what another run needs, unless it is finished; waits for another process that does."""
     first = Run.of(config)
-    if not launched() and first.is_locked:
-        print(f"note: {needed_by} needs {first}, which another process trains: waiting", file=sys.stderr)
-        while first.is_locked:
-            time.sleep(1)
-        return
     if _is_main_process() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
-    train_run(config, command, text=text)
+    while True:
+        try:
+            train_run(config, command, text=text)
+            break
+        except FolderBusy:
+            if launched():  # all processes would have to wait together
+                raise
+        print(f"note: another process trains {first}: waiting for it", file=sys.stderr)
+        while first.is_locked:
+            time.sleep(1)
     while launched() and not first.summary:
         time.sleep(1)  # the main process still evaluates it
     gc.collect()  # a sharded model is in cycles of references, and would stay beside the next one

@@ -27,6 +27,7 @@ Shown = dict[str, Any]  # in JSON's types
 
 CHARACTERS = 20  # of a piece; SentencePiece makes none of more than 16
 DECIMALS = 5
+NO_SPAN = {"", "<s>", "</s>"}
 WEIGHT_DECIMALS = 4
 
 
@@ -62,7 +63,10 @@ def pieces_of(system: System, spans: Sequence[str]) -> tuple[Pieces, Pieces]:
     """Ids of either side to pieces, those that stand for spans of a source as these; one for no span stays."""
 
     def shown(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-        return [restored(system, piece, spans) or piece for piece in tokenizer.pieces(ids)]
+        written = tokenizer.pieces(ids)
+        found = (restored(system, piece, spans) for piece in written)
+        # <s> and </s> as tags would be taken for the begin and the end.
+        return [piece if span in NO_SPAN else span for piece, span in zip(written, found, strict=True)]
 
     source, target = system.loaded.tokenizers
     return partial(shown, source), partial(shown, target)

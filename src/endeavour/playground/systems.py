@@ -22,6 +22,7 @@ from endeavour.storage import DIGESTS
 from endeavour.training.checkpoint import checkpoints_in, load_model
 
 LONGEST_NAME = 255  # bytes of a folder's name
+LONGEST_PATH = 1000  # characters of several
 
 # Inode, modification time and size of a folder's digests, which are written anew with every model.
 Stamp = tuple[int, int, int]
@@ -159,7 +160,8 @@ def find_system(root: Path, name: str) -> tuple[Run, Path]:
 
 def named_run(key: str, name: str, root: Path) -> Run:
     """A run of that name, whether it exists or not. Raises as `find_system`, for a name that no folder can have."""
-    if not name.isprintable() or any(len(part.encode()) > LONGEST_NAME for part in name.split("/")):
+    fits = len(name) <= LONGEST_PATH and name.isprintable()
+    if not fits or any(len(part.encode()) > LONGEST_NAME for part in name.split("/")):
         raise NotFound(f"{key}: no run can have this name")
     return Run(root, run_name(key, name, str(root)))
 

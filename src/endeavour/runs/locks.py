@@ -12,18 +12,22 @@ from endeavour.errors import UserError
 from endeavour.storage import GLANCE, file_lock, write_errors
 
 
+class FolderBusy(UserError):
+    """Another process works there."""
+
+
 def lock_folder(folder: Path, doing: str) -> AbstractContextManager[object]:
     """The lock of a folder, acquired, which lies beside it: to be released by `with`.
 
     Raises:
-        UserError: another process holds it.
+        FolderBusy: another process holds it.
     """
     with write_errors(folder, "output_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             return file_lock(_lock_path(folder)).acquire(timeout=GLANCE)
         except Timeout as error:
-            raise UserError(
+            raise FolderBusy(
                 f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
             ) from error
 

@@ -120,13 +120,13 @@ def seeds_table(rows: Sequence[Row], swept: Sequence[str]) -> Table | None:
     for heading in ("seeds", *(metric.replace(".", ".\n") for metric in metrics)):
         table.add_column(heading, justify="right")
     for chosen, group in groups.items():
-        table.add_row(*chosen, str(len(group)), *(_spread(metric, group) for metric in metrics))
+        table.add_row(*map(Text, chosen), str(len(group)), *(_spread(metric, group) for metric in metrics))
     return table
 
 
 def _spread(metric: str, group: Sequence[Row]) -> str:
     values = [value for row in group if isinstance(value := row.get(metric), float)]
-    if len(values) < len(group):
+    if len(values) < len(group) or not all(map(math.isfinite, values)):
         return "–"
     return f"{_cell(metric, mean(values))}, {_cell(metric, stdev(values))}"
 

@@ -68,7 +68,7 @@ def choose_training_precision(
         slow = (
             ""
             if _has_units(name, device)
-            else "; this processor has no units for it, so it takes longer than fp32"
+            else "; no units for it are known here, without which it takes longer than fp32"
         )
         return Precision(dtype_of(name), f"{name}, as asked for{slow}")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}

@@ -230,6 +230,14 @@ def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: 
     )
     page.get_by_role("button", name="Clear").click()
     expect(page.locator(".scored .chip")).to_have_count(0)
+    expect(page.get_by_label("Score a translation")).to_have_value("")
+    expect(page.get_by_label("Score a translation")).to_be_focused()
+
+
+def test_a_translation_that_is_too_long_to_score_is_named_beside_the_search(visit: Visit) -> None:
+    page = searched(visit, ref="Worte " * 500)
+    expect(page.locator(".verdict")).to_contain_text("reference has")
+    expect(page.locator(".node").first).to_be_visible()
 
 
 def test_the_tree_is_exported_with_its_table(visit: Visit, site: Served, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import { mountSentence } from "./sentence.js";
 import { mountTranslation } from "./translation.js";
 
 const LOOK_AGAIN = 3000; // ms after which the runs are asked for again, while somebody sees the page
+const ONLY_DRAWN = new Set(["at", "node", "step", "words"]); // keys of the state for which nothing is asked
 const VIEWS = ["look", "search", "runs", "learn"];
 const $ = (id) => document.getElementById(id);
 
@@ -155,7 +156,8 @@ async function boot() {
   search.subscribe(({ error, status }) => (error ? report(error) : status !== "running" && report(null)));
   const views = createViews(context);
   const show = (current, changed) => {
-    report(search.current.error); // what failed in a view is asked for again, or no longer
+    // What failed in a view is asked for again, or no longer.
+    if ([...changed].some((key) => !ONLY_DRAWN.has(key))) report(search.current.error);
     views.show(current.v, changed);
   };
   state.subscribe(show);

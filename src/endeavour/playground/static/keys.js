@@ -55,7 +55,7 @@ export function listenForKeys(toView, actions) {
   document.addEventListener("keydown", (event) => {
     const modified = event.ctrlKey || event.metaKey || event.altKey;
     if (
-      off ||
+      (off && event.key.length === 1) ||
       event.defaultPrevented ||
       modified ||
       isTyping(event.target) ||

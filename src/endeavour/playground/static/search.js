@@ -178,7 +178,7 @@ export function mount(root, context) {
   /** The given translation in the tree: the nodes that it passes, and where it left the beam. */
   function givenPath() {
     const { reference: given, nodes } = search.current;
-    if (!given) return { reference: new Set(), left: null };
+    if (!given?.pieces) return { reference: new Set(), left: null }; // none, or one that cannot be scored
     const passed = new Set(pathAlong(nodes, given.pieces.map(({ id }) => id)).map(({ id }) => id));
     const at = given.left_at;
     const shown = at !== null && passed.size >= at; // it is drawn as a pruned node

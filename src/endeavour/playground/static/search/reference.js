@@ -25,7 +25,15 @@ export function createReference(root, { state, search, report }) {
   const pieces = h("ol", { class: "scored", "aria-label": "Pieces of the translation" });
   const clear = h(
     "button",
-    { type: "button", class: "quiet", onclick: () => (field.focus(), state.set({ ref: "" }, { push: true })) },
+    {
+      type: "button",
+      class: "quiet",
+      onclick() {
+        field.value = "";
+        field.focus(); // this button goes
+        state.set({ ref: "" }, { push: true });
+      },
+    },
     "Clear",
   );
   const submit = () =>
@@ -42,7 +50,7 @@ export function createReference(root, { state, search, report }) {
 
   async function update() {
     const { ref, q, run } = state.get();
-    if (document.activeElement !== field || !ref) field.value = ref;
+    if (document.activeElement !== field) field.value = ref;
     clear.hidden = !ref;
     asking.abort();
     if (!ref || !q) {

@@ -310,35 +310,37 @@ def test_a_run_that_another_process_pretrains_is_waited_for(
     assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
 
 
+def restorer_without(outputs: Path, *parts: str) -> Run:
+    """`first`, as it would be trained, but for these files and folders."""
+    ignored = shutil.ignore_patterns(*parts)
+    shutil.copytree(outputs / "restorer", outputs / "first", ignore=ignored)
+    return Run(outputs, "first")
+
+
 def test_a_pretraining_that_was_stopped_while_it_was_evaluated_is_finished(
     command: list[str], tmp_path: Path
 ) -> None:
     outputs = tmp_path / "copy" / "outputs"
-    shutil.copytree(outputs / "restorer", outputs / "first")
-    (outputs / "first" / "summary.json").unlink()
+    first = restorer_without(outputs, "summary.json")
     assert endeavour(*command) == 0
-    assert Run(outputs, "first").summary["updates"] == Run(outputs, "restorer").summary["updates"]
+    assert first.summary["updates"] == Run(outputs, "restorer").summary["updates"]
 
 
 def test_a_pretrained_run_without_its_weights_is_named(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outputs = tmp_path / "copy" / "outputs"
-    shutil.copytree(outputs / "restorer", outputs / "first")
-    shutil.rmtree(outputs / "first" / "model")
+    restorer_without(tmp_path / "copy" / "outputs", "model")
     assert endeavour(*command) == 2
-    assert "first" in capsys.readouterr().err
+    assert "outputs/first is not finished" in capsys.readouterr().err
 
 
 def test_a_pretrained_run_that_came_without_its_checkpoints_is_taken_as_it_is(
     command: list[str], tmp_path: Path
 ) -> None:
     outputs = tmp_path / "copy" / "outputs"
-    shutil.copytree(outputs / "restorer", outputs / "first")
-    (outputs / "first" / "summary.json").unlink()
-    shutil.rmtree(outputs / "first" / "checkpoints")
+    first = restorer_without(outputs, "summary.json", "checkpoints")
     assert endeavour(*command) == 0
-    assert not (outputs / "first" / "summary.json").exists()
+    assert not first.summary
     assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
 
 

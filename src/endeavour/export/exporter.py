@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.normalization import normalize
+from endeavour.data.protection import protect_pair
 from endeavour.data.tokenizer import encode_pairs, placeholders_of
 from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
 from endeavour.decoding.engine import limit_of
@@ -109,12 +110,13 @@ class Exporter:
         )
 
     def _sentences(self, positions: int) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """Of the validation lines: source ids with EOS, target ids, and the untouched references.
+        """Of the validation lines: source ids with EOS, target ids, and the references, with the symbols of spans.
 
         Empty lines are left out, and those that with EOS or BOS need more than `positions`.
         """
-        lines = (self.trained.sources, self.trained.references)
-        sources, targets = encode_pairs(self.trained.tokenizers, list(zip(*lines, strict=True)))
+        pairs = list(zip(self.trained.sources, self.trained.references, strict=True))
+        sources, targets = encode_pairs(self.trained.tokenizers, pairs)
+        count = placeholders_of(self.trained.tokenizers)
         rows = [
             row
             for row, pair in enumerate(zip(sources, targets, strict=True))
@@ -128,7 +130,7 @@ class Exporter:
         return (
             [[*sources[row], EOS] for row in rows],
             [targets[row] for row in rows],
-            [self.trained.references[row] for row in rows],
+            [protect_pair(pairs[row], count)[1] for row in rows],
         )
 
     def _readme(self, folder: Path) -> str:

@@ -65,11 +65,7 @@ def choose_training_precision(
         tokens: of one batch.
     """
     if name != "auto":
-        slow = (
-            ""
-            if _has_units(name, device)
-            else "; no units for it are known here, without which it takes longer than fp32"
-        )
+        slow = "" if _has_units(name, device) else "; no units for it are known here: slower than fp32"
         return Precision(dtype_of(name), f"{name}, as asked for{slow}")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
     return _choose(device, "training", sizes, lambda: training_speedup(**sizes), WORTHWHILE)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from endeavour.benchmark.config import Peer
 from endeavour.benchmark.contenders import make_contender
@@ -154,9 +155,10 @@ def _turn(
             "all_updates": 2 * task.settings.updates,
             "vocabulary": task.vocabularies[1],
             "seed": task.seed,
-            "device": settings.device[task.device.type],
+            "threads": torch.get_num_threads(),
         }
     )
+    values["device"] = filled(settings.device[task.device.type], values)
     if first:
         work.mkdir(parents=True)
         log.unlink(missing_ok=True)

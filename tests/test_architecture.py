@@ -1,6 +1,7 @@
 """The arrows between the packages, who may import Hydra, who reads the command line, and what modules are called."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -10,51 +11,24 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "endeavour"
 
-LEAVES = {
-    "special",
-    "directions",
-    "errors",
-    "settings",
-    "storage",
-    "nested",
-    "optional",
-    "progress",
-    "markdown",
-    "cuda_graphs",
+ARROW = re.compile(r"^(\w+) ─*→ (.+)$", re.MULTILINE)
+
+
+def documented_arrows() -> dict[str, set[str]]:
+    """Of each package, and each larger module at the top level, what docs/architecture.md says that it may import."""
+    text = (SOURCE.parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    block = text.partition("## Arrows")[2].split("```")[1]
+    return {name: set(others.split(", ")) for name, others in ARROW.findall(block)}
+
+
+# The small modules at the top level, which all may import, and what they may import themselves.
+SMALL: dict[str, set[str]] = {
+    **{name: set() for name in ("special", "errors", "directions", "nested")},
+    **{name: set() for name in ("redaction", "progress", "markdown")},
+    **{name: {"errors"} for name in ("settings", "optional", "storage", "cuda_graphs")},
 }
-ENGINE = {"training", "decoding", "model", "native", "data", *LEAVES}
-MAY_IMPORT = {
-    "special": set[str](),
-    "errors": set[str](),
-    "directions": set[str](),
-    "nested": set[str](),
-    "redaction": set[str](),
-    "progress": set[str](),
-    "markdown": set[str](),
-    "settings": {"errors"},
-    "optional": {"errors"},
-    "storage": {"errors"},
-    "cuda_graphs": {"errors"},
-    "completion": {"settings"},
-    "textbook": {"errors"},
-    "data": LEAVES,
-    "native": {"errors", "storage"},
-    "model": {"native", *LEAVES},
-    "decoding": {"model", "data", *LEAVES},
-    "training": {"model", "data", "native", "redaction", *LEAVES},
-    "evaluation": {"decoding", "model", "data", *LEAVES},
-    "reports": {"evaluation", *LEAVES},
-    "export": {"evaluation", "decoding", "model", "data", *LEAVES},
-    "benchmark": {"export", "reports", "textbook", *ENGINE},
-    "runs": {"evaluation", *ENGINE},
-    "playground": {"runs", "reports", "evaluation", *ENGINE},
-    "config": {"runs", "redaction", *LEAVES},
-    "pipeline": {"runs", "reports", "evaluation", *ENGINE},
-    "interface": {"pipeline", "runs", "evaluation", "config", "decoding", "training", *LEAVES},
-    "sweeps": {"pipeline", "runs", "reports", "config", "redaction", "training", *LEAVES},
-    "__main__": {"config", "completion", "redaction", "training", "errors"},
-    "commands": {path.stem for path in SOURCE.iterdir()} - {"__main__", "completion"},
-}
+MAY_IMPORT = SMALL | {name: names | SMALL.keys() for name, names in documented_arrows().items()}
+MAY_IMPORT["commands"] = {path.stem for path in SOURCE.iterdir()} - {"__main__", "completion"}
 KNOW_HYDRA = {"config", "completion", "sweeps"}
 # Modules of one name in two packages make readers ask which, and callers rename them on import. These may: the part is
 # said by the package, as in decoding.config, and the same thing is meant by both.

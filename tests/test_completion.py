@@ -21,7 +21,7 @@ from endeavour.completion import SCRIPTS, complete
         ("endeavour train model=t", ["model=tiny"]),
         ("endeavour train model=tiny seed=2 training.max_u", ["training.max_updates="]),
         ("endeavour evaluate decoding=as", ["decoding=as_trained"]),
-        ("endeavour eval quantiz", ["quantization="]),
+        ("endeavour eval output_fol", ["output_folder="]),
         ("endeavour compare randomization", ["randomization_trials="]),
         ("endeavour compare training.max_u", []),  # a key of another root
         ("endeavour fly a", []),

@@ -15,7 +15,6 @@ from endeavour.config import load_config
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.model.transformer import Transformer
 from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.settings import config_folder
@@ -113,13 +112,6 @@ def test_as_trained_is_key_by_key_what_the_run_says() -> None:
         names = [field.name for field in fields(kind)]
         assert list(values) == names
         assert {name for name in names if values[name] != f"${{trained:{group}.{name}}}"} == own
-
-
-@pytest.mark.parametrize("option", options_of("model"))
-def test_every_model_can_be_built(option: str) -> None:
-    layers = ["model.encoder_layers=1", "model.decoder_layers=1"]
-    config = run_config([f"model={option}", *layers])
-    Transformer(config.model, source_vocabulary=20, target_vocabulary=20)
 
 
 def test_the_default_name_is_made_of_corpus_model_and_seed() -> None:

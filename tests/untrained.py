@@ -1,9 +1,17 @@
 """Runs that are there with untrained models, for tests that need no good translations."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from configs import run_config
+from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
+from endeavour.special import BOS, EOS
 from endeavour.storage import atomic_folder, write_json
 from endeavour.training.checkpoint import write_model
 from random_models import drawn
@@ -36,3 +44,19 @@ def untrained_run(
         write_model(partial, untrained_model(config, tokenizers, seed), tokenizers)
     write_json(run.folder / "summary.json", {"data_digest": data_digest, "test": {}})
     return run
+
+
+def untrained_runs(folder: Path, tokenizers: Tokenizers, runs: Mapping[str, Sequence[str]]) -> None:
+    """Runs of these names and further settings, each with weights of its own."""
+    for seed, (name, more) in enumerate(runs.items()):
+        config = run_config([*TINY, f"name={name}", f"output_folder={folder}", *more])
+        untrained_run(config, tokenizers, seed=seed)
+
+
+def by_hand(root: Path, run: str, source: str, target: str) -> list[float]:
+    """The log-probability of each token of a translation, EOS included."""
+    model, (tokenizer, _) = Run(root, run).load_model(torch.device("cpu"))
+    source_ids, ids = ([*tokenizer.encode([normalize(text)])[0], EOS] for text in (source, target))
+    with torch.no_grad():
+        logits = model(torch.tensor([source_ids]), torch.tensor([[BOS, *ids[:-1]]]))[0]
+    return [float(row[number]) for row, number in zip(logits.log_softmax(dim=-1), ids, strict=True)]

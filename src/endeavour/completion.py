@@ -48,7 +48,7 @@ def script(shell: str | None) -> str:
 
 def complete(line: str, commands: Mapping[str, str]) -> list[str]:
     """What the last word of a command line up to the cursor may become. `commands`: command → its root in conf/."""
-    _, *words = line.split()
+    _, *words = line.split() or [""]
     if line.endswith(" "):
         words.append("")
     if len(words) <= 1:

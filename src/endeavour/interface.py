@@ -64,7 +64,6 @@ class TrainedRun:
         runs: the first gives config, history and evaluations.
         decoding: how it decodes.
         device: where it computes: auto, cpu, cuda, cuda:1 …, mps.
-        quantization: of the export that `decoding.engine=ctranslate2` reads.
     """
 
     def __init__(
@@ -73,12 +72,10 @@ class TrainedRun:
         decoding: DecodingConfig,
         *,
         device: str,
-        quantization: str = "int8",
     ) -> None:
         self.runs = list(runs)
         self._device = device
         self._asked = decoding
-        self._quantization = quantization
 
     def __repr__(self) -> str:
         return f"TrainedRun({', '.join(str(run) for run in self.runs)})"
@@ -136,10 +133,10 @@ class TrainedRun:
         if self._asked.engine == "ctranslate2":
             from endeavour.runs.exports import open_export
 
-            return open_export(self.runs, self._asked, self._quantization, self._device, window)
+            return open_export(self.runs, self._asked, self._device, window)
         from endeavour.runs.translators import open_translator
 
-        return open_translator(self.runs, self.loaded, self.decoding, self._quantization, window)
+        return open_translator(self.runs, self.loaded, self.decoding, window)
 
     @cached_property
     def _translator(self) -> Translator:
@@ -255,7 +252,6 @@ class TrainedRun:
         evaluator = Evaluator(
             runs=self.runs,
             decoding=self._asked,
-            quantization=self._quantization,
             settings=asked,
             device=self.device,
             training_texts=training_texts(self.runs, data_folder),
@@ -274,7 +270,6 @@ def load(
     *,
     output_folder: str | Path = "outputs",
     device: str = "auto",
-    quantization: str = "int8",
     **decoding: Any,
 ) -> TrainedRun:
     """Opens a trained run.
@@ -283,7 +278,6 @@ def load(
         run: its name; "a b c" or ["a", "b", "c"] are an ensemble; None is the newest finished run.
         output_folder: where run folders lie.
         device: auto, cpu, cuda, cuda:1 …, mps.
-        quantization: of the export that engine="ctranslate2" reads.
         decoding: keys of conf/decoding/beam.yaml, such as beam_size=10; others are as the run decodes after its
             training.
 
@@ -294,7 +288,7 @@ def load(
         run = " ".join(quoted(name) for name in run)
     runs = select_runs(run, user_path(output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
-    return TrainedRun(runs, settings, device=device, quantization=quantization)
+    return TrainedRun(runs, settings, device=device)
 
 
 def train(overrides: Sequence[str] = ()) -> TrainedRun:

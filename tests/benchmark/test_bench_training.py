@@ -13,7 +13,7 @@ from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.measure import product_rate, rates
 from endeavour.benchmark.references import TorchTransformer, why_not
 from endeavour.benchmark.task import Task
-from endeavour.benchmark.training import check_budget, count, run_updates
+from endeavour.benchmark.training import count, run_updates
 from endeavour.data.batching import collate
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -45,27 +45,18 @@ def test_tokens_of_an_epoch_are_those_of_the_dataset(make_task: MakeTask) -> Non
     assert counted["source_tokens"] + counted["target_tokens"] == cells - padding
 
 
-def test_a_batch_too_small_for_a_pair_is_refused_by_the_benchmarks_key(make_task: MakeTask) -> None:
-    dataset = make_task().dataset()
-    longest = max(dataset.source.lengths.max(), dataset.target.lengths.max())
-    check_budget(dataset, longest)
-    with pytest.raises(UserError, match=r"bench\.tokens_per_batch"):
-        check_budget(dataset, longest - 1)
-
-
 @pytest.mark.parametrize("name", CONTENDERS)
-def test_every_contender_trains_on_the_same_tokens_and_learns(name: str, make_task: MakeTask) -> None:
+def test_every_contender_learns(name: str, make_task: MakeTask) -> None:
     task = make_task("model.dropout=0", "model.embedding_dropout=0")
     dataset = task.dataset()
     contender = make_contender(name, task)
     losses: list[float] = []
     for _ in range(6):
         for rows in task.rows:
-            loss, tokens = contender.update(collate(dataset, rows))
-            assert tokens == int(dataset.target.lengths[rows].sum())
-            losses.append(float(loss) / tokens)
+            losses.append(
+                float(contender.update(collate(dataset, rows))) / dataset.target.lengths[rows].sum()
+            )
     assert losses[-1] < losses[0]
-    assert run_updates(contender, dataset, task.rows) == count(dataset, task.rows)["target_tokens"]
 
 
 class CannotCompile(RuntimeError):

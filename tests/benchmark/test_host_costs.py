@@ -68,12 +68,13 @@ def test_a_row_has_the_costs_of_a_process_of_its_own(
     trained: list[int] = []
     run = training.run_updates
 
-    def noting(contender: Any, dataset: Any, rows: Any) -> int:
+    def noting(contender: Any, dataset: Any, rows: Any) -> None:
         trained.append(len(rows))
-        return run(contender, dataset, rows)
+        run(contender, dataset, rows)
 
     monkeypatch.setattr(training, "run_updates", noting)
-    monkeypatch.setattr(training, "in_fresh_process", lambda function, *arguments: (function(*arguments), 7))
+    monkeypatch.setattr(training, "in_fresh_process", lambda function, *arguments: function(*arguments))
+    monkeypatch.setattr(training, "peak_memory", lambda: 7)
     monkeypatch.setattr(training, "keep_memory", lambda: None)
     task = make_task("bench.repeats=1", updates=4)
     (row,) = training.measure_training(task, ["endeavour fp32"], notes=[], done=lambda: None)
@@ -86,12 +87,12 @@ def test_a_row_has_the_costs_of_a_process_of_its_own(
 def test_a_reference_that_fails_in_a_process_of_its_own_leaves_the_others_their_rows(
     make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def alone(name: str, _task: Task) -> dict[str, Any]:
+    def alone(_train_once: object, name: str, _task: Task) -> dict[str, Any]:
         if name.startswith(failing):
             raise RuntimeError("CUDA error: no kernel\nmore lines")
         return {}
 
-    monkeypatch.setattr(training, "_alone", alone)
+    monkeypatch.setattr(training, "in_fresh_process", alone)
     names, failing = ["endeavour fp32", "torch fp32"], "torch"
     notes: list[str] = []
     rows = training.measure_training(make_task(updates=2), names, notes=notes, done=lambda: None)
@@ -105,7 +106,7 @@ def test_a_reference_that_fails_in_a_process_of_its_own_leaves_the_others_their_
 def test_a_contender_that_is_slower_than_it_could_be_is_noted(
     make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "_alone", lambda name, task: {})
+    monkeypatch.setattr(training, "in_fresh_process", lambda *_: {})
     monkeypatch.setattr(contenders, "prepare_kernels", lambda device: "attention takes longer than it could")
     notes: list[str] = []
     names = ["endeavour fp32", "torch fp32"]

@@ -49,9 +49,9 @@ def environment(tmp_path: Path) -> Path:
     return tmp_path / "prefix"
 
 
-def always(_function: object, _name: str, _task: Task) -> tuple[float, int]:
+def always(_function: object, _name: str, _task: Task) -> float:
     """In place of `in_fresh_process`."""
-    return 1.0, 7
+    return 1.0
 
 
 def peer(environment: Path, **others: Any) -> Peer:
@@ -97,9 +97,9 @@ def test_turns_alternate_and_the_last_speed_counts(
     order: list[str] = []
     turn = peers._turn  # pyright: ignore[reportPrivateUsage]
 
-    def ours(_function: object, name: str, _task: Task) -> tuple[float, int]:
+    def ours(_function: object, name: str, _task: Task) -> float:
         order.append(name)
-        return (2469.0, 7)
+        return 2469.0
 
     def theirs(settings: Peer, *rest: Any, **keywords: Any) -> float:
         order.append(settings.counts)
@@ -228,7 +228,7 @@ def test_the_command_measures_peers_beside_ours(
         ("fairseq", "fp32"),
     ]
     assert all(row["target_tokens_per_second"]["median"] > 0 for row in results["peers"])
-    assert results["notes"] == [f"marian: no marian in {environment / 'bin'}"]
+    assert results["notes"] == [f"marian: no pymarian in {environment / 'bin'}"]
     assert "| fairseq |" in as_markdown("x", results)
 
 

@@ -63,8 +63,8 @@ def curves(task: Task, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor]
     )
     fast: list[float] = []
     for rows in task.rows:
-        loss, tokens = ours.update(collate(dataset, rows))
-        fast.append(float(loss) / tokens)
+        batch = collate(dataset, rows)
+        fast.append(float(ours.update(batch)) / batch.target_tokens)
     monkeypatch.setattr(attention, "PLAIN_SCORES", 0)
     monkeypatch.setattr(Dropout, "forward", torch_dropout)
     slow = [

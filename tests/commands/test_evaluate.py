@@ -12,7 +12,6 @@ from commands import endeavour, write_lines
 from configs import run_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.playground.serving import Server
 from endeavour.storage import file_digest
 
 MBR = ["decoding=mbr", "decoding.num_hypotheses=6", "decoding.max_length_ratio=1"]
@@ -80,26 +79,6 @@ def test_other_files_are_translated_and_scored_untouched_without_the_corpus(
     for name, metric in (("bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())):
         expected = metric.corpus_score(hypotheses, [target]).score
         assert record["scores"][name]["value"] == pytest.approx(expected, abs=1e-6), name
-
-
-@pytest.mark.parametrize("command", ["eval", "translate", "play"])
-def test_a_quantization_that_nothing_reads_is_noted(
-    command: str,
-    asked: list[str],
-    news: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    if command == "play":  # which would serve without end
-        monkeypatch.setattr(Server, "run", lambda *_, **__: None)
-    more_words = {
-        "eval": [*asked, news],
-        "translate": [*asked[1:], "text=the dog"],
-        "play": [*asked[1:], "port=0"],
-    }
-    for more, noted in (([], False), (["quantization=float16"], True)):
-        assert endeavour(command, "run=a", *more_words[command], *more) == 0
-        assert ("note: quantization=float16" in capsys.readouterr().err) == noted
 
 
 def test_one_file_of_records_and_splits_of_the_corpus_prepared_anew_beside_it(

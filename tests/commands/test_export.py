@@ -174,9 +174,9 @@ def test_only_what_the_hub_can_load_is_pushed(trained: Path, capsys: pytest.Capt
 def test_the_engine_evaluates_and_translates_beside_our_own(
     decoding: str, workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    common = ["quantization=float32", f"decoding={decoding}"]
-    engine = [*common, "decoding.engine=ctranslate2"]
-    assert endeavour("export", *places(workplace), *common) == 0
+    common = [f"decoding={decoding}"]
+    engine = [*common, "decoding.engine=ctranslate2", "decoding.quantization=float32"]
+    assert endeavour("export", *places(workplace), *common, "quantization=float32") == 0
     for chosen in (common, engine):
         assert endeavour("evaluate", *places(workplace), "device=cpu", *chosen) == 0
     evaluations = workplace / "outputs" / "run" / "evaluation"
@@ -196,8 +196,8 @@ def test_the_engine_evaluates_and_translates_beside_our_own(
 
 
 def test_an_export_translates_without_pytorch(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text, greedy = "text=the dog sees a tree", ["quantization=float32", "decoding=greedy"]
-    assert endeavour("export", *places(workplace), *greedy) == 0
+    text, greedy = "text=the dog sees a tree", ["decoding=greedy"]
+    assert endeavour("export", *places(workplace), *greedy, "quantization=float32") == 0
     capsys.readouterr()
     assert translate(workplace, *greedy, text) == 0
     run = Run(workplace / "outputs", "run")  # with what docs/serving.md says is all that is needed
@@ -206,7 +206,8 @@ def test_an_export_translates_without_pytorch(workplace: Path, capsys: pytest.Ca
         if path.name not in ("config.yaml", "summary.json", "model", "export"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     code = "import sys; sys.modules['torch'] = None; from endeavour.__main__ import main; main()"
-    asked = ["translate", f"output_folder={workplace}/outputs", *greedy, "decoding.engine=ctranslate2", text]
+    engine = ["decoding.engine=ctranslate2", "decoding.quantization=float32"]
+    asked = ["translate", f"output_folder={workplace}/outputs", *greedy, *engine, text]
     done = subprocess.run([sys.executable, "-c", code, *asked], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, capsys.readouterr().out), done.stderr
 

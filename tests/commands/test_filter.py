@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from commands import endeavour
 from configs import run_config
@@ -17,10 +16,8 @@ from endeavour.data.normalization import normalize
 from endeavour.data.scored_pairs import ScoredPair, join_scored, select_pairs, write_scored
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.pipeline.filtering import DualScorer
-from endeavour.runs.run import Run
-from endeavour.special import BOS, EOS
 from endeavour.storage import atomic_folder
-from untrained import TINY, untrained_run
+from untrained import TINY, by_hand, untrained_runs
 
 WORDS = ["dog Hund", "cat Katze", "house Haus", "tree Baum", "river Fluss", "door Tür", "garden Garten"]
 PAIRS = [
@@ -44,14 +41,9 @@ DIRTY = [
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
     tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINY).tokenizer)
-    for name, seed, more in (
-        ("there", 0, []),
-        ("back", 1, ["direction=de-en"]),
-        ("other", 2, []),
-        ("short", 3, ["model.positions=learned", "model.max_length=20"]),
-    ):
-        overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
-        untrained_run(run_config(overrides), (tokenizer, tokenizer), seed=seed)
+    runs = {"there": [], "back": ["direction=de-en"], "other": []}
+    runs["short"] = ["model.positions=learned", "model.max_length=20"]
+    untrained_runs(folder, (tokenizer, tokenizer), runs)
     return folder
 
 
@@ -74,13 +66,9 @@ def rows_of(path: Path) -> list[list[str]]:
 
 
 def cost(root: Path, run: str, source: str, target: str) -> float:
-    """By hand: nats a token."""
-    model, (tokenizer, _) = Run(root, run).load_model(torch.device("cpu"))
-    source_ids, ids = ([*tokenizer.encode([text])[0], EOS] for text in (source, target))
-    with torch.no_grad():
-        logits = model(torch.tensor([source_ids]), torch.tensor([[BOS, *ids[:-1]]]))[0]
-    chosen = [row[number] for row, number in zip(logits.log_softmax(dim=-1), ids, strict=True)]
-    return -float(sum(chosen)) / len(chosen)
+    """Nats a token."""
+    values = by_hand(root, run, source, target)
+    return -sum(values) / len(values)
 
 
 def test_scores_are_the_dual_cross_entropy_of_what_cleaning_leaves(root: Path, corpus: Path) -> None:

@@ -7,16 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from commands import endeavour, write_lines
 from configs import run_config
 from endeavour.commands.score import ScoreRoot, score
 from endeavour.config import load_config
-from endeavour.data.normalization import normalize
-from endeavour.runs.run import Run
-from endeavour.special import BOS, EOS
-from untrained import TINY, small_tokenizers, untrained_run
+from untrained import TINY, by_hand, small_tokenizers, untrained_runs
 
 PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte"), ("wie 7", "hat 😀")]
 
@@ -25,14 +21,8 @@ PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
     tokenizers = small_tokenizers(run_config(TINY))
-    for name, seed, more in (
-        ("one", 0, []),
-        ("two", 1, []),
-        ("back", 2, ["direction=de-en"]),
-        ("short", 3, ["model.positions=learned", "model.max_length=9"]),
-    ):
-        overrides = [*TINY, f"name={name}", f"output_folder={folder}", *more]
-        untrained_run(run_config(overrides), tokenizers, seed=seed)
+    short = ["model.positions=learned", "model.max_length=9"]
+    untrained_runs(folder, tokenizers, {"one": [], "two": [], "back": ["direction=de-en"], "short": short})
     return folder
 
 
@@ -41,14 +31,6 @@ def scores(root: Path, *more: object, run: str = "one") -> list[list[str]]:
     overrides = [f"run='{run}'", f"output_folder={root}", "device=cpu", f"output={output}", *map(str, more)]
     score(load_config("score", ScoreRoot, overrides))
     return [line.split("\t") for line in output.read_text("utf-8").splitlines()]
-
-
-def by_hand(root: Path, run: str, source: str, target: str) -> list[float]:
-    model, (tokenizer, _) = Run(root, run).load_model(torch.device("cpu"))
-    source_ids, ids = ([*tokenizer.encode([normalize(text)])[0], EOS] for text in (source, target))
-    with torch.no_grad():
-        logits = model(torch.tensor([source_ids]), torch.tensor([[BOS, *ids[:-1]]]))[0]
-    return [float(row[number]) for row, number in zip(logits.log_softmax(dim=-1), ids, strict=True)]
 
 
 def test_each_pair_has_the_models_log_probability(root: Path, tmp_path: Path) -> None:

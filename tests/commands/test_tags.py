@@ -18,6 +18,7 @@ from endeavour.decoding import alignment
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
+from endeavour.model.transformer import AttentionMaps
 from endeavour.pipeline.seen import what_is_seen
 from endeavour.playground.systems import Systems
 from endeavour.runs.run import Run
@@ -82,7 +83,7 @@ def test_the_tag_stands_before_every_source(outputs: Path, capsys: pytest.Captur
     assert one.attention(SOURCE, TARGET).source == one.loaded.tokenizers[0].pieces(
         [*one.loaded.tokenizers[0].tag, *one.loaded.tokenizers[0].tagged("").encode([SOURCE])[0], 3]
     )
-    system = Systems(run, run.config.decoding, torch.device("cpu"), "int8", 1).get("one")
+    system = Systems(run, run.config.decoding, torch.device("cpu"), 1).get("one")
     assert shown(system.translator(1), SOURCE) == own
 
     places = [f"output_folder={outputs}", "device=cpu", "log_probabilities=true"]
@@ -103,10 +104,10 @@ def test_words_are_counted_without_the_tag(outputs: Path, monkeypatch: pytest.Mo
 
     def looks_at_the_tag_and_then_at_the_last_word(
         model: object, source: list[int], target: list[int]
-    ) -> alignment.Attention:
+    ) -> AttentionMaps:
         cross = torch.zeros(2, 1, len(target) + 1, len(source))
         cross[..., :tag], cross[..., -2] = 0.6 / tag, 0.4
-        return alignment.Attention(cross, cross, cross)
+        return AttentionMaps(cross, cross, cross)
 
     monkeypatch.setattr(alignment, "attention", looks_at_the_tag_and_then_at_the_last_word)
     assert run.align(SOURCE, TARGET) == [(4, word) for word in range(5)]

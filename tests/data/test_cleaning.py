@@ -192,6 +192,8 @@ def test_control_characters_are_those_of_unicode_but_for_whitespace():
         ("u\u0308ber", "über"),
         ("a\x00b\x07c\ufeffd\u200be\u00adf", "abcdef"),
         ("\ud800lone", "lone"),
+        ("A \u202edog\u2069", "A dog"),
+        ("A\u2028dog", "A dog"),
         ("\u2581a\u2581\u2581b", "a b"),
         ("½ … ﬁ", "½ … ﬁ"),
         ("u\u200b\u0308", "ü"),

@@ -125,6 +125,7 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"a.jsonl": '{"en": "1", "de": "\\ud800"}\n'}, r"a\.jsonl:1: column 'de' holds a lone surrogate"),
         ({"a.parquet": "no parquet"}, r"a\.parquet: not a readable Parquet file"),
         ({"a.parquet": [{"en": "1"}]}, r"a\.parquet, row 1: no column 'de'"),
+        ({"a.en": "1\n", "a.de": ""}, r"a\.en:1: .*a\.de"),
         ({"a.en": "1\n2\n3\n4\n", "a.de": "1\n2\n"}, r"en:3: .*a\.de ends at line 2 and .*a\.en has 4 lines"),
         ({"a.en": "1\n2\n", "a.de": "1\n2\n3\n4\n"}, r"de:3: .*a\.en ends at line 2 and .*a\.de has 4 lines"),
         ({"a.en": "1\n2\n", "a.de": LATIN}, r"a\.de:2: invalid UTF-8 \(byte 2"),

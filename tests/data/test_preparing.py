@@ -545,6 +545,10 @@ def test_the_garbage_collector_rests_while_text_is_prepared_and_no_longer(settin
         ({"train": []}, "split train is empty"),
         ({"test": []}, "split test is empty"),
         ({"train": VALIDATION}, r"cleaning dropped all 3 training pairs \(empty 1, overlap"),
+        (
+            {"train": [(nothing, "x") for nothing in ("", " \t", "\u2003", "\x00", "\u200b\u200e")]},
+            r"\(empty 5\)",
+        ),
     ],
 )
 def test_nothing_to_learn_from_is_an_error(settings, tmp_path, changes, message):

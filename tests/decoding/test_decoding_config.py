@@ -14,6 +14,7 @@ NOT_OF_A_SEARCH: list[dict[str, Any]] = [
     {"name": "../beam"},
     {"utility": "comet"},
     {"engine": "ctranslate2", "precision": "bf16"},
+    {"quantization": "float32"},
     {"engine": "ctranslate2", "precision": "fp16"},
     {"beam_size": 0},
     {"num_hypotheses": 0},

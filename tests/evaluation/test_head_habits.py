@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from configs import run_config
-from endeavour.decoding.alignment import Attention
 from endeavour.evaluation import head_habits as measured
 from endeavour.evaluation.head_habits import KINDS, head_habits
-from endeavour.model.transformer import Transformer
+from endeavour.model.transformer import AttentionMaps, Transformer
 from endeavour.special import EOS
 
 POINT = 9
@@ -39,10 +38,10 @@ def _pointing(queries: int, keys: int, place: Sequence[int]) -> torch.Tensor:
 def test_habits_of_heads_that_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The encoder looks one back, the decoder at itself, the cross-attention at the token with its number less 10."""
 
-    def known(_: object, source: Sequence[int], target: Sequence[int]) -> Attention:
+    def known(_: object, source: Sequence[int], target: Sequence[int]) -> AttentionMaps:
         own, theirs = len(source), len(target) + 1
         aligned = [source.index(token - 10) for token in target] + [own - 1]
-        return Attention(
+        return AttentionMaps(
             _pointing(own, own, range(-1, own - 1)),
             _pointing(theirs, theirs, range(theirs)),
             _pointing(theirs, own, aligned),

@@ -72,6 +72,7 @@ def decoding() -> DecodingConfig:
         name="test",
         tag=None,
         engine="pytorch",
+        quantization=None,
         precision="fp32",
         beam_size=4,
         length_penalty=0.6,

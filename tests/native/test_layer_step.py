@@ -1,6 +1,5 @@
 """A step by the kernel is the step by torch's operations, whatever the layer, and so is a map of few rows."""
 
-import copy
 from pathlib import Path
 
 import pytest
@@ -156,20 +155,6 @@ def test_a_search_outlives_its_models_weights() -> None:
         for weight in layer.parameters():
             weight.data = torch.full((1,), torch.nan)
     assert torch.equal(made.step(tokens, other), expected)
-
-
-@torch.no_grad()
-def test_a_search_can_be_copied_on_its_way() -> None:
-    made = model()
-    cache = made.start(made.encode(SOURCE), beam_size=2)
-    tokens = torch.full((3, 2), 5)
-    made.step(tokens, cache)
-    copied = copy.deepcopy(cache)
-    assert kernels(copied) == [True] * 2
-    expected = made.step(tokens, cache)
-    assert torch.equal(made.step(tokens, copied), expected)
-    del cache, made
-    assert copied.layers[0].own.used == 4
 
 
 def kernels(cache: DecoderCache) -> list[bool]:

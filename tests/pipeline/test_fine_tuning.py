@@ -153,24 +153,24 @@ def test_a_run_that_was_killed_within_its_first_checkpoint_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("command", "asked", "message"),
     [
-        (["model.width=32", "model.positions=rotary"], "model.width=16"),
-        (["model.width=16"], "model.positions=rotary"),
-        ([*MODEL, "pretrained=new"], "pretrained=new is the run itself"),
-        ([*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"], "or in it"),
-        ([*MODEL, "pretrained=none"], "finished runs: apart"),
-        ([*MODEL, "pretrained=apart"], "model.tie=all"),
-        ([*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"], "direction=de-en"),
+        ("train", ["model.width=32", "model.positions=rotary"], "model.width=16"),
+        ("train", ["model.width=16"], "model.positions=rotary"),
+        ("train", [*MODEL, "pretrained=new"], "pretrained=new is the run itself"),
+        ("train", [*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"], "or in it"),
+        ("train", [*MODEL, "pretrained=none"], "finished runs: apart"),
+        ("train", [*MODEL, "pretrained=apart"], "model.tie=all"),
+        ("train", [*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"], "direction=de-en"),
+        ("prepare", [*MODEL, "pretrained=none"], "finished runs: apart"),
     ],
 )
-@pytest.mark.parametrize("command", ["train", "prepare"])
 def test_what_does_not_fit_is_refused_before_anything_is_written_or_lost(
     other: list[str],
     tmp_path: Path,
+    command: str,
     asked: list[str],
     message: str,
-    command: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     outputs = tmp_path / "copy" / "outputs"

@@ -86,7 +86,7 @@ def test_at_most_so_many_pruned_nodes_are_told_and_each_is_worse_than_the_worst_
 
 def test_the_best_hypothesis_is_that_of_translate(site: Served, run: Run) -> None:
     loaded = load_runs([run], site.playground.systems.get(None).device)
-    translator = open_translator([run], loaded, run.config.decoding, "int8")
+    translator = open_translator([run], loaded, run.config.decoding)
     _, _, result = search(site)
     assert result["hypotheses"][0]["text"] == next(translator.translate([TEXT]))
     assert site.post("/translate", {"q": TEXT, "target": "de"}).json == {
@@ -194,7 +194,7 @@ def test_where_and_why_the_reference_was_lost(
     tokenizers: Any = (Letters(), Letters())
     decoding = replace(run_config().decoding, max_length_ratio=0.0, max_length_offset=10)
     loaded = Loaded(model, model, tokenizers)
-    system = System("name", Run(Path(), "name"), loaded, decoding, (0, 0, 0), "int8")
+    system = System("name", Run(Path(), "name"), loaded, decoding, (0, 0, 0))
     asked = SearchRequest(text="W", beam_size=2, length_penalty=0.0, reference=reference)
     asked.prefix = None if prefix is None else Prefix(ids=prefix)
     events: dict[str, Any] = {}
@@ -228,7 +228,6 @@ def test_what_is_not_translated_is_forced_by_its_symbol() -> None:
         Loaded(model, model, tokenizers),
         run_config().decoding,
         (0, 0, 0),
-        "int8",
     )
     asked = SearchRequest(text="W<b>", prefix=Prefix(ids=[WORD], text="<b>"))
     events: dict[str, Any] = {}

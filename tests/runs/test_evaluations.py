@@ -50,7 +50,10 @@ def runs(tmp_path: Path) -> tuple[Run, Run]:
 
 
 def find(root: Path, text: str | None, test_set: str | None = None, label: str | None = None) -> list[str]:
-    return [one.name for one in find_evaluations(text, test_set, label, root, alone=False)]
+    return [
+        str(one.folder.relative_to(root))
+        for one in find_evaluations(text, test_set, label, root, alone=False)
+    ]
 
 
 def pasted(command: str) -> list[str]:
@@ -158,7 +161,7 @@ def test_damaged_scores_are_named_with_what_makes_them_anew(
         (["decoding.beam_size=7"], "beam", None, []),  # its own, whatever its settings
         ([], "greedy", "validation", ["decoding=greedy", "evaluation.splits=[validation]"]),
         ([], "mine", "test_2016_flickr", ["decoding.name=mine", "evaluation.splits=[test_2016_flickr]"]),
-        ([], "beam-ctranslate2-int8", None, ["decoding.engine=ctranslate2", "quantization=int8"]),
+        ([], "beam-ctranslate2-int8", None, ["decoding.engine=ctranslate2", "decoding.quantization=int8"]),
         ([], "beam", "news", ["+evaluation.files.news=[FILE,FILE]"]),
         (["+evaluation.files.news=[x.en,x.de]"], "beam", "news", ["+evaluation.files.news=[x.en,x.de]"]),
     ],
@@ -171,7 +174,7 @@ def test_the_command_that_evaluates(
     command = evaluate_command(run, label, test_set)
     assert shlex.split(command) == ["endeavour", "evaluate", "run=a", f"output_folder={tmp_path}", *expected]
     asked = load_config("evaluate", EvaluateRoot, pasted(command))
-    assert label is None or decoding_label(asked.decoding, asked.quantization) == label
+    assert label is None or decoding_label(asked.decoding) == label
 
 
 def test_a_command_names_folders_ensembles_and_runs_so_that_it_works_where_it_is_pasted(

@@ -12,7 +12,7 @@ from commands import endeavour
 from configs import run_config
 from endeavour.errors import UserError
 from endeavour.runs import provenance
-from endeavour.runs.choice import joined, named_runs, newest_run, select_runs
+from endeavour.runs.choice import joined, named_runs, select_runs
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import IMPORTED, Run, begun_runs, trained_runs
 
@@ -40,12 +40,12 @@ def begun(tmp_path: Path) -> tuple[Run, RunConfig, RunConfig]:
 
 def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"{tmp_path}.*output_folder="):
-        newest_run(tmp_path)
+        select_runs(None, tmp_path)
     runs = [finished(tmp_path, name, age) for name, age in (("a", 30), ("group/b", 10), ("c", 20))]
     unfinished = finished(tmp_path, "d")
     (unfinished.folder / "summary.json").unlink()
     finished(tmp_path, ".thrown-away")  # as a restart that was killed leaves it
-    assert newest_run(tmp_path) == runs[1]
+    assert select_runs(None, tmp_path) == [runs[1]]
     assert select_runs(None, tmp_path) == [runs[1]]
     assert trained_runs(tmp_path) == [runs[0], runs[2], unfinished, runs[1]]
 
@@ -53,10 +53,10 @@ def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> Non
 def test_the_newest_run_is_one_that_translates(tmp_path: Path) -> None:
     translator, restorer = finished(tmp_path, "translator", 10), finished(tmp_path, "restorer")
     save_config(run_config(["augmentation.denoising=1"]), restorer.folder / "config.yaml")
-    assert newest_run(tmp_path) == translator
+    assert select_runs(None, tmp_path) == [translator]
     shutil.rmtree(translator.folder)
     with pytest.raises(UserError, match="no finished run"):
-        newest_run(tmp_path)
+        select_runs(None, tmp_path)
     (restorer.folder / "run.json").touch()
     assert select_runs(None, tmp_path, begun=True) == [restorer]  # it can be watched, while there is no other
 
@@ -240,7 +240,7 @@ def test_runs_are_found_where_they_are_links_and_the_newest_was_trained_here(tmp
     shutil.copytree(elsewhere, imported.folder)
     imported.finish({"status": IMPORTED})
     assert trained_runs(run.root) == [imported, run]
-    assert newest_run(run.root) == run
+    assert select_runs(None, run.root) == [run]
 
 
 def test_a_restart_that_was_killed_leaves_nothing_to_resume(

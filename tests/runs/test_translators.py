@@ -57,7 +57,7 @@ def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_orde
         [*TEXT, ""]
     )
     runs = select_runs("a b c", root)
-    together = open_translator(runs, load_runs(runs, CPU), config, "int8")
+    together = open_translator(runs, load_runs(runs, CPU), config)
     assert list(together.translate([*TEXT, ""])) == list(direct)
 
 
@@ -106,4 +106,4 @@ def test_an_export_decodes_alone(root: Path) -> None:
     decoding.engine = "ctranslate2"
     runs = select_runs("a b", root)
     with pytest.raises(UserError, match=r"decoding\.engine=ctranslate2: an export holds one model"):
-        open_translator(runs, load_runs(runs, CPU), decoding, "int8")
+        open_translator(runs, load_runs(runs, CPU), decoding)

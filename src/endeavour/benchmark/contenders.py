@@ -5,7 +5,8 @@ batch, `cross_entropy`, clipping and torch's Adam. Knows batches; not their orde
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +24,9 @@ from endeavour.training import loss_scale
 from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
-from endeavour.training.precision import autocast, dtype_of
+from endeavour.training.precision import DTYPES, autocast
 from endeavour.training.step import LossModel, choose_compile, make_update
+from endeavour.training.updates import prefetch
 
 REMEDY = (
     "choose smaller bench.sizes, bench.tokens_per_batch or bench.growth_batches, or set bench.compile or "
@@ -53,34 +55,36 @@ class Ours:
         self._guard = NonFiniteGuard(0, task.device, loss_scale=scale)
         self._precision = precision
         self.task = task
-        # As the loop's batches are.
-        self.pinned = task.device.type == "cuda"
-        self.reads_ahead = task.device.type != "cpu"
 
-    def update(self, batch: Batch) -> tuple[Tensor, int]:
-        """One update; returns the loss summed over target tokens (not waited for), and those tokens."""
-        tokens = batch.target_tokens
+    def read(self, batches: Iterator[Batch]) -> AbstractContextManager[Iterator[Batch]]:
+        """The batches as the loop reads them: for a GPU in a thread of their own."""
+        kind = self.task.device.type
+        if kind == "cpu":
+            return nullcontext(batches)
+        return prefetch(batch.pin_memory() for batch in batches) if kind == "cuda" else prefetch(batches)
+
+    def update(self, batch: Batch) -> Tensor:
+        """One update; returns the loss summed over target tokens, not waited for."""
         try:
-            result = make_update(
+            return make_update(
                 self._loss_model,
                 self._optimizer,
                 self._guard,
                 [batch],
-                target_tokens=tokens,
+                target_tokens=batch.target_tokens,
                 clip_norm=self.task.settings.clip_norm,
                 device=self.task.device,
                 precision=self._precision,
                 graphs=self._graphs,
-            )
+            ).loss
         except UserError as error:  # whose remedies are keys of training
             raise UserError(f"{first_line(error)}\n{REMEDY}") from error
-        return result.loss, tokens
 
 
 class Plain:
     """A reference, trained as its users do: logits of the whole batch, `cross_entropy`, Adam."""
 
-    graphed = pinned = reads_ahead = False
+    graphed = False
     passes = 0
     slower: str | None = None
 
@@ -97,7 +101,11 @@ class Plain:
         self._precision = precision
         self.task = task
 
-    def update(self, batch: Batch) -> tuple[Tensor, int]:
+    def read(self, batches: Iterator[Batch]) -> AbstractContextManager[Iterator[Batch]]:
+        """The batches, each read when it is asked for."""
+        return nullcontext(batches)
+
+    def update(self, batch: Batch) -> Tensor:
         """See `Ours.update`."""
         settings, tokens = self.task.settings, batch.target_tokens
         batch = batch.to(self.task.device)
@@ -115,7 +123,7 @@ class Plain:
         nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or math.inf)
         self._scaler.step(self._optimizer)
         self._scaler.update()
-        return loss.detach() * tokens, tokens
+        return loss.detach() * tokens
 
 
 Contender = Ours | Plain
@@ -131,5 +139,5 @@ def make_contender(name: str, task: Task) -> Contender:
     """One of `training_contenders`, with fresh weights drawn from the task's seed."""
     toolkit, precision = name.split()
     torch.manual_seed(task.seed)
-    dtype = dtype_of(precision)
+    dtype = DTYPES[precision]
     return Ours(task, dtype) if toolkit == OURS else Plain(toolkit, task, dtype)

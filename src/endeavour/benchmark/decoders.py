@@ -23,7 +23,7 @@ from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, write_huggingface
 from endeavour.model.transformer import DecoderLayer, Transformer
 from endeavour.special import EOS, PAD
-from endeavour.training.precision import dtype_of
+from endeavour.training.precision import DTYPES
 
 Sentences = Sequence[list[int]]
 
@@ -175,7 +175,7 @@ def make_decoder(model: Transformer, task: Task, name: str, folder: Path) -> Dec
     """
     package, _, kind = name.partition(" ")
     if package == OURS:
-        return Ours(model, task, dtype_of(kind))
+        return Ours(model, task, DTYPES[kind])
     if package == "ctranslate2":
         return CTranslate2(model, task, kind, folder / name)
-    return HuggingFace(model, task, dtype_of(kind), folder / name)
+    return HuggingFace(model, task, DTYPES[kind], folder / name)

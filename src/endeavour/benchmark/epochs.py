@@ -29,7 +29,7 @@ def measure_epochs(task: Task, name: str) -> dict[str, Any]:
         task: without rows; a turn has as many of an epoch's batches as `updates` says.
         name: of the contender that is measured, one of ours.
     """
-    return in_fresh_process(_train_epochs, name, task)[0]
+    return in_fresh_process(_train_epochs, name, task)
 
 
 def _train_epochs(name: str, task: Task) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Knows the sections of the config that a benchmark reads, no screen and no result files but pictures and profiles.
 """
 
-from collections.abc import Callable
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from endeavour.benchmark.peers import measure_peers, why_no_peer
 from endeavour.benchmark.steps import Results, Steps
 from endeavour.benchmark.task import Task
 from endeavour.benchmark.trace import write_profile
-from endeavour.benchmark.training import check_budget, measure_training
+from endeavour.benchmark.training import measure_training
+from endeavour.data.batching import require_pair_fits
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.reports.growth_picture import draw_growth
@@ -47,18 +49,21 @@ class Subject:
     def check(self) -> None:
         """Raises `UserError` for what would otherwise fail after the first parts were measured."""
         settings = self.task.settings
-        trained = {"training", "epochs", "scale", "growth", "peers"}
-        budgets = [settings.tokens_per_batch] if trained & set(settings.parts) else []
-        budgets += settings.growth_batches if "growth" in settings.parts else []
-        budgets += [settings.tokens_per_batch] if settings.profile else []
-        if budgets:
-            check_budget(self.task.dataset(), min(budgets))
+        trained = {"training", "epochs", "growth", "peers"}
+        dataset = self.task.dataset()
+        longest = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
+        if trained & set(settings.parts) or settings.profile:
+            require_pair_fits(longest, settings.tokens_per_batch, "bench.tokens_per_batch")
+        if "growth" in settings.parts:
+            require_pair_fits(longest, min(settings.growth_batches), "bench.growth_batches")
         for size in settings.sizes:
-            _named(f"bench.sizes={size}", lambda size=size: self._task(size))
+            with _named(f"bench.sizes={size}"):
+                self._task(size)
         if "growth" in settings.parts:
             first = self._task(settings.sizes[0])
             for width in settings.growth_widths:
-                _named(f"bench.growth_widths={width}", lambda width=width: widened(first.model, width))
+                with _named(f"bench.growth_widths={width}"):
+                    widened(first.model, width)
         positions = exported_positions(self.task.model)
         if "decoding" in settings.parts and settings.decoding_tokens > positions:
             raise UserError(
@@ -165,10 +170,11 @@ class Subject:
         return replace(self.task, model=replace(self.task.model, **vars(self.task.settings.size(size))))
 
 
-def _named(key: str, make: Callable[[], object]) -> None:
-    """Raises `UserError`, naming the key, where `make` would make no valid model."""
+@contextmanager
+def _named(key: str) -> Generator[None]:
+    """Raises `UserError`, naming the key, where no valid model is made."""
     try:
-        make()
+        yield
     except ValidationError as error:
         message = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
         raise UserError(f"{key}: {message}") from error

@@ -71,7 +71,7 @@ def measure_peers(
     running = dict(peers)
     for turn in range(task.settings.repeats):
         for name in ours:
-            rates[name].append(in_fresh_process(_second_half, name, task)[0])
+            rates[name].append(in_fresh_process(_second_half, name, task))
             done()
         for name, peer in tuple(running.items()):
             log = folder / f"{task.model.name}-{name}.log"

@@ -1,13 +1,12 @@
 """How fast `endeavour play` answers: the page's requests one at a time, and translations for many clients at once."""
 
 import statistics
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 
 from endeavour.benchmark.browser import open_pages
 from endeavour.benchmark.played_site import PlayedRun, Site, answer, play, search, sentences, translate
@@ -16,6 +15,14 @@ from endeavour.errors import UserError
 
 BEAM = 5
 JOINED_LINES = (64, 1)  # of several requests; with 1 each is translated alone
+
+
+class Request(NamedTuple):
+    """Of one of the clients that ask at the same time; `answered` is None where it failed."""
+
+    seconds: float
+    answered: str | None
+    expected: str
 
 
 def measure_page(run: PlayedRun, *, repeats: int, steps: Steps) -> Results:
@@ -72,25 +79,6 @@ def _time_search(connection: HTTPConnection, text: str) -> tuple[float, float, l
     return first, whole, best
 
 
-@dataclass
-class _Load:
-    """What clients that ask at the same time have seen."""
-
-    seconds: list[float] = field(default_factory=lambda: [])
-    failed: int = 0
-    wrong: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def note(self, seconds: float, answered: str | None, expected: str) -> None:
-        """`answered` is None for a request that failed."""
-        with self._lock:
-            if answered is None:
-                self.failed += 1
-                return
-            self.seconds.append(seconds)
-            self.wrong += answered != expected
-
-
 def measure_serving(
     run: PlayedRun, *, clients: Sequence[int], seconds: float, joined_lines: Sequence[int], steps: Steps
 ) -> Results:
@@ -114,18 +102,19 @@ def measure_serving(
                 alone = [(text, translate(connection, text, target)) for text in sentences(site)]
             for count in clients:
                 before = site.memory()
-                load, elapsed = _ask_together(site, alone, target, count, seconds)
+                requests, elapsed = _ask_together(site, alone, target, count, seconds)
+                answered = [one for one in requests if one.answered is not None]
                 rows.append(
                     {
                         "joined_lines": joined,
                         "clients": count,
-                        "requests_per_second": len(load.seconds) / elapsed,
+                        "requests_per_second": len(answered) / elapsed,
                         "memory_before": before,
                         "memory_after": site.memory(),
-                        "failed": load.failed,
-                        "wrong": load.wrong,
+                        "failed": len(requests) - len(answered),
+                        "wrong": sum(one.answered != one.expected for one in answered),
                     }
-                    | _percentiles(load.seconds)
+                    | _percentiles([one.seconds for one in answered])
                 )
                 done()
     return rows
@@ -133,12 +122,13 @@ def measure_serving(
 
 def _ask_together(
     site: Site, alone: Sequence[tuple[str, str]], target: str, clients: int, seconds: float
-) -> tuple[_Load, float]:
-    load, started = _Load(), time.perf_counter()
+) -> tuple[list[Request], float]:
+    """All requests, and the seconds that passed until the last was answered."""
+    started = time.perf_counter()
     until = started + seconds
 
-    def ask(number: int) -> None:
-        connection = site.connect()
+    def ask(number: int) -> list[Request]:
+        connection, seen = site.connect(), list[Request]()
         turn = number * len(alone) // clients  # each begins with another sentence
         while time.perf_counter() < until:
             text, expected = alone[turn % len(alone)]
@@ -148,12 +138,10 @@ def _ask_together(
             except (OSError, HTTPException, UserError):
                 answered = None
                 connection.close()
-            load.note(time.perf_counter() - sent, answered, expected)
+            seen.append(Request(time.perf_counter() - sent, answered, expected))
         connection.close()
+        return seen
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return load, time.perf_counter() - started
+    with ThreadPoolExecutor(clients) as pool:
+        requests = [request for seen in pool.map(ask, range(clients)) for request in seen]
+    return requests, time.perf_counter() - started

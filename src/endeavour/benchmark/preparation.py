@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.process import in_fresh_process, peak_memory
 from endeavour.data.preparing import prepare_data
 from endeavour.data.recipe import DataRecipe
 
@@ -18,7 +18,7 @@ def measure_preparation(recipe: DataRecipe, folder: Path) -> dict[str, Any]:
     Args:
         folder: an empty data root, to be written to.
     """
-    (pairs, seconds), peak = in_fresh_process(_prepare, recipe, folder)
+    pairs, seconds, peak = in_fresh_process(_prepare, recipe, folder)
     return {
         "corpus": recipe.corpus.name,
         "tokenizer": recipe.tokenizer.name,
@@ -29,11 +29,11 @@ def measure_preparation(recipe: DataRecipe, folder: Path) -> dict[str, Any]:
     }
 
 
-def _prepare(recipe: DataRecipe, folder: Path) -> tuple[int, float]:
-    """Runs in a process of its own: pairs read (training before cleaning, the other splits), and seconds."""
+def _prepare(recipe: DataRecipe, folder: Path) -> tuple[int, float, int | None]:
+    """Runs in a process of its own: pairs read (training before cleaning, the other splits), seconds, peak memory."""
     started = time.perf_counter()
     data = prepare_data(recipe, folder)
     seconds = time.perf_counter() - started
     read: int = data.report["read"]
     others = sum(counts["pairs"] for split, counts in data.splits.items() if split != "train")
-    return read + others, seconds
+    return read + others, seconds, peak_memory()

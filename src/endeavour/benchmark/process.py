@@ -14,30 +14,21 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def in_fresh_process(
-    function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
-) -> tuple[T, int | None]:
-    """Calls a function of a module in a new Python, not a fork of this one.
+def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
+    """Calls a function of a module in a new Python, not a fork of this one, and returns its result.
 
-    Returns:
-        Its result and the peak memory of that process, in bytes; None where the system does not tell.
     Raises:
         UserError: the process was killed, for instance because it ran out of memory; or whatever the function raised.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         try:
-            return pool.submit(_with_peak, function, *arguments, **keywords).result()
+            return pool.submit(function, *arguments, **keywords).result()
         except BrokenProcessPool as error:
             raise UserError(
                 "a measuring process was killed, most likely because it ran out of memory: "
                 "choose smaller bench.sizes, bench.tokens_per_batch or bench.scale_pairs"
             ) from error
-
-
-def _with_peak(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> tuple[T, int | None]:
-    result = function(*arguments, **keywords)
-    return result, peak_memory()
 
 
 def peak_memory() -> int | None:

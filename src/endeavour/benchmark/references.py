@@ -80,7 +80,7 @@ class TorchTransformer(nn.Module):
         self.output = nn.Linear(config.width, target_vocabulary, bias=False)
         if config.tie != "none":
             self.output.weight = self.target_embedding.weight
-        for embedding in {self.source_embedding, self.target_embedding}:
+        for embedding in dict.fromkeys((self.source_embedding, self.target_embedding)):  # in this order
             nn.init.normal_(embedding.weight, std=config.width**-0.5)
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:

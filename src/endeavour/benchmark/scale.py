@@ -82,7 +82,7 @@ def measure_scale(
         corpus = write_corpus(raw, count, seed)
         recipe = DataRecipe(corpus=corpus, cleaning=cleaning, tokenizer=tokenizer, direction="en-de")
         row = measure_preparation(recipe, prepared)
-        (seconds, memory), _ = in_fresh_process(first_batch, prepared, tokens_per_batch, seed)
+        seconds, memory = in_fresh_process(first_batch, prepared, tokens_per_batch, seed)
     return row | {"training_start_seconds": seconds, "training_start_memory": memory}
 
 

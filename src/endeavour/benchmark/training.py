@@ -7,7 +7,7 @@ all others are read in between. Knows no screen, and no files except for the pre
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,24 +25,12 @@ from endeavour.benchmark.measure import (
     synchronize,
     timed,
 )
-from endeavour.benchmark.process import in_fresh_process
+from endeavour.benchmark.process import in_fresh_process, peak_memory
 from endeavour.benchmark.task import Rows, Task
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
-from endeavour.errors import UserError
 from endeavour.training.device import choose_device, keep_memory
-from endeavour.training.precision import dtype_of
-from endeavour.training.updates import prefetch
-
-
-def check_budget(dataset: ParallelDataset, tokens_per_batch: int) -> None:
-    """Raises `UserError` where a pair does not fit into a batch."""
-    longest = int(max(dataset.source.lengths.max(), dataset.target.lengths.max()))
-    if longest > tokens_per_batch:
-        raise UserError(
-            f"a batch of {tokens_per_batch} tokens is less than the longest pair, {longest} tokens: "
-            "raise bench.tokens_per_batch and bench.growth_batches, or lower cleaning.max_tokens"
-        )
+from endeavour.training.precision import DTYPES
 
 
 def measure_training(
@@ -57,7 +45,7 @@ def measure_training(
     """
 
     def attempt(name: str) -> dict[str, Any]:
-        costs = _alone(name, task)
+        costs = in_fresh_process(_train_once, name, task)
         done()
         return costs
 
@@ -72,15 +60,10 @@ def measure_training(
     counts = count(dataset, task.rows)
     for _ in range(task.settings.repeats):
         for precision, found in products.items():
-            found.append(_best_product(task, counts["target_tokens"] // len(task.rows), dtype_of(precision)))
+            found.append(_best_product(task, counts["target_tokens"] // len(task.rows), DTYPES[precision]))
         for name, contender in contenders.items():
-            tokens: list[int] = []
-
-            def turn(contender: Contender = contender, tokens: list[int] = tokens) -> None:
-                tokens.append(run_updates(contender, dataset, task.rows))
-
+            turn = partial(run_updates, contender, dataset, task.rows)
             seconds[name].append(timed(turn, task.device))
-            assert tokens == [counts["target_tokens"]], f"{name} counted other tokens"
             done()
     return [
         _row(name, contender, task, counts, seconds[name], max(products[precision_in(name)])) | alone[name]
@@ -95,16 +78,11 @@ def warm_up(contender: Contender, dataset: ParallelDataset) -> None:
     run_updates(contender, dataset, task.rows * contender.passes or first)
 
 
-def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> int:
-    """Reads, collates and trains on one batch after another; returns the target tokens.
-
-    Ours prefetches where the loop does; a plain loop does not.
-    """
-
-    collated = (collate(dataset, batch) for batch in rows)
-    batches = (batch.pin_memory() for batch in collated) if contender.pinned else collated
-    with prefetch(batches) if contender.reads_ahead else nullcontext(batches) as ready:
-        return sum(contender.update(batch)[1] for batch in ready)
+def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> None:
+    """Reads, collates and trains on one batch after another."""
+    with contender.read(collate(dataset, batch) for batch in rows) as batches:
+        for batch in batches:
+            contender.update(batch)
 
 
 def rate(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> float:
@@ -156,15 +134,10 @@ def _best_product(task: Task, tokens: int, precision: torch.dtype) -> float:
     )
 
 
-def _alone(name: str, task: Task) -> dict[str, Any]:
-    """What is measured in a process of the contender's own, as part of its row."""
-    costs, process_peak = in_fresh_process(_train_once, name, task)
-    device_peak = costs.pop("device_memory")
-    return costs | {"peak_memory": process_peak if device_peak is None else device_peak}
-
-
 def _train_once(name: str, task: Task) -> dict[str, Any]:
-    """Runs in a process of its own: trains on every batch, and notes what that cost beside the arithmetic."""
+    """Runs in a process of its own: trains on every batch, and notes as part of a row what that cost beside the
+    arithmetic.
+    """
     prepare_process(name, task.device)
     dataset = task.dataset()
     started = time.perf_counter()
@@ -176,6 +149,7 @@ def _train_once(name: str, task: Task) -> dict[str, Any]:
         warm_up(contender, dataset)
     with noted_waits(task.device) as waits:
         run_updates(contender, dataset, task.rows[1:])
+    on_device = peak_device_memory(task.device, graphed=contender.graphed)
     return {
         "first_update_seconds": first,
         **compiled_so_far(),
@@ -183,7 +157,7 @@ def _train_once(name: str, task: Task) -> dict[str, Any]:
         if task.device.type == "cuda"
         else None,
         "waits": dict(waits),
-        "device_memory": peak_device_memory(task.device, graphed=contender.graphed),
+        "peak_memory": peak_memory() if on_device is None else on_device,
     }
 
 
@@ -204,7 +178,7 @@ def _row(
 ) -> dict[str, Any]:
     tokens = counts["source_tokens"] + counts["target_tokens"]
     flop = flop_of(task, task.dataset())
-    rate = rates(flop, seconds)["median"]
+    flop_rate = rates(flop, seconds)["median"]
     return {
         "size": task.model.name,
         "toolkit": name.split()[0],
@@ -221,7 +195,7 @@ def _row(
         "tokens_per_second": rates(tokens, seconds),
         "milliseconds_per_update": 1000 * statistics.median(seconds) / len(task.rows),
         "flop_per_update": flop / len(task.rows),
-        "flop_per_second": rate,
+        "flop_per_second": flop_rate,
         "product_flop_per_second": product,
-        "share_of_product": rate / product,
+        "share_of_product": flop_rate / product,
     }

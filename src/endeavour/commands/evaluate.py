@@ -4,25 +4,18 @@ from pathlib import Path
 
 from pydantic.dataclasses import dataclass
 
-from endeavour.commands.opened import open_runs
-from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import Quantization
+from endeavour.commands.opened import TranslatingRoot, open_runs
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.pipeline.evaluator import Values
 from endeavour.settings import STRICT
 
 
 @dataclass(kw_only=True, config=STRICT)
-class EvaluateRoot:
+class EvaluateRoot(TranslatingRoot):
     """Values and their meaning: conf/evaluate.yaml."""
 
-    run: str | None
-    device: str
     data_folder: str
-    output_folder: str
     corpus_path: str | None
-    quantization: Quantization
-    decoding: DecodingConfig
     evaluation: EvaluationConfig
 
 

@@ -12,8 +12,7 @@ from rich.console import Console
 from endeavour.data.corpus import VALIDATION
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tokenizer import tag_of
-from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import Quantization
+from endeavour.decoding.config import DecodingConfig, Quantization
 from endeavour.errors import UserError
 from endeavour.export.exporter import Exporter
 from endeavour.export.format_table import Written, format_table, size_of_model
@@ -177,7 +176,7 @@ def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
         revision=corpus.revision,
         splits=data.splits,
         settings={section: settings[section] for section in CARD_SECTIONS},
-        decoding=decoding_label(replace(config.decoding, engine="pytorch")),
+        decoding=decoding_label(replace(config.decoding, engine="pytorch", quantization=None)),
         evaluations=[
             ScoredSet.of(evaluation.label, evaluation.record)
             for evaluation in evaluations_of(run)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from endeavour.commands.opened import note_unread
-from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import Quantization
+from endeavour.commands.opened import TranslatingRoot
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.playground.limits import Limits
@@ -22,21 +20,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True, config=STRICT)
-class PlayRoot:
+class PlayRoot(TranslatingRoot):
     """Values and their meaning: conf/play.yaml."""
 
     takes_begun_runs = True  # not a key: a run that is still being trained can be watched
 
-    run: str | None
     host: str
     names: list[str]
     port: Annotated[int, Field(ge=0, le=65535)] | None
     open: bool
-    device: str
-    output_folder: str
-    quantization: Quantization
     limits: Limits
-    decoding: DecodingConfig
 
 
 def play(config: PlayRoot) -> None:
@@ -70,12 +63,11 @@ def open_playground(config: PlayRoot) -> "Playground":
     from endeavour.playground.server import Playground
     from endeavour.playground.systems import NotFound, Systems
 
-    note_unread(config)
     run, *others = select_runs(config.run, Path(config.output_folder), begun=True)
     if others:
         raise UserError("the page begins with one run and offers all others: name one with run=…")
     device = choose_device(config.device)
-    systems = Systems(run, config.decoding, device, config.quantization, config.limits.systems)
+    systems = Systems(run, config.decoding, device, config.limits.systems)
     try:
         systems.get(None).translator(1)
     except NotFound:

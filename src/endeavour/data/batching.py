@@ -54,11 +54,11 @@ class Batch(NamedTuple):
         return Batch(*(ids.to(device, non_blocking=True) for ids in self))
 
 
-def require_pair_fits(longest: int, tokens_per_batch: int) -> None:
-    """Raises `UserError` where the longer side of a pair has more tokens than a batch."""
+def require_pair_fits(longest: int, tokens_per_batch: int, key: str = "training.tokens_per_batch") -> None:
+    """Raises `UserError` where the longer side of a pair has more tokens than a batch; `key` says how many it has."""
     if longest > tokens_per_batch:
         raise UserError(
-            f"training.tokens_per_batch={tokens_per_batch} is less than the longest pair, {longest} tokens: "
+            f"{key}={tokens_per_batch} is less than the longest pair, {longest} tokens: "
             "raise it or lower cleaning.max_tokens"
         )
 

@@ -7,7 +7,6 @@ position from which token i is predicted.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,24 +14,15 @@ from torch import Tensor
 from endeavour.data.protection import restore
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.translator import Part, part_of_pair
-from endeavour.model.transformer import Transformer
+from endeavour.model.transformer import AttentionMaps, Transformer
 from endeavour.special import BOS, EOS
 
 
-class Attention(NamedTuple):
-    """The weights of every layer and head, which add up to 1 over the last dimension.
+def attention(model: Transformer, source: Sequence[int], target: Sequence[int]) -> AttentionMaps:
+    """The attention of a pair, on the CPU and without the dimension of the batch.
 
-    encoder: (layers, heads, source, source); decoder: (layers, heads, target, target), whose keys are BOS and the
+    Encoder: (layers, heads, source, source); decoder: (layers, heads, target, target), whose keys are BOS and the
     tokens; cross: (layers, heads, target, source).
-    """
-
-    encoder: Tensor
-    decoder: Tensor
-    cross: Tensor
-
-
-def attention(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Attention:
-    """The attention of a pair, on the CPU.
 
     Args:
         model: in evaluation mode.
@@ -41,7 +31,7 @@ def attention(model: Transformer, source: Sequence[int], target: Sequence[int]) 
     """
     device = model.output_weight.device
     pair = torch.tensor([source], device=device), torch.tensor([[BOS, *target]], device=device)
-    return Attention(*(torch.cat(layers).float().cpu() for layers in model.attention_maps(*pair)))
+    return AttentionMaps(*(maps.squeeze(1).float().cpu() for maps in model.attention_maps(*pair)))
 
 
 def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -> Tensor:
@@ -89,7 +79,7 @@ def align_words(
     2019, "Jointly Learning to Align and Translate with Transformer Models", section 4.2).
 
     Args:
-        cross: (layers, heads, target, source), see `Attention`.
+        cross: (layers, heads, target, source), see `attention`.
         source_words, target_words: the number of the word that each piece, EOS aside, belongs to.
 
     Returns:
@@ -130,4 +120,5 @@ def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[st
         spans: what the symbols stand for; of several words that one has the symbol belongs to the last.
     """
     texts = tokenizer.decode([ids[: end + 1] for end in range(len(ids))])
-    return [max(0, len(restore(text, spans, tokenizer.placeholders).split()) - 1) for text in texts]
+    placeholders = tokenizer.placeholders
+    return [max(0, len(restore(text, spans, placeholders).split()) - 1) for text in texts]

@@ -13,6 +13,10 @@ UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
 CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys; samples depend on their batch
 MOST = 10**6  # beyond which a number is a mistake, and soon out of the range of tensors
 
+# How an export stores its weights; computed is in the same type where the device can, in float32 (or int8 with it)
+# elsewhere.
+Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "float16", "bfloat16", "float32"]
+
 Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -22,6 +26,7 @@ class DecodingConfig:
 
     name: str
     engine: Literal["pytorch", "ctranslate2"]
+    quantization: Quantization | None
     precision: Literal["auto", "fp32", "bf16", "fp16"]
     beam_size: Count
     # 2 already prefers the longest hypotheses; some hundreds exceed the range of numbers.
@@ -47,7 +52,12 @@ class DecodingConfig:
         if self.engine != "pytorch" and self.precision in ("bf16", "fp16"):
             raise ValueError(
                 f"decoding.precision={self.precision} needs decoding.engine=pytorch: set fp32; an export has a "
-                "quantization=… instead"
+                "decoding.quantization instead"
+            )
+        if self.engine == "pytorch" and self.quantization is not None:
+            raise ValueError(
+                f"decoding.quantization={self.quantization} is of an export: add decoding.engine=ctranslate2, or "
+                "set null"
             )
         if self.sampling:
             self._check_sampling()
@@ -59,6 +69,11 @@ class DecodingConfig:
                 "set two or more, or decoding=mbr"
             )
         return self
+
+    @property
+    def export_quantization(self) -> Quantization:
+        """Of the export that CTranslate2 reads."""
+        return self.quantization or "int8"
 
     @property
     def drawn(self) -> bool:

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Hypothesis, batches_of_one_length, limit_of, rank
@@ -23,9 +23,6 @@ from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 
 DESCRIPTION = "export.json"
-
-# How weights are stored; computed is in the same type where the device can, in float32 (or int8 with it) elsewhere.
-Quantization = Literal["int8", "int8_float16", "int8_bfloat16", "float16", "bfloat16", "float32"]
 
 # CTranslate2's default of 1 is a quarter faster, and misses up to 4% of the translations that our search finds.
 PATIENCE = 2
@@ -58,7 +55,7 @@ class CTranslate2Engine:
     ) -> None:
         self.decoding = decoding
         self._shortest = shortest
-        self._positions: int = json.loads((folder / DESCRIPTION).read_text("utf-8"))["positions"]
+        self.longest: int = json.loads((folder / DESCRIPTION).read_text("utf-8"))["positions"]
         self._source_pieces = _vocabulary(folder, "source")
         self._target_pieces = _vocabulary(folder, "target")
         self._target_ids = {piece: number for number, piece in enumerate(self._target_pieces)}
@@ -82,22 +79,24 @@ class CTranslate2Engine:
                 f"CTranslate2 does not run on this GPU ({error}): use device=cpu, decoding.engine=pytorch, or "
                 "in `endeavour bench` bench.references=[torch,huggingface]"
             ) from error
-        if torch:
-            torch.set_num_threads(threads)  # CTranslate2 has set it to one thread, for the whole process
+        finally:
+            if torch:
+                torch.set_num_threads(threads)  # CTranslate2 has set it to one thread, for the whole process
+        self.compute_type: str = self._translator.compute_type  # on this device, in CTranslate2's words
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`. Raises `UserError` for a sentence longer than the positions exported."""
         longest = max((len(source) for source in sources), default=0)
-        if longest > self._positions:
+        if longest > self.longest:
             raise UserError(
-                f"a sentence of {longest} tokens does not fit the {self._positions} positions of this export: "
+                f"a sentence of {longest} tokens does not fit the {self.longest} positions of this export: "
                 "shorten it, or use decoding.engine=pytorch"
             )
         results: list[list[Hypothesis]] = [[] for _ in sources]
         waiting: list[tuple[int, int, Any]] = []
         budget = self.decoding.tokens_per_batch // self.decoding.beam_size
         for rows in batches_of_one_length(sources, budget):
-            limit = limit_of(self.decoding, len(sources[rows[0]]) - 1, positions=self._positions)
+            limit = limit_of(self.decoding, len(sources[rows[0]]) - 1, positions=self.longest)
             answers = self._submit([sources[row] for row in rows], limit)
             waiting += [(row, limit, answer) for row, answer in zip(rows, answers, strict=True)]
         for row, limit, answer in waiting:
@@ -114,16 +113,6 @@ class CTranslate2Engine:
             max_input_length=0,
         )
         return [sum(result.log_probs) for result in scored]
-
-    @property
-    def longest(self) -> int:
-        """See `decoding.engine.Engine`."""
-        return self._positions
-
-    @property
-    def compute_type(self) -> str:
-        """The type in which it computes on this device, in CTranslate2's words."""
-        return self._translator.compute_type
 
     def _submit(self, sources: list[Sequence[int]], limit: int) -> list[Any]:
         """Submits sentences of one length to the workers; returns at once, with a future per sentence."""

@@ -41,12 +41,8 @@ class PyTorchEngine:
         half = HALVES.get(decoding.precision)
         self.model = model if half is None else copy.deepcopy(model).to(half)
         self.decoding = decoding
+        self.longest: int | None = self.model.max_target_length
         self._searched = search_model(self.model, decoding, self._most_steps)
-
-    @property
-    def longest(self) -> int | None:
-        """See `decoding.engine.Engine`."""
-        return self.model.max_target_length
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `decoding.engine.Engine`; sentences of similar length share a batch.

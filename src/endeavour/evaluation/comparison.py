@@ -18,7 +18,7 @@ from endeavour.evaluation.mean_tests import paired_mean_tests
 from endeavour.evaluation.metrics import sentence_scores
 from endeavour.evaluation.rates import OutputRates, anomalies, output_rates
 from endeavour.evaluation.significance import MetricTest, paired_tests
-from endeavour.evaluation.subsets import bleu_by_source_length, group_rows, part_bleu
+from endeavour.evaluation.subsets import bleu_by_source_length, group_rows, part_bleu, range_label
 from endeavour.evaluation.words import FREQUENCY_EDGES, TrainingText, rarest, word_f1_by_frequency
 from endeavour.settings import STRICT
 
@@ -190,7 +190,7 @@ def _by_rarest(
     for low, high, rows in group_rows(occurrences, FREQUENCY_EDGES):
         wanted = [references[row] for row in rows]
         values = [part_bleu([system.hypotheses[row] for row in rows], wanted) for system in systems]
-        slices.append(Slice(_range(low, high), len(rows), values))
+        slices.append(Slice(range_label(low, high), len(rows), values))
     return slices
 
 
@@ -198,18 +198,12 @@ def _word_f1(systems: Sequence[System], references: Sequence[str], training: Tra
     columns = [word_f1_by_frequency(system.hypotheses, references, training.target) for system in systems]
     return [
         Slice(
-            _range(buckets[0].lowest, buckets[0].highest),
+            range_label(buckets[0].lowest, buckets[0].highest),
             buckets[0].words,
             [100 * bucket.f1 for bucket in buckets],
         )
         for buckets in zip(*columns, strict=True)
     ]
-
-
-def _range(low: int, high: int | None) -> str:
-    if high is None:
-        return f"{low}+"
-    return str(low) if low == high else f"{low}–{high}"
 
 
 def _pairwise(

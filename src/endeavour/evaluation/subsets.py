@@ -12,7 +12,6 @@ from sacrebleu.metrics.bleu import BLEU
 from endeavour.evaluation.metrics import (
     BOOTSTRAP_BYTES,
     Metric,
-    Score,
     affordable,
     check_counts,
     length_ratio,
@@ -44,7 +43,7 @@ class LengthBucket:
     @property
     def label(self) -> str:
         """The range in words, such as `6–10` or `61+`."""
-        return f"{self.shortest}+" if self.longest is None else f"{self.shortest}–{self.longest}"
+        return range_label(self.shortest, self.longest)
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,13 @@ def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, i
     return groups
 
 
+def range_label(low: int, high: int | None) -> str:
+    """Both ends included, such as `6–10`, `5` or, without an upper end, `61+`."""
+    if high is None:
+        return f"{low}+"
+    return str(low) if low == high else f"{low}–{high}"
+
+
 def lowercased(lines: Sequence[str]) -> list[str]:
     """Lines as sacreBLEU's lowercased BLEU sees them."""
     return [line.lower() for line in lines]
@@ -103,15 +109,6 @@ def part_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """BLEU (0–100) of some sentences of a corpus: n-gram orders for which none is long enough do not count
     (`effective_order`), else a few two-word sentences would score 0 even where every word is right."""
     return float(_BLEU.make().corpus_score(hypotheses, [references]).score)
-
-
-def part_score(
-    hypotheses: Sequence[str], references: Sequence[str], *, bootstrap_samples: int, seed: int
-) -> Score:
-    """`part_bleu` with its interval, as `score_corpus` has it."""
-    samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
-    with sacrebleu_seed(seed):
-        return score_with_interval(_BLEU, hypotheses, references, samples=samples)
 
 
 def bleu_by_label(
@@ -132,6 +129,8 @@ def bleu_by_label(
         if len(chosen) < FEW_FOR_INTERVAL:
             scores.append(LabelScore(label, len(chosen), part_bleu(outputs, wanted), None, None))
         else:
-            score = part_score(outputs, wanted, bootstrap_samples=bootstrap_samples, seed=seed)
+            samples = affordable(bootstrap_samples, len(chosen), size=BOOTSTRAP_BYTES)
+            with sacrebleu_seed(seed):
+                score = score_with_interval(_BLEU, outputs, wanted, samples=samples)
             scores.append(LabelScore(label, len(chosen), score.value, score.low, score.high))
     return scores

@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED, FeedForward
 from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
@@ -35,7 +34,7 @@ def write_ctranslate2(
     Args:
         model: on any device.
         pieces: the written form of every id, of source and target.
-        quantization: see `decoding.ctranslate2.Quantization`; int8 rounds the weights of every map and embedding row by
+        quantization: see `decoding.config.Quantization`; int8 rounds the weights of every map and embedding row by
             row, and what follows it is the type of all others.
     """
     spec = _spec(model)
@@ -79,44 +78,33 @@ def _spec(model: Transformer) -> Any:
         if positions is not None:
             stack.position_encodings.encodings = _plain(positions(0, exported_positions(model.config)))
     for spec, layer in zip(encoder.layer, model.encoder, strict=True):
-        _encoder_layer(spec, layer)
+        _layer(spec, layer)
     for spec, layer in zip(decoder.layer, model.decoder, strict=True):
-        _decoder_layer(spec, layer)
+        _layer(spec, layer)
     if config.norm == "pre":
         _norm(encoder.layer_norm, model.encoder_norm)
         _norm(decoder.layer_norm, model.decoder_norm)
     return specs.TransformerSpec(encoder, decoder)
 
 
-def _encoder_layer(spec: Any, layer: nn.Module) -> None:
-    assert isinstance(layer, EncoderLayer)
-    _self_attention(spec.self_attention, layer.self_attention)
+def _layer(spec: Any, layer: nn.Module) -> None:
+    assert isinstance(layer, EncoderLayer | DecoderLayer)
+    own = layer.self_attention
+    _maps(
+        spec.self_attention, own.input, own.output
+    )  # in both one map for query, key and value, in this order
     _norm(spec.self_attention.layer_norm, layer.attention_residual.norm)
+    if isinstance(layer, DecoderLayer):
+        cross = layer.cross_attention
+        _maps(spec.attention, cross.query, cross.memory, cross.output)
+        _norm(spec.attention.layer_norm, layer.cross_residual.norm)
     _feed_forward(spec.ffn, layer.feed_forward)
     _norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
 
 
-def _decoder_layer(spec: Any, layer: nn.Module) -> None:
-    assert isinstance(layer, DecoderLayer)
-    _self_attention(spec.self_attention, layer.self_attention)
-    _norm(spec.self_attention.layer_norm, layer.attention_residual.norm)
-    _cross_attention(spec.attention, layer.cross_attention)
-    _norm(spec.attention.layer_norm, layer.cross_residual.norm)
-    _feed_forward(spec.ffn, layer.feed_forward)
-    _norm(spec.ffn.layer_norm, layer.feed_forward_residual.norm)
-
-
-def _self_attention(spec: Any, attention: SelfAttention) -> None:
-    """Query, key and value are one map in both, in the same order."""
-    _linear(spec.linear[0], attention.input)
-    _linear(spec.linear[1], attention.output)
-
-
-def _cross_attention(spec: Any, attention: CrossAttention) -> None:
-    """Of its three maps the second is key and value in one, as here."""
-    _linear(spec.linear[0], attention.query)
-    _linear(spec.linear[1], attention.memory)
-    _linear(spec.linear[2], attention.output)
+def _maps(spec: Any, *maps: nn.Linear) -> None:
+    for linear, ours in zip(spec.linear, maps, strict=True):
+        _linear(linear, ours)
 
 
 def _feed_forward(spec: Any, block: FeedForward) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 from endeavour.data.normalization import normalize
 from endeavour.data.protection import protect_pair
 from endeavour.data.tokenizer import encode_pairs, placeholders_of
-from endeavour.decoding.ctranslate2 import DESCRIPTION, Quantization
+from endeavour.decoding.config import Quantization
+from endeavour.decoding.ctranslate2 import DESCRIPTION
 from endeavour.decoding.engine import limit_of
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError

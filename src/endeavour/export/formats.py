@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol, get_args
 import torch
 
 from endeavour.data.tokenizer import Tokenizers
-from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine, Quantization
+from endeavour.decoding.config import DecodingConfig, Quantization
+from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.directions import NAMES
 from endeavour.export import readme
 from endeavour.export.argos import package_name, require_same_text, unpacked, write_argos

@@ -83,22 +83,15 @@ class HuggingFaceEngine:
     Log-probabilities are those of the Hugging Face model, from a pass over what its `generate` found.
     """
 
+    compute_type = "float32"
+
     def __init__(self, folder: Path, decoding: DecodingConfig) -> None:
         self.decoding = decoding
         transformers = require("transformers")
         load = transformers.AutoModelForSeq2SeqLM.from_pretrained
         with _quiet(transformers):
             self.model = load(str(folder), local_files_only=True, dtype=torch.float32).eval()
-
-    @property
-    def longest(self) -> int:
-        """See `engine.Engine`."""
-        return int(self.model.config.max_position_embeddings)
-
-    @property
-    def compute_type(self) -> str:
-        """See `parity.ExportedEngine`."""
-        return "float32"
+        self.longest = int(self.model.config.max_position_embeddings)
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `engine.Engine`."""
@@ -106,8 +99,7 @@ class HuggingFaceEngine:
         settings = self.decoding
         for rows in batches_of_one_length(sources, settings.tokens_per_batch // settings.beam_size):
             batch = [list(sources[row]) for row in rows]
-            positions = self.model.config.max_position_embeddings
-            limit = limit_of(settings, len(batch[0]) - 1, positions=positions)
+            limit = limit_of(settings, len(batch[0]) - 1, positions=self.longest)
             found = self._generate(batch, limit)
             repeated = [source for source, several in zip(batch, found, strict=True) for _ in several]
             flat = [ids for several in found for ids in several]

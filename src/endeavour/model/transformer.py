@@ -29,11 +29,11 @@ class Memory(NamedTuple):
 
 
 class AttentionMaps(NamedTuple):
-    """Weights of every layer, each (batch, heads, queries, keys); filled by `encode` and `decode`."""
+    """Weights of all layers, each (layers, batch, heads, queries, keys); they add up to 1 over the keys."""
 
-    encoder: list[Tensor]
-    decoder: list[Tensor]
-    cross: list[Tensor]
+    encoder: Tensor
+    decoder: Tensor
+    cross: Tensor
 
 
 class Transformer(nn.Module):
@@ -114,13 +114,13 @@ class Transformer(nn.Module):
         return self._embed(self.source_embedding, self.source_positions, source, 0, source.shape[1])
 
     def encode(
-        self, source: Tensor, *, embedded: Tensor | None = None, record: AttentionMaps | None = None
+        self, source: Tensor, *, embedded: Tensor | None = None, record: list[Tensor] | None = None
     ) -> Memory:
         """Ids (batch, source) to the encoder's states.
 
         Args:
             embedded: what `embed_source` made of them, where its gradient is to be taken.
-            record: to whose `encoder` the attention weights are appended.
+            record: to which the attention weights of each layer are appended.
         """
         states = self.embed_source(source) if embedded is None else embedded
         rotation = self.rotation(0, source.shape[1])
@@ -131,11 +131,11 @@ class Transformer(nn.Module):
             states = layer(states, mask=mask, rotation=rotation, record=record)
         return Memory(self.encoder_norm(states), mask)
 
-    def decode(self, target_in: Tensor, memory: Memory, *, record: AttentionMaps | None = None) -> Tensor:
+    def decode(self, target_in: Tensor, memory: Memory, *, record: list[Tensor] | None = None) -> Tensor:
         """Ids (batch, target), all known, to states (batch, target, width); each position sees no later one.
 
-        Target padding needs no mask: it is on the right, where no token attends. The attention weights are appended
-        to `decoder` and `cross` of `record`.
+        Target padding needs no mask: it is on the right, where no token attends. Each layer appends to
+        `record` the weights of its self-attention and of its cross-attention.
         """
         length = target_in.shape[1]
         states = self._embed(self._target_embedding, self.target_positions, target_in, 0, length)
@@ -179,9 +179,10 @@ class Transformer(nn.Module):
     @torch.no_grad()
     def attention_maps(self, source: Tensor, target_in: Tensor) -> AttentionMaps:
         """All attention weights of one forward pass, to be shown; call it in evaluation mode."""
-        maps = AttentionMaps([], [], [])
-        self.decode(target_in, self.encode(source, record=maps), record=maps)
-        return maps
+        encoder: list[Tensor] = []
+        decoder: list[Tensor] = []
+        self.decode(target_in, self.encode(source, record=encoder), record=decoder)
+        return AttentionMaps(*map(torch.stack, (encoder, decoder[0::2], decoder[1::2])))
 
     @property
     def _encoder_layers(self) -> Iterable["EncoderLayer"]:
@@ -224,12 +225,11 @@ class EncoderLayer(nn.Module):
         *,
         mask: Tensor | None,
         rotation: Rotation | None,
-        record: AttentionMaps | None = None,
+        record: list[Tensor] | None = None,
     ) -> Tensor:
         """States (batch, source, width) in and out."""
-        weights = None if record is None else record.encoder
         states = self.attention_residual(
-            states, partial(self.self_attention, mask=mask, rotation=rotation, record=weights)
+            states, partial(self.self_attention, mask=mask, rotation=rotation, record=record)
         )
         return self.feed_forward_residual(states, self.feed_forward)
 
@@ -255,13 +255,12 @@ class DecoderLayer(nn.Module):
         *,
         memory_mask: Tensor | None,
         rotation: Rotation | None,
-        record: AttentionMaps | None = None,
+        record: list[Tensor] | None = None,
     ) -> Tensor:
         """States (batch, target, width) in and out; `memory` is the encoder's states (batch, source, width)."""
-        own, cross = (None, None) if record is None else (record.decoder, record.cross)
         states = self.attention_residual(
             states,
-            partial(self.self_attention, causal=True, rotation=rotation, record=own),
+            partial(self.self_attention, causal=True, rotation=rotation, record=record),
         )
         states = self.cross_residual(
             states,
@@ -269,7 +268,7 @@ class DecoderLayer(nn.Module):
                 self.cross_attention,
                 memory=self.cross_attention.project_kv(memory),
                 mask=memory_mask,
-                record=cross,
+                record=record,
             ),
         )
         return self.feed_forward_residual(states, self.feed_forward)

@@ -5,9 +5,9 @@ Shapes: batch = sentences; beam = hypotheses of one sentence; slots, keys = of t
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -96,7 +96,6 @@ class LayerKernel:
         # Their addresses are used for as long as this exists, whatever becomes of the parameters.
         self._maps = [(weight.detach(), bias.detach()) for weight, bias in maps]
         self._norms = [Norm(one.weight.detach(), one.bias.detach(), one.epsilon) for one in norms]
-        self._settings = {"heads": heads, "activation": activation, "norm_first": norm_first}
         self._heads = heads
         assert maps[0][0].shape[1] % (heads * LANES) == 0
         self._threads = _threads(sum(weight.numel() for weight, _ in maps))
@@ -110,10 +109,6 @@ class LayerKernel:
             int(norm_first),
             ACTIVATIONS.index(activation),
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Addresses are not copied."""
-        return partial(LayerKernel, **self._settings), (self._maps, self._norms)
 
     def takes(self, states: Tensor) -> bool:
         """Whether these are few rows of the layer's type, now."""

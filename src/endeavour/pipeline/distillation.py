@@ -269,7 +269,7 @@ def _translate(
         # Where memory runs out, this run's own command can lower it.
         fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)
         decoding = replace(decoding, tokens_per_batch=fewer)
-    translator = open_translator(runs, loaded, decoding, "float32", WINDOW)
+    translator = open_translator(runs, loaded, decoding, WINDOW)
     unfinished = folder.with_name(f".{folder.name}.partial")
     unfinished.mkdir(exist_ok=True)
     sides = ("target", "source") if backward else ("source", "target")

@@ -48,7 +48,6 @@ class Evaluator:
 
     runs: Sequence[Run]
     decoding: DecodingConfig
-    quantization: str
     settings: EvaluationConfig
     device: torch.device
     training_texts: Sequence[Path] | None
@@ -79,7 +78,7 @@ class Evaluator:
             self._check_earlier(evaluations[one.name], one)
             with write_errors(evaluations[one.name].folder, "output_folder"):
                 evaluations[one.name].folder.mkdir(parents=True, exist_ok=True)
-        translator = open_translator(self.runs, loaded, self.decoding, self.quantization)
+        translator = open_translator(self.runs, loaded, self.decoding)
         results: dict[str, EvaluationResult] = {}
         with progress_bar(console) as progress:
             # Altered copies first: the report of the set itself shows their scores too.
@@ -102,7 +101,7 @@ class Evaluator:
         }
 
     def _evaluation(self, test_set: str) -> Evaluation:
-        label = decoding_label(self.decoding, self.quantization, self.runs[1:])
+        label = decoding_label(self.decoding, self.runs[1:])
         return Evaluation(self.runs[0], f"{test_set}-{label}")
 
     def _check_earlier(self, evaluation: Evaluation, test_set: EvaluationSet) -> None:
@@ -241,15 +240,15 @@ class Evaluator:
     def _title(self) -> str:
         """What the translations are of, besides the run."""
         ensemble = [f"ensemble of {len(self.runs)}"] if len(self.runs) > 1 else []
-        return ", ".join([decoding_label(self.decoding, self.quantization), *ensemble])
+        return ", ".join([decoding_label(self.decoding), *ensemble])
 
     def _description(self, test_set: EvaluationSet) -> dict[str, object]:
         """Which model it was, by digest; of an ensemble, which models; and what it translated."""
-        engine = self.decoding.engine
+        engine, export = self.decoding.engine, self.decoding.export_quantization
         description: dict[str, object] = {
             "run": self.runs[0].name,
             "test_set": test_set.name,
-            "engine": engine if engine == "pytorch" else f"{engine}-{self.quantization}",
+            "engine": engine if engine == "pytorch" else f"{engine}-{export}",
             "weights_sha256": self.runs[0].weights_digest,
         }
         if others := self.runs[1:]:

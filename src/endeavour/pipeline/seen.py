@@ -125,15 +125,17 @@ def _judgement(config: RunConfig, seen: Seen) -> str:
     usually = f"{low} to {high} are usual for {text}{regularised and f' with {regularised}'}"
     line = f"{judgement}: each sentence is seen about {times:,.1f} times, and {usually}"
     settings = config.training
-    if judgement == "few" and seen.updates == settings.max_updates:
-        line += f"; training.max_updates={_rounded_up(seen.updates * low / times)} makes {low}"
-    # Half way down a cosine, validation may stand still for long, and gain at the end.
-    if judgement == "many" and settings.schedule == "cosine":
-        line += f"; training.max_updates={int(seen.updates * high / times)} makes {high}"
-    if judgement == "few" and seen.updates != settings.max_updates and settings.max_epochs is not None:
-        line += f"; training.max_epochs={math.ceil(settings.max_epochs * low / times)} makes {low}"
-    if judgement == "many" and settings.schedule != "cosine" and settings.patience is None:
-        line += "; training.patience=10 ends a run that no longer improves"
+    if judgement == "few":
+        if seen.updates == settings.max_updates:
+            line += f"; training.max_updates={_rounded_up(seen.updates * low / times)} makes {low}"
+        elif settings.max_epochs is not None:
+            line += f"; training.max_epochs={math.ceil(settings.max_epochs * low / times)} makes {low}"
+    elif judgement == "many":
+        # Half way down a cosine, validation may stand still for long, and gain at the end.
+        if settings.schedule == "cosine":
+            line += f"; training.max_updates={int(seen.updates * high / times)} makes {high}"
+        elif settings.patience is None:
+            line += "; training.patience=10 ends a run that no longer improves"
     return line
 
 

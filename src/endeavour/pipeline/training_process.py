@@ -34,13 +34,13 @@ from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import checkpoints_in, write_model
-from endeavour.training.device import choose_device, keep_memory
+from endeavour.training.device import keep_memory
 from endeavour.training.display import TrainingDisplay
 from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import train
 from endeavour.training.monitor import Monitor
-from endeavour.training.precision import Precision, choose_training_precision, dtype_of
+from endeavour.training.precision import DTYPES, Precision, choose_training_precision
 from endeavour.training.sharding import whole_model
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.trackers import open_tracker
@@ -117,12 +117,8 @@ class TrainingProcess:
                 monitor.tested(state.update, split, row)
             run.finish(summary)  # before a tracker is waited for
         finally:
-            with suppress(OSError):  # a missing picture is no reason to hide why the run ended
-                if ranks.main:
-                    draw_curves(log.read(), run.folder / "curves.png", title=config.name)
-                    draw_attention(
-                        log.read(), run.folder / "attention.png", title=config.name, play=play_command(run)
-                    )
+            if ranks.main:
+                self._draw(log)
             monitor.close()
         self._show_pictures()
         return summary
@@ -134,7 +130,7 @@ class TrainingProcess:
             # A damaged one is skipped, as it will be by the loop.
             with suppress(OSError, ValueError, KeyError):
                 name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
-                return Precision(dtype_of(name), f"{name}: as this run began")
+                return Precision(DTYPES[name], f"{name}: as this run began")
         return choose_training_precision(
             settings.precision,
             self.ranks.device,
@@ -208,9 +204,8 @@ class TrainingProcess:
         evaluator = Evaluator(
             runs=[run],
             decoding=config.decoding,
-            quantization="float32",
             settings=config.evaluation,
-            device=choose_device(config.device),
+            device=self.ranks.device,
             training_texts=None if self.data.training_text is None else [self.data.training_text],
         )
         return {
@@ -226,6 +221,12 @@ class TrainingProcess:
             "test": evaluator.evaluate(self.test_sets),
             "still_improving": None if improvement is None else improvement.still,
         }
+
+    def _draw(self, log: MetricLog) -> None:
+        with suppress(OSError):  # a missing picture is no reason to hide why the run ended
+            rows, folder, title = log.read(), self.run.folder, self.config.name
+            draw_curves(rows, folder / "curves.png", title=title)
+            draw_attention(rows, folder / "attention.png", title=title, play=play_command(self.run))
 
     def _show_pictures(self) -> None:
         for name in ("curves", "attention"):

@@ -47,7 +47,6 @@ class System:
     loaded: Loaded
     decoding: DecodingConfig
     stamp: Stamp
-    quantization: str
     _translators: dict[int, Translator] = field(default_factory=lambda: {})
 
     @cached_property
@@ -73,7 +72,7 @@ class System:
             if own.precision != "fp32":  # of which each translator has a copy of the model
                 self._translators.clear()
             decoding = resolve_decoding(replace(own, num_hypotheses=count), self.loaded.first, self.device)
-            self._translators[count] = open_translator([self.run], self.loaded, decoding, self.quantization)
+            self._translators[count] = open_translator([self.run], self.loaded, decoding)
         return self._translators[count]
 
 
@@ -85,12 +84,10 @@ class Systems:
         decoding: how it decodes; other runs decode as their own configs say.
     """
 
-    def __init__(
-        self, default: Run, decoding: DecodingConfig, device: torch.device, quantization: str, limit: int
-    ) -> None:
+    def __init__(self, default: Run, decoding: DecodingConfig, device: torch.device, limit: int) -> None:
         self.default = default
         self.decoding = decoding
-        self._device, self._quantization, self._limit = device, quantization, limit
+        self._device, self._limit = device, limit
         self._systems: OrderedDict[str, System] = OrderedDict()
 
     def get(self, name: str | None) -> System:
@@ -121,14 +118,13 @@ class Systems:
         run = Run(run.root, run.name)  # whose config is read anew
         decoding = self.decoding_of(run)
         if folder != run.model_folder:  # a checkpoint, of which there is no export
-            decoding = replace(decoding, engine="pytorch")
+            decoding = replace(decoding, engine="pytorch", quantization=None)
         return System(
             name=name,
             run=run,
             loaded=Loaded(model, model, with_tag(tokenizers, run.source_tag(decoding.tag))),
             decoding=decoding,
             stamp=stamp,
-            quantization=self._quantization,
         )
 
     def decoding_of(self, run: Run) -> DecodingConfig:

@@ -15,9 +15,13 @@ def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Ru
         UserError: there is no such run.
     """
     if text is None:
-        if begun and _newest(root) is None and (unfinished := begun_runs(root)):
-            return unfinished[:1]
-        return [newest_run(root)]
+        newest = _newest(root) or (next(iter(begun_runs(root)), None) if begun else None)
+        if newest is None:
+            raise UserError(
+                f"there is no finished run in {root}: train one, wait for one, or name another folder by "
+                "output_folder=…"
+            )
+        return [newest]
     runs = named_runs("run", text, root)
     if not runs:
         raise UserError(
@@ -42,16 +46,6 @@ def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
             raise UserError(f"{key}={text}: {run.name} is named twice")
         runs.append(run)
     return runs
-
-
-def newest_run(root: Path) -> Run:
-    """The translator that was finished last. Raises `UserError` where there is none."""
-    newest = _newest(root)
-    if newest is None:
-        raise UserError(
-            f"there is no finished run in {root}: train one, wait for one, or name another folder by output_folder=…"
-        )
-    return newest
 
 
 def require_trained(run: Run, remedy: str) -> None:

@@ -60,11 +60,12 @@ def evaluate_command(
 def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> list[str]:
     own = asdict(run.config.decoding) if run.has_config else {}
     name, engine, quantization = label.partition("-ctranslate2-")
-    exported = ["decoding.engine=ctranslate2", f"quantization={quantization}"] if engine else []
+    exported = ["decoding.engine=ctranslate2", f"decoding.quantization={quantization}"] if engine else []
     if name == own.get("name"):
         return exported
     if wanted is not None:
-        differing = [key for key, value in wanted.items() if key != "engine" and value != own.get(key)]
+        export = ("engine", "quantization")  # which the label has
+        differing = [key for key, value in wanted.items() if key not in export and value != own.get(key)]
         return [f"decoding.{key}={_typed(wanted[key])}" for key in differing] + exported
     is_group = (config_folder() / "decoding" / f"{name}.yaml").is_file()
     return [f"decoding={name}" if is_group else f"decoding.name={name}", *exported]

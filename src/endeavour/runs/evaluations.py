@@ -36,11 +36,6 @@ class Evaluation:
         return self.run.folder / "evaluation" / self.folder_name
 
     @property
-    def name(self) -> str:
-        """As `runs=…` of `compare` takes it."""
-        return f"{self.run.name}/evaluation/{self.folder_name}"
-
-    @property
     def scores_file(self) -> Path:
         return self.folder / "scores.json"
 
@@ -54,10 +49,10 @@ class Evaluation:
         path = self.scores_file
         try:
             record = json.loads(path.read_text("utf-8"))
-            assert isinstance(record["decoding"], dict)
-            assert isinstance(record["model"]["test_set"], str)
+            if not (isinstance(record["decoding"], dict) and isinstance(record["model"]["test_set"], str)):
+                raise TypeError("values of another kind")
             return record
-        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path} is missing or damaged: run `{self.command}`") from error
 
     @property
@@ -89,14 +84,14 @@ class Evaluation:
             raise UserError(f"{error}: run `{self.command}`") from error
 
 
-def decoding_label(decoding: DecodingConfig, quantization: str = "int8", others: Sequence[Run] = ()) -> str:
+def decoding_label(decoding: DecodingConfig, others: Sequence[Run] = ()) -> str:
     """How something is decoded, as it stands in the names of folders: `beam`, `beam-ctranslate2-int8` …
 
     `others` are the further runs of an ensemble; their order does not matter.
     """
     label = decoding.name
     if decoding.engine != "pytorch":
-        label += f"-{decoding.engine}-{quantization}"
+        label += f"-{decoding.engine}-{decoding.export_quantization}"
     return f"{label}-with-{joined_names(others)}" if others else label
 
 

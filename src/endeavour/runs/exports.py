@@ -17,7 +17,7 @@ from endeavour.storage import verify
 
 
 def open_export(
-    runs: Sequence[Run], decoding: DecodingConfig, quantization: str, device: str, window: int = WINDOW
+    runs: Sequence[Run], decoding: DecodingConfig, device: str, window: int = WINDOW
 ) -> Translator:
     """A translator by the export of a run.
 
@@ -34,7 +34,7 @@ def open_export(
         raise UserError(
             f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several"
         )
-    folder = _whole_export(run, quantization)
+    folder = _whole_export(run, decoding.export_quantization)
     kind, index = _device(device)
     engine = CTranslate2Engine(
         folder,

@@ -101,7 +101,7 @@ def require_same_vocabularies(run: Run, tokenizers: Tokenizers, other: Run, thei
 
 
 def open_translator(
-    runs: Sequence[Run], loaded: Loaded, decoding: DecodingConfig, quantization: str, window: int = WINDOW
+    runs: Sequence[Run], loaded: Loaded, decoding: DecodingConfig, window: int = WINDOW
 ) -> Translator:
     """A translator by `loaded`, the models of `runs`, or by the first run's export.
 
@@ -111,7 +111,7 @@ def open_translator(
     device = loaded.first.output_weight.device
     if decoding.engine == "ctranslate2":
         usable = str(device) if device.type == "cuda" else "cpu"  # CTranslate2 knows no other
-        return open_export(runs, decoding, quantization, usable, window)
+        return open_export(runs, decoding, usable, window)
     engine = PyTorchEngine(loaded.model, decoding)
     return Translator(
         engine,

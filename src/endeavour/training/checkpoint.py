@@ -31,7 +31,8 @@ Tensors = dict[str, Tensor]
 def write_model(folder: Path, model: Transformer, tokenizers: Tokenizers) -> None:
     """Writes the files of a model folder into an existing folder."""
     source, target = tokenizers
-    save_tensors(weights_of(model), folder / "weights.safetensors")
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    save_tensors(weights, folder / "weights.safetensors")
     description = {
         "model": asdict(model.config),
         "source_vocabulary": source.vocabulary_size,
@@ -90,11 +91,6 @@ def save_tensors(tensors: Tensors, path: Path) -> None:
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
-
-
-def weights_of(model: Transformer) -> Tensors:
-    """All weights by name, on the CPU, as they are stored."""
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
 
 
 def size_of(model: Transformer) -> int:

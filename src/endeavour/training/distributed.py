@@ -154,8 +154,7 @@ def join_ranks(device: torch.device, timeout_seconds: float) -> Generator[Ranks]
         )
         ranks = Ranks(rank, count, device)
         yield ranks
-        if distributed.is_initialized():
-            ranks.leave()
+        ranks.leave()
     except RuntimeError as error:
         if isinstance(error, distributed.DistError) or "gloo" in str(error):
             raise RunError(

@@ -29,10 +29,6 @@ class Stage:
             raise ValueError("training.mixture: no part has a positive weight in one of the stages")
         return self
 
-    def left_after(self, update: int) -> int | None:
-        """How many updates it has after `update`, below 1 once it is over; None if it has no end."""
-        return None if self.until is None else self.until - update
-
     def pairs(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """How many pairs of each part one epoch holds.
 
@@ -75,12 +71,9 @@ class Mixture:
 
     def stage_after(self, update: int) -> int:
         """The number of the stage that the update after `update` belongs to."""
-        lefts = [stage.left_after(update) for stage in self._stages]
-        return next(number for number, left in enumerate(lefts) if left is None or left > 0)
-
-    def left_after(self, update: int) -> int | None:
-        """How many updates that stage has after `update`; None if it has no end."""
-        return self._stages[self.stage_after(update)].left_after(update)
+        return next(
+            number for number, stage in enumerate(self._stages) if stage.until is None or update < stage.until
+        )
 
     def rows(self, stage: int, epoch: int) -> NDArray[np.int64]:
         """The pairs of an epoch, of which the stage's first is 0, part by part.

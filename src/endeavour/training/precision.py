@@ -42,11 +42,6 @@ class Precision:
         return next(name for name, dtype in DTYPES.items() if dtype == self.dtype)
 
 
-def dtype_of(name: str) -> torch.dtype:
-    """Of `fp32`, `bf16` or `fp16`."""
-    return DTYPES[name]
-
-
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:
     """Products in `precision`; weights and optimizer stay in fp32."""
     if precision == torch.float32:
@@ -66,7 +61,7 @@ def choose_training_precision(
     """
     if name != "auto":
         slow = "" if _has_units(name, device) else "; no units for it are known here: slower than fp32"
-        return Precision(dtype_of(name), f"{name}, as asked for{slow}")
+        return Precision(DTYPES[name], f"{name}, as asked for{slow}")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
     return _choose(device, "training", sizes, lambda: training_speedup(**sizes), WORTHWHILE)
 

@@ -103,7 +103,7 @@ class GuardedTracker:
     ) -> None:
         self.id = tracking_id
         self._note = note
-        self._tracker: Tracker | None = None
+        self._tracker: Tracker = NoTracker()
         before, _, run_id = (tracking_id or "").partition(":")
         with self._guarded():
             self._tracker = open_it(run_id if before == name else None)
@@ -111,13 +111,11 @@ class GuardedTracker:
 
     def log(self, metrics: Mapping[str, float], update: int) -> None:
         with self._guarded():
-            if self._tracker is not None:
-                self._tracker.log(metrics, update)
+            self._tracker.log(metrics, update)
 
     def log_samples(self, samples: Sequence[Sample], update: int) -> None:
         with self._guarded():
-            if self._tracker is not None:
-                self._tracker.log_samples(samples, update)
+            self._tracker.log_samples(samples, update)
 
     def finish(self) -> None:
         with self._guarded():
@@ -135,6 +133,5 @@ class GuardedTracker:
                 self._close()
 
     def _close(self) -> None:
-        tracker, self._tracker = self._tracker, None
-        if tracker is not None:
-            tracker.finish()
+        tracker, self._tracker = self._tracker, NoTracker()
+        tracker.finish()

@@ -74,15 +74,17 @@ def updates(
     """
     mixture = None if stages is None else Mixture(stages, data.parts, seed)
     while True:
-        rows = None if mixture is None else mixture.rows(mixture.stage_after(update), epoch - stage_epoch)
+        rows = until = None
+        if mixture is not None and stages is not None:
+            stage = mixture.stage_after(update)
+            rows, until = mixture.rows(stage, epoch - stage_epoch), stages[stage].until
         order = _order(data, rows, tokens_per_batch, seed, epoch)
-        left = None if mixture is None else mixture.left_after(update)
-        order = islice(order, position, None if left is None else position + left * accumulate)
+        order = islice(order, position, None if until is None else position + (until - update) * accumulate)
         following = list(islice(order, accumulate))
         while window := following:
             following = list(islice(order, accumulate))
             update += 1
-            if mixture is not None and mixture.left_after(update - 1) == 1:  # the next begins another stage
+            if update == until:  # the next begins another stage
                 stage_epoch = epoch + 1
             # The last update of an epoch leads to the next one's start, and so does its checkpoint.
             position += len(window)

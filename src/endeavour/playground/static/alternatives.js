@@ -4,25 +4,21 @@
  */
 
 import { overtaken } from "./api.js";
-import { h } from "./dom.js";
+import { bar, h } from "./dom.js";
 import { percent, pieceName, readable } from "./format.js";
 import { roving, setRoving } from "./keys.js";
 
 /** A row for each alternative: piece, bar, probability. */
 export function alternativeRows(position) {
-  return position.alternatives.map(({ id, piece, log_probability: value }) => {
-    const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("i"));
-    bar.firstChild.style.width = `${100 * Math.exp(value)}%`;
-    return {
-      id,
-      piece,
-      cells: [
-        h("span", { class: ["what", id === position.id && "current"] }, pieceName(piece)),
-        bar,
-        h("span", { class: "number" }, percent(Math.exp(value))),
-      ],
-    };
-  });
+  return position.alternatives.map(({ id, piece, log_probability: value }) => ({
+    id,
+    piece,
+    cells: [
+      h("span", { class: ["what", id === position.id && "current"] }, pieceName(piece)),
+      bar(Math.exp(value)),
+      h("span", { class: "number" }, percent(Math.exp(value))),
+    ],
+  }));
 }
 
 /**
@@ -57,7 +53,7 @@ export async function openAlternatives(
   }
   const rows = alternativeRows(analysis.target[position])
     .filter(({ piece }) => position || piece !== "</s>") // an empty translation is none
-    .map((row) => h("button", { type: "button", class: "row", onclick: () => choose(row) }, row.cells));
+    .map((row) => h("button", { class: "row", onclick: () => choose(row) }, row.cells));
   const box = h(
     "div",
     {
@@ -70,7 +66,7 @@ export async function openAlternatives(
     h("div", { class: "rows" }, rows),
     h(
       "button",
-      { type: "button", class: "quiet", onclick: () => (close(), onType()) },
+      { class: "quiet", onclick: () => (close(), onType()) },
       "Type something else…",
     ),
   );

@@ -9,6 +9,7 @@
  */
 export function h(name, attributes = {}, ...children) {
   const element = document.createElement(name);
+  if (name === "button") element.type = "button"; // which submits nothing, unless asked to
   setAttributes(element, attributes);
   element.append(...flat(children));
   return element;
@@ -29,9 +30,26 @@ export function setAttributes(element, attributes) {
 export const flat = (children) =>
   children.flat(Infinity).filter((child) => child !== null && child !== false);
 
+/** A bar as long as a share of its room. */
+export function bar(share) {
+  const filled = h("i");
+  filled.style.width = `${100 * share}%`;
+  return h("span", { class: "bar", "aria-hidden": "true" }, filled);
+}
+
+/** Calls `action` when an element has another width than when it was last in sight. */
+export function onWidth(element, action) {
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    const now = Math.round(contentRect.width);
+    if (now && width && now !== width) action();
+    width = now || width;
+  }).observe(element);
+}
+
 /** A group of buttons, one of them pressed: `onChoose` is told the place of the one that is clicked, `press` sets it. */
 export function segments(label, names, onChoose) {
-  const buttons = names.map((name, i) => h("button", { type: "button", onclick: () => onChoose(i) }, name));
+  const buttons = names.map((name, i) => h("button", { onclick: () => onChoose(i) }, name));
   const node = h("div", { class: "segments", role: "group", "aria-label": label }, buttons);
   return {
     node,
@@ -42,9 +60,9 @@ export function segments(label, names, onChoose) {
 /** A function that waits until it was not called for some milliseconds. */
 export function debounce(action, milliseconds) {
   let timer = 0;
-  return (...values) => {
+  return () => {
     clearTimeout(timer);
-    timer = setTimeout(() => action(...values), milliseconds);
+    timer = setTimeout(action, milliseconds);
   };
 }
 
@@ -53,6 +71,6 @@ let lastId = 0;
 export const uniqueId = (prefix) => `${prefix}-${++lastId}`;
 
 /** Whether keys typed now belong to a text field. */
-export function isTyping(target = document.activeElement) {
+export function isTyping(target) {
   return Boolean(target?.closest?.("textarea, select, input:not([type=range])"));
 }

@@ -77,14 +77,14 @@ function menu(title, exported) {
     Object.entries(KINDS).map(([kind, text]) =>
       h(
         "button",
-        { type: "button", class: "quiet", onclick: () => (list.hidePopover(), exported(kind)) },
+        { class: "quiet", onclick: () => (list.hidePopover(), exported(kind)) },
         text,
       ),
     ),
   );
   const opener = h(
     "button",
-    { type: "button", class: "quiet", popovertarget: list.id, "aria-label": `Export ${title}` },
+    { class: "quiet", popovertarget: list.id, "aria-label": `Export ${title}` },
     "Export",
   );
   list.addEventListener("beforetoggle", (event) => {

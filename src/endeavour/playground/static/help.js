@@ -19,7 +19,7 @@ export function openHelp() {
         "header",
         {},
         h("h2", { id: "help-title" }, "How to use the playground"),
-        h("button", { type: "button", class: "quiet", onclick: () => dialog.close() }, "Close"),
+        h("button", { class: "quiet", onclick: () => dialog.close() }, "Close"),
       ),
       h(
         "p",

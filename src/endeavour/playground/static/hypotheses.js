@@ -4,7 +4,7 @@
  */
 
 import { marked } from "./diff.js";
-import { h } from "./dom.js";
+import { bar, h } from "./dom.js";
 import { decimal, percent } from "./format.js";
 import { roving, setRoving } from "./keys.js";
 import { printIds } from "./state.js";
@@ -29,8 +29,6 @@ export function mountHypotheses(root, { state, search, tooltip }) {
 
   function option(hypothesis, position, best) {
     const share = Math.exp(hypothesis.score - best.score);
-    const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("i"));
-    bar.firstChild.style.width = `${100 * share}%`;
     const row = h(
       "li",
       { role: "option", "data-position": position, onclick: () => choose(position) },
@@ -40,7 +38,7 @@ export function mountHypotheses(root, { state, search, tooltip }) {
         { class: "text", lang: document.getElementById("output").lang },
         marked(hypothesis.text, best.text),
       ),
-      h("span", { class: "score" }, bar, h("span", { class: "unseen" }, "score "), decimal(hypothesis.score)),
+      h("span", { class: "score" }, bar(share), h("span", { class: "unseen" }, "score "), decimal(hypothesis.score)),
     );
     const explain = () => tooltip.show(row.querySelector(".score"), explained(hypothesis));
     for (const name of ["pointerenter", "focus"]) row.addEventListener(name, explain);

@@ -28,6 +28,7 @@ export function mount(root, context) {
   let running = new AbortController();
   search.subscribe(({ stale, status }) => {
     if (stale || status === "idle") root.classList.add("stale");
+    if (status === "idle") problem.hidden = true;
     if (stale) running.abort();
   });
   let data = null;
@@ -110,11 +111,9 @@ export function mount(root, context) {
       choose,
       source,
       target,
-      position: q,
       tokens: side === "source" ? tokens.source : tokens.target_in,
       real: own.length, // keys that are pieces; the others are padding
       k: Math.min(state.get().key ?? best, own.length - 1),
-      model: data.model,
       follow: (row) => choose({ [side]: row }),
       chooseKey: (key) => choose({ key }),
       chooseCell: (row, key) =>

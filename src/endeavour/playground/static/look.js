@@ -4,7 +4,7 @@
  */
 
 import { overtaken } from "./api.js";
-import { h, segments } from "./dom.js";
+import { h, onWidth, segments } from "./dom.js";
 import { figure } from "./figure.js";
 import { bits, decimal, percent } from "./format.js";
 import { TURNS } from "./keys.js";
@@ -153,12 +153,7 @@ export function mount(root, context) {
     state.set({ [key]: order[(order.indexOf(now) + by + order.length) % order.length] });
   }
 
-  let wide = 0;
-  new ResizeObserver(([entry]) => {
-    const width = Math.round(entry.contentRect.width);
-    if (width && wide && width !== wide && map) draw(false);
-    wide = width;
-  }).observe(halves);
+  onWidth(halves, () => map && draw(false));
   search.subscribe(({ done, stale, status }) => {
     if (stale || status === "idle") root.classList.add("stale");
     else if (done && state.get().v === "look") load();

@@ -3,7 +3,7 @@
  * Knows which runs there are; its parts, in runs/, do not know each other.
  */
 
-import { h } from "./dom.js";
+import { h, onWidth } from "./dom.js";
 import { createSentence } from "./runs/sentence.js";
 import { parseSystems, suggested } from "./runs/systems.js";
 import { createTestSets } from "./runs/testsets.js";
@@ -33,7 +33,7 @@ export function mount(root, context) {
       "nav",
       { class: "parts", "aria-label": "Parts of this view" },
       parts.map(([id, name]) =>
-        h("button", { type: "button", class: "plain", onclick: () => jump(id) }, name),
+        h("button", { class: "plain", onclick: () => jump(id) }, name),
       ),
     ),
     damaged,
@@ -85,16 +85,11 @@ export function mount(root, context) {
   });
   search.subscribe(({ done }) => done && state.get().v === "runs" && sentence.load());
 
-  let width = 0;
-  new ResizeObserver(([entry]) => {
-    const wide = Math.round(entry.contentRect.width);
-    if (width && wide && wide !== width) {
-      sentence.load();
-      sets.load();
-      training.show();
-    }
-    width = wide;
-  }).observe(root);
+  onWidth(root, () => {
+    sentence.load();
+    sets.load();
+    training.show();
+  });
 
   return {
     update(_, changed) {

@@ -42,7 +42,7 @@ export function mount(root, context) {
     ].map(([name, sign, by]) =>
       h(
         "button",
-        { type: "button", class: "quiet sign", "aria-label": name, onclick: () => magnify(by) },
+        { class: "quiet sign", "aria-label": name, onclick: () => magnify(by) },
         sign,
       ),
     ),
@@ -209,6 +209,7 @@ export function mount(root, context) {
     else if (bottom > stage.scrollTop + stage.clientHeight) stage.scrollTop = bottom + 24 - stage.clientHeight;
   }
 
+  state.subscribe((_, changed) => ["v", "q", "run"].some((key) => changed.has(key)) && clock.stop());
   search.subscribe((current) => {
     for (const card of [beam.node, side, scored])
       card.classList.toggle("stale", current.stale || current.status === "idle");

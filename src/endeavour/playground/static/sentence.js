@@ -38,7 +38,7 @@ export function mountSentence({ state, runs }) {
     if (texts.join("\n") === [...examples.children].map(({ title }) => title).join("\n")) return;
     const choose = (q) => state.set({ ...NEW_SENTENCE, q }, { push: true });
     examples.replaceChildren(
-      ...texts.map((text) => h("button", { type: "button", title: text, onclick: () => choose(text) }, text)),
+      ...texts.map((text) => h("button", { title: text, onclick: () => choose(text) }, text)),
     );
     markExample(state.get().q);
   }

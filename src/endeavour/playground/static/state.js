@@ -3,26 +3,22 @@
  * Knows the keys, their types and defaults, and the browser's history; not what any key means to a view.
  */
 
-const text = (fallback = "") => ({ fallback, parse: (value) => value, print: (value) => value });
+const text = () => ({ fallback: "", parse: (value) => value });
 const number = () => ({
   fallback: null,
   parse: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : null),
-  print: String,
 });
 const count = (fallback = null) => ({
   fallback,
   parse: (value) => (/^\d+$/.test(value) ? Number(value) : fallback),
-  print: String,
 });
 const flag = (fallback) => ({
   fallback,
   parse: (value) => value === "1",
-  print: (value) => (value ? "1" : "0"),
 });
 const choice = (fallback, ...others) => ({
   fallback,
   parse: (value) => (others.includes(value) ? value : fallback),
-  print: (value) => value,
 });
 
 const KEYS = {
@@ -73,7 +69,7 @@ function parseHash(hash) {
 function printHash(state) {
   const query = new URLSearchParams();
   for (const [key, kind] of Object.entries(KEYS)) {
-    if (state[key] !== kind.fallback) query.set(key, kind.print(state[key]));
+    if (state[key] !== kind.fallback) query.set(key, state[key] === true ? 1 : state[key]);
   }
   const printed = query.toString();
   return printed ? `#${printed}` : "";
@@ -99,34 +95,28 @@ export function createState() {
     else history.replaceState(null, "", url());
   }
 
-  function replace(next) {
+  /** Makes `next` the state, and writes the address before anybody hears of it. */
+  function take(next, writeAddress) {
     const changed = new Set(Object.keys(KEYS).filter((key) => next[key] !== current[key]));
-    if (!changed.size) return false;
+    if (!changed.size) return;
     current = Object.freeze(next);
+    writeAddress();
     for (const listener of listeners) listener(current, changed);
-    return true;
   }
 
   function set(patch, { push = false } = {}) {
     for (const key of Object.keys(patch)) if (!(key in KEYS)) throw new Error(`state has no key ${key}`);
     if (push && timer) write(false); // the entry that is left keeps what was typed
-    const before = current;
-    const next = { ...current, ...patch };
-    if (Object.keys(KEYS).every((key) => next[key] === before[key])) return;
-    if (push) {
-      current = Object.freeze(next);
-      write(true);
-      current = before;
-    } else if (!timer) {
-      timer = setTimeout(() => write(false), DELAY);
-    }
-    replace(next);
+    take({ ...current, ...patch }, () => {
+      if (push) write(true);
+      else timer ||= setTimeout(() => write(false), DELAY);
+    });
   }
 
   addEventListener("popstate", () => {
     clearTimeout(timer);
     timer = 0;
-    replace(parseHash(location.hash));
+    take(parseHash(location.hash), () => {});
   });
   addEventListener("pagehide", () => timer && write(false));
 

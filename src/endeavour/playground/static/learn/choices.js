@@ -53,7 +53,6 @@ function stepper(name, onChange) {
     h(
       "button",
       {
-        type: "button",
         class: "quiet",
         "aria-label": title,
         onclick: () => onChange((value = (value + by + count) % count)),
@@ -91,7 +90,7 @@ function followable(title, side, onFollow) {
       const buttons = pieces.map(({ piece }, i) =>
         h(
           "button",
-          { type: "button", "aria-pressed": String(i === chosen), onclick: () => onFollow({ [side]: i }) },
+          { "aria-pressed": String(i === chosen), onclick: () => onFollow({ [side]: i }) },
           label(piece),
         ),
       );

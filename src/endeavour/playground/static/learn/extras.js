@@ -29,7 +29,7 @@ export function createExtras({ onTemperature, onCross, onView }) {
     "aria-valuetext": String(PLAIN),
     oninput: slide,
   });
-  const button = (name, action) => h("button", { type: "button", class: "plain", onclick: action }, name);
+  const button = (name, action) => h("button", { class: "plain", onclick: action }, name);
   return {
     heads: button("See all layers and heads in Look", () => onView("look")),
     cross: button("Take cross-attention apart", onCross),

@@ -5,6 +5,7 @@
 
 import { decimal, percent } from "../format.js";
 import { el, sequential, tableOf } from "../drawing.js";
+import { entropy } from "../look/maps.js";
 import { reach, sheet, text } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
@@ -101,10 +102,7 @@ function tendency(values, kind) {
         };
   const [name, share] = Object.entries(shares).sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
   if (share >= CLEAR) return `looks ${name}: ${percent(share)}`;
-  const bits = mean(
-    (row) => -row.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log2(weight) : 0), 0),
-  );
-  return `about ${decimal(2 ** bits, 1)} places each`;
+  return `about ${decimal(2 ** entropy(values), 1)} places each`;
 }
 
 /** A matrix of weights as eight shades of one colour: a path for each. */

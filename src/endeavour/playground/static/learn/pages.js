@@ -4,7 +4,7 @@
  * the window are drawn; the others wait until they come near.
  */
 
-import { h } from "../dom.js";
+import { h, onWidth } from "../dom.js";
 import { figure } from "../figure.js";
 import { still } from "./draw.js";
 import { feedForward } from "./feed_forward.js";
@@ -55,12 +55,12 @@ export function createPages({ announce, onStep, onKey, extras }) {
   };
   const back = h(
     "button",
-    { type: "button", class: "quiet", onclick: () => turn(-1), "aria-label": "Previous step" },
+    { class: "quiet", onclick: () => turn(-1), "aria-label": "Previous step" },
     "‹",
   );
   const on = h(
     "button",
-    { type: "button", class: "quiet", onclick: () => turn(1), "aria-label": "Next step" },
+    { class: "quiet", onclick: () => turn(1), "aria-label": "Next step" },
     "›",
   );
   const progress = h("span", { class: "progress", "aria-hidden": "true" });
@@ -161,12 +161,7 @@ export function createPages({ announce, onStep, onKey, extras }) {
   for (const name of ["wheel", "touchmove", "keydown", "scrollend"])
     addEventListener(name, () => (goal = null), { passive: true });
 
-  let width = 0;
-  new ResizeObserver(([entry]) => {
-    const wide = Math.round(entry.contentRect.width);
-    if (wide && wide !== width && seen) show(seen);
-    width = wide;
-  }).observe(list);
+  onWidth(list, () => seen && show(seen));
 
   return {
     node,

@@ -18,7 +18,7 @@ function added(view) {
   const page = sheet(view.width);
   const { rows, positions: vectors, states } = view.data.embedding[view.side];
   const root = view.data.model.width ** 0.5;
-  const own = rows[view.position].map((value) => value * root);
+  const own = rows[view.q].map((value) => value * root);
   const most = reach(states);
   const names = view.labels[view.side];
   let y = 0;
@@ -28,18 +28,18 @@ function added(view) {
     title: "position vectors, one a row",
     labels: names.map((_, t) => String(t)),
     values: vectors,
-    lit: view.position,
+    lit: view.q,
     choose: view.follow,
   });
   const options = { most, height: 40 };
-  y = vector(page, { ...options, y: y + 22, label: names[view.position], note: "embedding", values: own });
+  y = vector(page, { ...options, y: y + 22, label: names[view.q], note: "embedding", values: own });
   y = sign(page, y, "+");
   y = vector(page, {
     ...options,
     y,
-    label: `position ${view.position}`,
+    label: `position ${view.q}`,
     note: "",
-    values: vectors[view.position],
+    values: vectors[view.q],
   });
   y = sign(page, y, "=");
   vector(page, {
@@ -47,7 +47,7 @@ function added(view) {
     y,
     label: "what goes on",
     note: "into the first layer",
-    values: states[view.position],
+    values: states[view.q],
   });
   return {
     graphic: page.finish(view.tooltip),
@@ -55,12 +55,12 @@ function added(view) {
       tableOf(
         own.map((value, c) => [
           c + 1,
-          ...[value, vectors[view.position][c], states[view.position][c]].map((one) => decimal(one, 4)),
+          ...[value, vectors[view.q][c], states[view.q][c]].map((one) => decimal(one, 4)),
         ]),
-        ["number", "embedding", `position ${view.position}`, "sum"],
-        `“${names[view.position]}”`,
+        ["number", "embedding", `position ${view.q}`, "sum"],
+        `“${names[view.q]}”`,
       ),
-    json: { positions: vectors, sum: states[view.position] },
+    json: { positions: vectors, sum: states[view.q] },
   };
 }
 
@@ -93,8 +93,8 @@ function waves(page, view, vectors) {
         el("circle", {
           cx: x(t),
           cy: y(row[component]),
-          r: t === view.position ? 5 : 2.5,
-          class: t === view.position ? "dot lit" : "dot",
+          r: t === view.q ? 5 : 2.5,
+          class: t === view.q ? "dot lit" : "dot",
         }),
       ),
     );
@@ -110,9 +110,9 @@ function rotary(view) {
   const half = cosine[0].length;
   const columns = view.width < 560 ? 3 : 6;
   const pairs = [0, 1, 2, 4, 8, 12].map((pair) => Math.min(half - 1, Math.round((pair * half) / 16)));
-  const query = view.data.kind === "cross" ? null : view.data.attention.unturned[0][view.position];
+  const query = view.data.kind === "cross" ? null : view.data.attention.unturned[0][view.q];
   const [size, gap] = [Math.min(112, (view.width - 8 * columns) / columns), 8];
-  const t = view.position;
+  const t = view.q;
   page.add(
     20,
     text(

@@ -19,8 +19,8 @@ const TEXTS = {
     `A model reads neither letters nor words but pieces from a fixed list; this one has ${thousands(view.data.model.source_vocabulary)}. Frequent words are one piece, rarer ones are put together from several, if need be letter by letter.`,
     "Each piece is known by its number, its id. </s> ends the source, so that the model can tell that nothing follows; the translation begins with <s>, because the first word needs something to follow.",
   ],
-  embedding: ({ data: { model }, labels, side, position }) => [
-    `A table learnt in training has a row of ${model.width} numbers for each piece: its embedding. The id of ${quoted(labels[side][position])} picks its row. Pieces that are used alike have come to have similar rows.`,
+  embedding: ({ data: { model }, labels, side, q }) => [
+    `A table learnt in training has a row of ${model.width} numbers for each piece: its embedding. The id of ${quoted(labels[side][q])} picks its row. Pieces that are used alike have come to have similar rows.`,
     `The numbers are small, so they are multiplied by √${model.width}${model.positions === "rotary" ? "" : "; what is added next then does not drown them"}.` +
       (model.tie === "all"
         ? " This model uses one table for both languages, and once more at the end to choose the next piece."

@@ -85,10 +85,10 @@ export function embedding(view) {
   const page = sheet(view.width);
   const { model } = view.data;
   const rows = view.data.embedding[view.side].rows;
-  const token = view.tokens[view.position];
+  const token = view.tokens[view.q];
   const root = model.width ** 0.5;
   const scaled = rows.map((row) => row.map((value) => value * root));
-  const own = rows[view.position];
+  const own = rows[view.q];
   const vocabulary = model[view.side === "source" ? "source_vocabulary" : "target_vocabulary"];
   const narrow = view.width < 560;
   const left = narrow ? 0 : 150;
@@ -114,20 +114,20 @@ export function embedding(view) {
     y: y + 30,
     label: "embedding",
     note: "as it goes on",
-    values: scaled[view.position],
+    values: scaled[view.q],
   });
   y = alike(page, {
     y: y + 18,
     x: left,
     token,
-    neighbours: view.data.embedding[view.side].neighbours[view.position],
+    neighbours: view.data.embedding[view.side].neighbours[view.q],
   });
   strips(page, {
     y: y + 20,
     title: "the embeddings of all pieces",
     labels: view.labels[view.side],
     values: scaled,
-    lit: view.position,
+    lit: view.q,
     choose: view.follow,
   });
   return {
@@ -141,8 +141,8 @@ export function embedding(view) {
     json: {
       piece: token,
       row: own,
-      embedding: scaled[view.position],
-      neighbours: view.data.embedding[view.side].neighbours[view.position],
+      embedding: scaled[view.q],
+      neighbours: view.data.embedding[view.side].neighbours[view.q],
     },
   };
 }

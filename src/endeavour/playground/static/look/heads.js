@@ -16,7 +16,7 @@ export function createHeads(root, onChoose) {
   const grids = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, grid(kind)]));
   const saliency = h(
     "button",
-    { type: "button", class: "plain saliency", onclick: () => onChoose({ map: "saliency" }) },
+    { class: "plain saliency", onclick: () => onChoose({ map: "saliency" }) },
     h("b", {}, "Gradient saliency"),
     h("small", {}, "which source words a target word depends on"),
   );
@@ -46,7 +46,6 @@ export function createHeads(root, onChoose) {
     const node = h(
       "button",
       {
-        type: "button",
         class: "thumb",
         tabindex: -1,
         "data-place": `${layer} ${head}`,

@@ -56,7 +56,7 @@ export function createStrip(root, { tooltip, onHover, onChoose }) {
       onblur: () => leave(),
       onclick: () => onChoose(side, i),
     };
-    const node = h("button", { type: "button", class: "chip", ...on }, content);
+    const node = h("button", { class: "chip", ...on }, content);
     const enter = () => (onHover(side, i), node.explain && tooltip.show(node, node.explain));
     const leave = () => (onHover(side, null), tooltip.hide());
     return node;

@@ -23,7 +23,7 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
   const heads = columns.map(({ key, title, number }) => {
     const button = h(
       "button",
-      { type: "button", class: "sort", onclick: () => onSort(key) },
+      { class: "sort", onclick: () => onSort(key) },
       title,
       h("span", { class: "order", "aria-hidden": "true" }),
     );

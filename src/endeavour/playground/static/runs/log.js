@@ -17,6 +17,7 @@ const empty = () => ({
   damaged: 0,
   ended: false,
   lost: null,
+  told: undefined, // by the listener: how many validations it has announced
 });
 
 /**

@@ -16,7 +16,6 @@ export function createPicker(runs, onAdd) {
   const add = h(
     "button",
     {
-      type: "button",
       class: "plain",
       onclick: () => onAdd({ name: name.value, beam: Number(beam.value) || null }),
     },

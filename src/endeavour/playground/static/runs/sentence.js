@@ -7,7 +7,7 @@
 import { Answers } from "../answers.js";
 import { ApiError, overtaken, stream } from "../api.js";
 import { marked } from "../diff.js";
-import { h } from "../dom.js";
+import { bar, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, percent, pieceName } from "../format.js";
 import { parsePrefix } from "../state.js";
@@ -60,7 +60,7 @@ export function createSentence(context) {
 
   const further = () => {
     const { w, run } = state.get();
-    return w ? parseSystems(w) : suggested(run, runs);
+    return (w ? parseSystems(w) : suggested(run, runs)).slice(0, LETTERS.length - 1);
   };
   // Ids mean the same pieces only within a run.
   const sameRun = (one, other) => runs.runOf(one) === runs.runOf(other);
@@ -161,10 +161,8 @@ export function createSentence(context) {
       marked(hypothesis.text, against.text, (word, i) =>
         h("mark", { class: i === at ? "first" : null }, word),
       );
-    const bar = h("span", { class: "score-bar", "aria-hidden": "true" }, h("i"));
-    if (hypothesis) bar.firstChild.style.width = `${100 * Math.exp(hypothesis.score - best)}%`;
     const facts = hypothesis && [
-      bar,
+      bar(Math.exp(hypothesis.score - best)),
       h("span", {}, `score ${decimal(hypothesis.score, 3)}`),
       h("span", {}, `probability ${percent(Math.exp(hypothesis.log_probability))}`),
       milliseconds ? h("span", {}, `${Math.round(milliseconds)} ms`) : null,
@@ -185,7 +183,6 @@ export function createSentence(context) {
             ? h(
                 "button",
                 {
-                  type: "button",
                   class: "quiet",
                   "aria-pressed": String(position === other),
                   onclick: () => pick(position),
@@ -197,7 +194,6 @@ export function createSentence(context) {
             ? h(
                 "button",
                 {
-                  type: "button",
                   class: "quiet",
                   "aria-label": `Remove ${name}`,
                   onclick: () => remove(system),
@@ -208,7 +204,7 @@ export function createSentence(context) {
         ),
         error
           ? h("p", { class: "problem" }, error)
-          : h("p", { class: "text", lang: document.getElementById("output").lang }, words ?? "…"),
+          : h("p", { class: "text", lang: runs.languages(system.name)[1].code }, words ?? "…"),
         h("p", { class: "measures" }, facts ?? []),
       ),
     );

@@ -42,7 +42,6 @@ export function createTestSets({ state, runs, announce, report }) {
     h(
       "button",
       {
-        type: "button",
         class: "plain flag",
         "data-token": `flag:${flag}`,
         onclick: () => state.set({ filter: toggled(state.get().filter, `flag:${flag}`) }),
@@ -219,7 +218,7 @@ export function createTestSets({ state, runs, announce, report }) {
         { class: "hint" },
         `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${row.flags.map((flag) => FLAGS[flag] ?? flag).join(", ")}` : ""}`,
       ),
-      h("button", { type: "button", class: "strong", onclick: () => open(row) }, "Open in Look"),
+      h("button", { class: "strong", onclick: () => open(row) }, "Open in Look"),
     );
   }
 

@@ -20,7 +20,6 @@ export function createSettings({ state, runs }) {
   const reset = h(
     "button",
     {
-      type: "button",
       class: "quiet",
       onclick() {
         beam.node.querySelector("input").focus(); // this button goes
@@ -63,14 +62,14 @@ function slider(name, range, onInput) {
  * A slider over the steps of a search, with buttons to play it and to go step by step.
  *
  * @param {(time: number) => void} onTime
- * @returns {{node: HTMLElement, show: (time: number, last: number) => void}}
+ * @returns {{node: HTMLElement, show: (time: number, last: number) => void, stop: () => void}}
  */
 export function createTime(onTime) {
   let [time, last, timer] = [0, 0, 0];
   const button = (name, sign, action) =>
     h(
       "button",
-      { type: "button", class: "quiet sign", "aria-label": name, title: name, onclick: action },
+      { class: "quiet sign", "aria-label": name, title: name, onclick: action },
       h("span", { "aria-hidden": "true" }, sign),
     );
   const input = h("input", {
@@ -110,5 +109,5 @@ export function createTime(onTime) {
     back.setAttribute("aria-disabled", now <= 0); // not disabled, which would lose the focus
     on.setAttribute("aria-disabled", now >= end);
   }
-  return { node, show };
+  return { node, show, stop };
 }

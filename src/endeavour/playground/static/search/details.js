@@ -73,7 +73,6 @@ export function createDetails(root, { state, search, forcing, report }, leave) {
         h(
           "button",
           {
-            type: "button",
             class: "plain",
             onclick: () => state.set({ t: printIds(ids), v: "look" }, { push: true }),
           },
@@ -85,7 +84,6 @@ export function createDetails(root, { state, search, forcing, report }, leave) {
         h(
           "button",
           {
-            type: "button",
             class: "strong",
             "aria-label": `Continue from ${text}`,
             onclick: () => forcing.force(ids),
@@ -114,7 +112,7 @@ export function createDetails(root, { state, search, forcing, report }, leave) {
         end ? state.set({ t: printIds(ids) }, { push: true }) : forcing.force([...ids, id]);
       return h(
         "button",
-        { type: "button", class: "row", onclick: choose },
+        { class: "row", onclick: choose },
         cells,
       );
     });

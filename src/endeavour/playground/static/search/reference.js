@@ -26,7 +26,6 @@ export function createReference(root, { state, search, report }) {
   const clear = h(
     "button",
     {
-      type: "button",
       class: "quiet",
       onclick() {
         field.value = "";

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from commands import places, write_splits
+from configs import QUICK, TINY
 
 if TYPE_CHECKING:
     import torch
@@ -146,15 +147,4 @@ def parallel_files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture
 def folders(tmp_path: Path) -> list[str]:
     """Overrides that keep a test's files in its own folder, on a model of a few thousand parameters."""
-    return [
-        *places(tmp_path),
-        "tracking=none",
-        "training=smoke",
-        "model.width=16",
-        "model.feed_forward=32",
-        "model.encoder_layers=1",
-        "model.decoder_layers=1",
-        "model.num_heads=2",
-        "evaluation.bootstrap_samples=40",
-        "device=cpu",
-    ]
+    return [*places(tmp_path), *QUICK, *TINY]

@@ -17,9 +17,9 @@ from endeavour.playground.server import Playground
 from endeavour.playground.serving import Server, listen
 from endeavour.runs.run import Run
 from endeavour.storage import write_json
-from untrained import TINY, small_tokenizers, untrained_run
+from untrained import TINIEST, small_tokenizers, untrained_run
 
-SMALL = [*TINY, "model.encoder_layers=2", "model.decoder_layers=2"]
+SMALL = [*TINIEST, "model.encoder_layers=2", "model.decoder_layers=2"]
 SMALL += ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=4"]
 JSON = "application/json"
 TIMEOUT = 60  # seconds after which a test has failed; none waits for it

@@ -15,29 +15,14 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from commands import endeavour, places, write_lines, write_splits
-from configs import run_config
+from configs import QUICK, TINY, run_config
 from endeavour.__main__ import unexpected
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.storage import file_digest
 
 GOOD = {"train": 30, "validation": 3, "test": 2}
-TINY = [
-    "tokenizer=bpe2k",
-    "tokenizer.vocabulary_size=300",
-    "model.width=16",
-    "model.feed_forward=32",
-    "model.encoder_layers=1",
-    "model.decoder_layers=1",
-    "model.num_heads=2",
-    "training=smoke",
-    "training.max_updates=2",
-    "training.validate_every=1",
-    "decoding.max_length_ratio=0.5",
-    "decoding.max_length_offset=5",
-    "evaluation.bootstrap_samples=40",
-    "tracking=none",
-    "device=cpu",
-]
+SMALL = [*QUICK, *TINY, "tokenizer=bpe2k", "tokenizer.vocabulary_size=300", "training.max_updates=2"]
+SMALL += ["training.validate_every=1", "decoding.max_length_ratio=0.5", "decoding.max_length_offset=5"]
 
 
 def settings(folder: Path) -> list[str]:
@@ -46,7 +31,7 @@ def settings(folder: Path) -> list[str]:
         split: [(f"{split} dog number {i}", f"{split} Hund Nummer {i}") for i in range(count)]
         for split, count in GOOD.items()
     }
-    return [*write_splits(folder, pairs), *TINY, *places(folder)]
+    return [*write_splits(folder, pairs), *SMALL, *places(folder)]
 
 
 def refused(capsys: pytest.CaptureFixture[str], pattern: str, *arguments: str) -> None:

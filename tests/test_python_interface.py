@@ -11,7 +11,7 @@ import pytest
 
 import endeavour
 from commands import places
-from configs import run_config
+from configs import QUICK, TINY, run_config
 from endeavour.runs import translators
 from endeavour.runs.run import Run
 from untrained import untrained_run
@@ -23,11 +23,8 @@ QUOTED = '"first run"'  # as a name with a space is given back and taken
 def run(tmp_path_factory: pytest.TempPathFactory, parallel_files: list[str]) -> endeavour.TrainedRun:
     """Trained for a moment."""
     folder = tmp_path_factory.mktemp("interface")
-    small = ["model.width=16", "model.feed_forward=32", "model.num_heads=2", "device=cpu"]
-    small += ["model.encoder_layers=1", "model.decoder_layers=2", "evaluation.bootstrap_samples=40"]
-    return endeavour.train(
-        [*parallel_files, *small, *places(folder), "training=smoke", "tracking=none", "name=first run"]
-    )
+    small = [*QUICK, *TINY, "model.decoder_layers=2"]
+    return endeavour.train([*parallel_files, *small, *places(folder), "name=first run"])
 
 
 def test_the_import_loads_nothing_and_everything_is_found() -> None:

@@ -16,8 +16,8 @@ from endeavour.storage import atomic_folder, write_json
 from endeavour.training.checkpoint import write_model
 from random_models import drawn
 
-TINY = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
+TINIEST = ["model.width=8", "model.num_heads=2", "model.feed_forward=8"]
+TINIEST += ["model.encoder_layers=1", "model.decoder_layers=1", "tokenizer.vocabulary_size=300"]
 SENTENCES = [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)]
 
 
@@ -49,7 +49,7 @@ def untrained_run(
 def untrained_runs(folder: Path, tokenizers: Tokenizers, runs: Mapping[str, Sequence[str]]) -> None:
     """Runs of these names and further settings, each with weights of its own."""
     for seed, (name, more) in enumerate(runs.items()):
-        config = run_config([*TINY, f"name={name}", f"output_folder={folder}", *more])
+        config = run_config([*TINIEST, f"name={name}", f"output_folder={folder}", *more])
         untrained_run(config, tokenizers, seed=seed)
 
 

@@ -126,7 +126,7 @@ class TrainedRun:
         """How it decodes, its precision resolved."""
         from endeavour.runs.translators import resolve_decoding
 
-        return resolve_decoding(self._asked, self.loaded.first, self.device)
+        return resolve_decoding(self._asked, self.loaded.first)
 
     def translator(self, *, window: int = WINDOW) -> Translator:
         """Translates streams of lines; `window` lines are read and decoded together."""
@@ -251,9 +251,9 @@ class TrainedRun:
             data = data_of(self.runs[0], data_folder, corpus_path)
         evaluator = Evaluator(
             runs=self.runs,
-            decoding=self._asked,
+            loaded=self.loaded,
+            decoding=self.decoding,
             settings=asked,
-            device=self.device,
             training_texts=training_texts(self.runs, data_folder),
         )
         sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -230,9 +231,13 @@ def test_the_pairs_of_the_scale_part_are_as_many_as_asked_for_and_the_same_each_
     assert all(source and target and "\n" not in source + target for source, target in pairs)
 
 
+def uncounted(_: int) -> Callable[[], None]:
+    return lambda: None
+
+
 def test_start_up_is_timed_in_processes_of_their_own() -> None:
     assert command_names() == sorted(COMMANDS.keys() - LONG_NAMES)
-    rows = measure_startup(["prepare"], repeats=1, done=lambda: None)
+    rows = measure_startup(["prepare"], repeats=1, steps=uncounted)
     assert [(row["command"], row["what"]) for row in rows] == [
         ("", "python"),
         ("prepare", "import"),
@@ -242,7 +247,7 @@ def test_start_up_is_timed_in_processes_of_their_own() -> None:
     assert all(row["seconds"] > 0 for row in rows)
     assert part_table("startup", rows).row_count == 4
     with pytest.raises(UserError, match=r"no_such_stage"):
-        measure_startup(["no_such_stage"], repeats=1, done=lambda: None)
+        measure_startup(["no_such_stage"], repeats=1, steps=uncounted)
 
 
 def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> None:

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from commands import endeavour, places
+from configs import QUICK, TINY
 from endeavour.__main__ import run_command
 from endeavour.errors import UserError
 from endeavour.export import formats
@@ -27,11 +28,8 @@ from hub_writes import WritableHub
 def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of data and outputs; two vocabularies, so that none is taken for the other."""
     folder = tmp_path_factory.mktemp("trained")
-    tiny = {"width": 16, "feed_forward": 32, "encoder_layers": 1, "decoder_layers": 1, "num_heads": 2}
-    overrides = [f"model.{key}={value}" for key, value in tiny.items()]
-    overrides += ["model.tie=decoder", "tokenizer.joint=false", "tracking=none", "training=smoke"]
+    overrides = [*QUICK, *TINY, "model.tie=decoder", "tokenizer.joint=false", "name=run"]
     overrides += ["training.max_updates=120", "training.validate_every=120", "training.learning_rate=1e-2"]
-    overrides += ["evaluation.bootstrap_samples=40", "device=cpu", "name=run"]
     assert endeavour("train", *parallel_files, *overrides, *places(folder)) == 0
     return folder
 

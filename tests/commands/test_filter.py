@@ -17,7 +17,7 @@ from endeavour.data.scored_pairs import ScoredPair, join_scored, select_pairs, w
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.pipeline.filtering import DualScorer
 from endeavour.storage import atomic_folder
-from untrained import TINY, by_hand, untrained_runs
+from untrained import TINIEST, by_hand, untrained_runs
 
 WORDS = ["dog Hund", "cat Katze", "house Haus", "tree Baum", "river Fluss", "door Tür", "garden Garten"]
 PAIRS = [
@@ -40,7 +40,7 @@ DIRTY = [
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
-    tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINY).tokenizer)
+    tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINIEST).tokenizer)
     runs = {"there": [], "back": ["direction=de-en"], "other": []}
     runs["short"] = ["model.positions=learned", "model.max_length=20"]
     untrained_runs(folder, (tokenizer, tokenizer), runs)

@@ -12,7 +12,7 @@ from commands import endeavour, write_lines
 from configs import run_config
 from endeavour.commands.score import ScoreRoot, score
 from endeavour.config import load_config
-from untrained import TINY, by_hand, small_tokenizers, untrained_runs
+from untrained import TINIEST, by_hand, small_tokenizers, untrained_runs
 
 PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte"), ("wie 7", "hat 😀")]
 
@@ -20,7 +20,7 @@ PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte")
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
-    tokenizers = small_tokenizers(run_config(TINY))
+    tokenizers = small_tokenizers(run_config(TINIEST))
     short = ["model.positions=learned", "model.max_length=9"]
     untrained_runs(folder, tokenizers, {"one": [], "two": [], "back": ["direction=de-en"], "short": short})
     return folder

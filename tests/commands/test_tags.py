@@ -11,7 +11,7 @@ import torch
 import endeavour
 from commands import endeavour as command
 from commands import places
-from configs import run_config
+from configs import QUICK, TINY, run_config
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.decoding import alignment
@@ -50,9 +50,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory, parallel_files: list[str]) 
 def outputs(tmp_path_factory: pytest.TempPathFactory, corpus: list[str]) -> Path:
     """With the run `one`, which translates as its own part."""
     folder = tmp_path_factory.mktemp("tags")
-    small = ["model.width=16", "model.feed_forward=32", "model.num_heads=2", "device=cpu"]
-    small += ["model.encoder_layers=1", "model.decoder_layers=2", "evaluation.bootstrap_samples=40"]
-    small += ["training=smoke", "tracking=none", "name=one", "decoding=greedy"]
+    small = [*QUICK, *TINY, "model.decoder_layers=2", "name=one", "decoding=greedy"]
     tags = ["corpus.tags=true", "corpus.tag=own", MIXTURE]
     assert command("train", *corpus, *small, *places(folder), *tags) == 0
     return folder / "outputs"

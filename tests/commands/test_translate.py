@@ -18,7 +18,7 @@ from endeavour.commands.translate import TranslateRoot, translate
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.runs.run import Run
-from untrained import TINY, small_tokenizers, untrained_run
+from untrained import TINIEST, small_tokenizers, untrained_run
 
 SHORT = ["decoding=greedy", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
 
@@ -26,7 +26,7 @@ SHORT = ["decoding=greedy", "decoding.max_length_ratio=0", "decoding.max_length_
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("outputs")
-    config = run_config([*TINY, *SHORT, "name=run", f"output_folder={folder}"])
+    config = run_config([*TINIEST, *SHORT, "name=run", f"output_folder={folder}"])
     return untrained_run(config, small_tokenizers(config))
 
 

@@ -3,12 +3,10 @@
 from pathlib import Path
 
 from commands import places
-from configs import run_config
+from configs import TINY, run_config
 from endeavour.pipeline.data import prepare
 from untrained import untrained_run
 
-TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1"]
 FAST = ["decoding=greedy", "decoding.max_length_ratio=1", "evaluation.bootstrap_samples=40"]
 
 

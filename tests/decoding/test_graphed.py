@@ -20,7 +20,7 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS, PAD
 from random_models import drawn
-from untrained import TINY
+from untrained import TINIEST
 
 VOCABULARY = 24
 RATIO, OFFSET = 1.5, 3
@@ -35,7 +35,7 @@ VARIANTS = {
 
 
 def a_model(*overrides: str, seed: int = 0) -> Transformer:
-    config = run_config([*TINY, *overrides]).model
+    config = run_config([*TINIEST, *overrides]).model
     return drawn(config, (VOCABULARY, VOCABULARY), alpha=0.3, seed=seed)
 
 

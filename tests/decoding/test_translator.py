@@ -18,10 +18,10 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from untrained import SENTENCES, TINY, small_tokenizers, untrained_model
+from untrained import SENTENCES, TINIEST, small_tokenizers, untrained_model
 
 SHORT = ["decoding.beam_size=2", "decoding.max_length_ratio=0", "decoding.max_length_offset=3"]
-CONFIG = run_config([*TINY, *SHORT])
+CONFIG = run_config([*TINIEST, *SHORT])
 
 LINES = st.lists(
     st.one_of(

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from commands import endeavour, places, write_splits
-from configs import typed_config
+from configs import QUICK, TINY, typed_config
 from endeavour.data.prepared import PreparedData
 from endeavour.data.tables import read_tables
 from endeavour.decoding.config import DecodingConfig
@@ -27,12 +27,10 @@ from endeavour.training.checkpoint import load_model, write_model
 from endeavour.training.signals import Interrupted
 from random_models import shaken
 
-TINY = ["tracking=none", "training=smoke", "device=cpu", "evaluation.bootstrap_samples=40", "decoding=greedy"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
-TINY += ["model.width=16", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
-TINY += ["training.max_updates=2", "training.validate_every=1", "evaluation.num_pictures=0"]
-TINY += ["training.precision=fp32", "decoding.precision=fp32"]  # what is compared is the same to the bit
-TINY += ["cleaning.max_ratio=1000"]  # so that what such models say is not dropped
+SMALL = [*QUICK, *TINY, "decoding=greedy", "decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+SMALL += ["training.max_updates=2", "training.validate_every=1", "evaluation.num_pictures=0"]
+SMALL += ["training.precision=fp32", "decoding.precision=fp32"]  # what is compared is the same to the bit
+SMALL += ["cleaning.max_ratio=1000"]  # so that what such models say is not dropped
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def trained(parallel_files: list[str], tmp_path_factory: pytest.TempPathFactory)
     """A folder with the finished runs `one`, whose weights were shaken, and `two`."""
     folder = tmp_path_factory.mktemp("teachers")
     for seed, name in ((1, "one"), (2, "two")):
-        settings = [*parallel_files, *TINY, *places(folder), f"name={name}", f"seed={seed}"]
+        settings = [*parallel_files, *SMALL, *places(folder), f"name={name}", f"seed={seed}"]
         assert endeavour("train", *settings) == 0
     shake(folder / "outputs" / "one")
     return folder
@@ -59,7 +57,7 @@ def shake(run: Path, seed: int = 5) -> None:
 def settings(parallel_files: list[str], trained: Path, tmp_path: Path) -> list[str]:
     """Overrides of a new run beside copies of the finished ones."""
     shutil.copytree(trained, tmp_path / "copy")
-    return [*parallel_files, *TINY, *places(tmp_path / "copy"), "name=new"]
+    return [*parallel_files, *SMALL, *places(tmp_path / "copy"), "name=new"]
 
 
 @pytest.fixture
@@ -134,7 +132,7 @@ def test_altered_copies_are_not_translated_and_are_made_of_translations_too(sett
 
 
 def test_into_english_the_german_is_translated(parallel_files: list[str], tmp_path: Path) -> None:
-    settings = [*parallel_files, *TINY, *places(tmp_path / "copy"), "direction=de-en"]
+    settings = [*parallel_files, *SMALL, *places(tmp_path / "copy"), "direction=de-en"]
     assert endeavour("train", *settings, "name=teacher") == 0
     shake(tmp_path / "copy" / "outputs" / "teacher")
     settings += ["name=new"]

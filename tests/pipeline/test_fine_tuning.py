@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file
 
 from commands import endeavour, places, write_splits
+from configs import QUICK, TINY
 from endeavour.pipeline.data import data_of
 from endeavour.runs.run import Run
 
-BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
-BASE += ["model.encoder_layers=1", "model.decoder_layers=1", "model.num_heads=2", "model.feed_forward=32"]
-BASE += ["evaluation.bootstrap_samples=40", "evaluation.num_pictures=0"]
+BASE = [*QUICK, "training.precision=fp32", "decoding=greedy", "evaluation.num_pictures=0"]
+BASE += [one for one in TINY if one != "model.width=16"]
 MODEL = ["model.width=16", "model.positions=rotary"]
 OTHER = [
     (f"the {noun} is {adjective} number {k}", f"die {noun} ist {adjective} Nummer {k}")

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from commands import endeavour, places, write_lines
-from configs import run_config
+from configs import QUICK, run_config
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.pipeline.distillation import Teachers
 from endeavour.pipeline.imported import run_named
@@ -26,8 +26,7 @@ from endeavour.special import EOS
 from local_server import LocalServer
 from textbook_sides import textbook_sides
 
-BASE = ["tracking=none", "training=smoke", "device=cpu", "training.precision=fp32", "decoding=greedy"]
-BASE += ["evaluation.bootstrap_samples=40", "evaluation.num_pictures=0"]
+BASE = [*QUICK, "training.precision=fp32", "decoding=greedy", "evaluation.num_pictures=0"]
 
 
 def english() -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from configs import run_config
+from configs import TINY, run_config
 from endeavour.data.tokenizer import Tokenizer, Tokenizers
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -23,15 +23,14 @@ from endeavour.training.precision import Precision
 from untrained import untrained_run
 
 CPU = torch.device("cpu")
-TINY = ["model.width=16", "model.num_heads=2", "model.feed_forward=32", "tokenizer.vocabulary_size=300"]
-TINY += ["model.encoder_layers=1", "model.decoder_layers=1"]
-QUICK = ["decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
+SMALL = [*TINY, "tokenizer.vocabulary_size=300"]
+SHORT = ["decoding.max_length_ratio=1", "decoding.max_length_offset=2"]
 TEXT = ["the dog sees a tree", "often the old man finds the dog today", "der Hund sieht heute den alten Baum"]
 
 
 @cache
 def vocabularies() -> Tokenizers:
-    config = run_config(TINY).tokenizer
+    config = run_config(SMALL).tokenizer
     tokenizer = Tokenizer.train([f"{line} {i}" for i in range(99) for line in TEXT], config)
     return tokenizer, tokenizer
 
@@ -40,7 +39,7 @@ def vocabularies() -> Tokenizers:
 def root(tmp_path: Path) -> Path:
     """The output folder of the finished runs a, b and c of one vocabulary."""
     for seed, name in enumerate("abc"):
-        config = run_config([*TINY, f"name={name}", f"output_folder={tmp_path}"])
+        config = run_config([*SMALL, f"name={name}", f"output_folder={tmp_path}"])
         untrained_run(config, vocabularies(), seed=seed)
     return tmp_path
 
@@ -51,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_order(
     decoding: list[str], root: Path
 ) -> None:
-    config = run_config([*TINY, *QUICK, *decoding]).decoding
+    config = run_config([*SMALL, *SHORT, *decoding]).decoding
     models = [Run(root, name).load_model(CPU)[0] for name in "cab"]
     direct = Translator(PyTorchEngine(Ensemble(models), config), vocabularies(), decoding=config).translate(
         [*TEXT, ""]
@@ -69,8 +68,8 @@ def other_direction(run: Run) -> None:
 def other_vocabulary(run: Run) -> None:
     shutil.rmtree(run.folder)
     text = [f"ganz anderer Text von anderswo {i}" for i in range(99)]
-    tokenizer = Tokenizer.train(text, run_config(TINY).tokenizer)
-    config = run_config([*TINY, f"name={run.name}", f"output_folder={run.root}"])
+    tokenizer = Tokenizer.train(text, run_config(SMALL).tokenizer)
+    config = run_config([*SMALL, f"name={run.name}", f"output_folder={run.root}"])
     untrained_run(config, (vocabularies()[0], tokenizer))
 
 
@@ -95,14 +94,14 @@ def test_an_export_has_no_precision_to_choose(root: Path, monkeypatch: pytest.Mo
     faster = Precision(torch.bfloat16, "measured")
     monkeypatch.setattr(translators, "choose_decoding_precision", lambda *_, **__: faster)
     model, _ = Run(root, "a").load_model(CPU)
-    ours = run_config([*TINY, "decoding.precision=auto"]).decoding
+    ours = run_config([*SMALL, "decoding.precision=auto"]).decoding
     exported = replace(ours, engine="ctranslate2")
-    assert resolve_decoding(ours, model, CPU).precision == "bf16"
-    assert resolve_decoding(exported, model, CPU) == exported
+    assert resolve_decoding(ours, model).precision == "bf16"
+    assert resolve_decoding(exported, model) == exported
 
 
 def test_an_export_decodes_alone(root: Path) -> None:
-    decoding = run_config(TINY).decoding
+    decoding = run_config(SMALL).decoding
     decoding.engine = "ctranslate2"
     runs = select_runs("a b", root)
     with pytest.raises(UserError, match=r"decoding\.engine=ctranslate2: an export holds one model"):

@@ -17,7 +17,7 @@ from endeavour.training import graphs as graphs_module
 from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.step import LossModel, accumulate_gradients, make_update
-from untrained import TINY
+from untrained import TINIEST
 
 CPU = torch.device("cpu")
 SHAPES = [(2, 3), (4, 5), (2, 3), (2, 3), (4, 5), (3, 3), (2, 3)]
@@ -32,7 +32,7 @@ def by_torch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def tiny(*overrides: str) -> Transformer:
     torch.manual_seed(0)
     return Transformer(
-        run_config([*TINY, *overrides]).model, source_vocabulary=20, target_vocabulary=20
+        run_config([*TINIEST, *overrides]).model, source_vocabulary=20, target_vocabulary=20
     ).eval()
 
 
@@ -72,7 +72,7 @@ def gradients(
 
 def trained(device: torch.device, graphs: Callable[[Transformer], Graphs | None]) -> Sequence[Tensor]:
     """The weights after updates of two batches each, with dropout and R-Drop, in bf16; and the updates' sums."""
-    config = run_config([*TINY, "model.dropout=0.3"])
+    config = run_config([*TINIEST, "model.dropout=0.3"])
     torch.manual_seed(0)
     model = Transformer(config.model, source_vocabulary=20, target_vocabulary=20).to(device).train()
     loss_model = LossModel(model, label_smoothing=0.1, r_drop=0.5)

@@ -32,9 +32,7 @@ NEVER = -100.0
 
 
 class Decoder(Protocol):
-    """A model with a search. `batches` says whether it makes its own batches, or gets one at a time."""
-
-    batches: bool
+    """A model with a search."""
 
     def decode(self, sources: Sentences, beam_size: int) -> list[int]:
         """Tokens of each translation, EOS counted where there is one."""
@@ -43,8 +41,6 @@ class Decoder(Protocol):
 
 class Ours:
     """`beam_search` over our model."""
-
-    batches = False
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype) -> None:
         own = copy.deepcopy(model).to(precision)
@@ -68,8 +64,6 @@ class Ours:
 
 class HuggingFace:
     """`generate` of the Hugging Face model that our export of the same weights gives: Pegasus or Marian."""
-
-    batches = False
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype, folder: Path) -> None:
         folder.mkdir()
@@ -95,8 +89,6 @@ class CTranslate2:
 
     It is told to go on to the limit: in int8 the rounded row of EOS no longer has the logit `NEVER`.
     """
-
-    batches = True
 
     def __init__(self, model: Transformer, task: Task, quantization: str, folder: Path) -> None:
         folder.mkdir()

@@ -42,21 +42,18 @@ def measure_decoding(
         seconds: dict[tuple[str, int, int], list[list[float]]] = {case: [] for case in cases}
         for _ in range(settings.repeats):
             for name, beam, batch in cases:
-                parts = _parts(task, sources, batch, own=decoders[name].batches)
+                parts = _parts(task, sources, name, batch)
                 seconds[name, beam, batch].append(
                     [_decode(decoders[name], part, beam, task) for part in parts]
                 )
                 done()
-    return [
-        _row(task, name, beam, batch, turns, own=decoders[name].batches)
-        for (name, beam, batch), turns in seconds.items()
-    ]
+    return [_row(task, name, beam, batch, turns) for (name, beam, batch), turns in seconds.items()]
 
 
 def decoding_cases(names: Sequence[str], settings: BenchConfig) -> list[tuple[str, int, int]]:
     """Contender, beam and batch of each row: every one of `decoding_batches`, and one sentence.
 
-    CTranslate2, which makes its own batches, has one row for all of them, under the first.
+    What makes its own batches has one row for all of them, under the first.
     """
     batches = settings.decoding_batches
     return [
@@ -64,8 +61,13 @@ def decoding_cases(names: Sequence[str], settings: BenchConfig) -> list[tuple[st
         for beam in settings.beam_sizes
         for batch in (*batches, 1)
         for name in names
-        if batch in (batches[0], 1) or not name.startswith("ctranslate2")
+        if batch in (batches[0], 1) or not _makes_batches(name)
     ]
+
+
+def _makes_batches(name: str) -> bool:
+    """Whether a contender makes its own batches, and does not get one at a time."""
+    return name.startswith("ctranslate2")
 
 
 def _sources(task: Task) -> list[list[int]]:
@@ -75,13 +77,13 @@ def _sources(task: Task) -> list[list[int]]:
     return sorted((dataset.source[row].tolist() for row in rows), key=len, reverse=True)
 
 
-def _parts(task: Task, sources: list[list[int]], batch: int, *, own: bool) -> list[list[list[int]]]:
+def _parts(task: Task, sources: list[list[int]], name: str, batch: int) -> list[list[list[int]]]:
     """What is decoded at a time."""
     if batch == 1:
         count = task.settings.latency_sentences
         step = max(1, len(sources) // count)
         return [[source] for source in sources[::step][:count]]
-    if own:
+    if _makes_batches(name):
         return [sources]
     return [sources[start : start + batch] for start in range(0, len(sources), batch)]
 
@@ -95,9 +97,7 @@ def _decode(decoder: Decoder, sources: list[list[int]], beam_size: int, task: Ta
     return seconds
 
 
-def _row(
-    task: Task, name: str, beam: int, batch: int, turns: list[list[float]], *, own: bool
-) -> dict[str, Any]:
+def _row(task: Task, name: str, beam: int, batch: int, turns: list[list[float]]) -> dict[str, Any]:
     tokens = task.settings.decoding_tokens
     sentences = len(turns[0]) if batch == 1 else task.settings.decoding_sentences
     seconds = [sum(turn) for turn in turns]
@@ -107,7 +107,7 @@ def _row(
         "toolkit": toolkit,
         "precision": precision,
         "beam_size": beam,
-        "batch": None if own and batch > 1 else batch,  # null: as the engine likes
+        "batch": None if _makes_batches(name) and batch > 1 else batch,  # null: as the engine likes
         "sentences": sentences,
         "tokens_per_sentence": tokens,
         "seconds": seconds,

@@ -4,29 +4,24 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from endeavour.benchmark.steps import Results, Steps
 from endeavour.errors import UserError
 
 
-def startup_lines(names: Sequence[str]) -> list[tuple[str, str, list[str]]]:
-    """(command, what, arguments of Python) to be timed for each command in `names`; the first is Python alone."""
+def measure_startup(names: Sequence[str], *, repeats: int, steps: Steps) -> Results:
+    """The median wall time of each command over `repeats` turns, in seconds; one row a command, the first Python alone.
+
+    Raises:
+        UserError: a command failed.
+    """
     lines = [("", "python", ["-c", "pass"])]
     for name in names:
         lines.append((name, "import", ["-c", f"import endeavour.commands.{name}"]))
         lines.append((name, "--help", ["-m", "endeavour", name, "--help"]))
         lines.append((name, "--cfg job", ["-m", "endeavour", name, "--cfg", "job"]))
-    return lines
-
-
-def measure_startup(names: Sequence[str], *, repeats: int, done: Callable[[], None]) -> list[dict[str, Any]]:
-    """The median wall time of each command over `repeats` turns, in seconds; one row a command.
-
-    Raises:
-        UserError: a command failed.
-    """
-    lines = startup_lines(names)
+    done = steps(repeats * len(lines))
     seconds: list[list[float]] = [[] for _ in lines]
     for _ in range(repeats):
         for (_, _, arguments), measured in zip(lines, seconds, strict=True):

@@ -26,7 +26,7 @@ from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_not
 from endeavour.benchmark.results import result_folder, write_results
 from endeavour.benchmark.scale import measure_scale
-from endeavour.benchmark.startup import measure_startup, startup_lines
+from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.steps import Results, Steps, with_bar
 from endeavour.benchmark.tables import part_table
 from endeavour.benchmark.task import Task
@@ -138,40 +138,23 @@ def command_names() -> list[str]:
 def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Results]]:
     """How each part is measured."""
     settings = config.bench
-
-    def data(steps: Steps) -> Results:
-        done = steps(1)
-        with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:
-            row = measure_preparation(recipe_of(config), Path(root))
-        done()
-        return [row]
-
-    def scale(steps: Steps) -> Results:
-        done = steps(1)
-        row = measure_scale(
-            settings.scale_pairs,
-            config.cleaning,
-            config.tokenizer,
-            tokens_per_batch=settings.tokens_per_batch,
-            seed=config.seed,
-        )
-        done()
-        return [row]
-
-    def startup(steps: Steps) -> Results:
-        timed = command_names()
-        done = steps(settings.repeats * len(startup_lines(timed)))
-        return measure_startup(timed, repeats=settings.repeats, done=done)
-
     played = PlayedRun(settings.played_run, Path(config.output_folder), config.device)
 
+    def data(_: Steps) -> Results:
+        with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:
+            return [measure_preparation(recipe_of(config), Path(root))]
+
+    def scale(_: Steps) -> Results:
+        many, tokens = settings.scale_pairs, settings.tokens_per_batch
+        row = measure_scale(
+            many, config.cleaning, config.tokenizer, tokens_per_batch=tokens, seed=config.seed
+        )
+        return [row]
+
     def serving(steps: Steps) -> Results:
+        clients, seconds = settings.serving_clients, settings.serving_seconds
         return measure_serving(
-            played,
-            clients=settings.serving_clients,
-            seconds=settings.serving_seconds,
-            joined_lines=JOINED_LINES,
-            steps=steps,
+            played, clients=clients, seconds=seconds, joined_lines=JOINED_LINES, steps=steps
         )
 
     return {
@@ -180,7 +163,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         "epochs": subject.epochs,
         "decoding": subject.decoding_rows,
         "data": data,
-        "startup": startup,
+        "startup": lambda steps: measure_startup(command_names(), repeats=settings.repeats, steps=steps),
         "growth": lambda steps: subject.growth(folder, steps),
         "scale": scale,
         "playground": lambda steps: measure_page(played, repeats=settings.played_repeats, steps=steps),

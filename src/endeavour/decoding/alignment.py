@@ -29,7 +29,7 @@ def attention(model: Transformer, source: Sequence[int], target: Sequence[int]) 
         source: ids, ending in EOS.
         target: ids, without BOS and EOS.
     """
-    device = model.output_weight.device
+    device = model.device
     pair = torch.tensor([source], device=device), torch.tensor([[BOS, *target]], device=device)
     return AttentionMaps(*(maps.squeeze(1).float().cpu() for maps in model.attention_maps(*pair)))
 
@@ -41,7 +41,7 @@ def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -
     al. 2014, "Extraction of Salient Sentences from Labelled Documents"; in translation Ding et al. 2019,
     "Saliency-driven Word Alignment Interpretation"). The gradients of the weights are left alone.
     """
-    device = model.output_weight.device
+    device = model.device
     with torch.inference_mode(False), torch.enable_grad():
         tokens = torch.tensor([*target, EOS], device=device)
         # One row for each target token, so that one backward pass gives the gradients of all of them.

@@ -152,14 +152,10 @@ class HuggingFace:
         }
 
 
-class Argos:
-    """See `argos.py`."""
+class Argos(CTranslate2):
+    """The same in a package, see `argos.py`."""
 
-    package, quantizations, readme = "ctranslate2", QUANTIZATIONS, readme.ARGOS
-    excluded: tuple[int, ...] = (PAD, BOS)
-
-    def check(self, config: ModelConfig) -> None:
-        """CTranslate2 holds every model."""
+    readme = readme.ARGOS
 
     def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
         require_same_text(trained.tokenizers, trained.references)
@@ -175,7 +171,7 @@ class Argos:
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
         with unpacked(folder) as content:
             shutil.copy(folder / DESCRIPTION, content / "model")
-            return CTranslate2Engine(content / "model", decoding, workers=torch.get_num_threads())
+            return super().open(content / "model", decoding)
 
     def readme_values(self, folder: Path, trained: Trained) -> dict[str, Any]:
         languages = trained.card.languages

@@ -97,7 +97,7 @@ def measure_parity(
     (ours, seconds), (theirs, their_seconds) = _searched(pytorch, exported, sources)
 
     def judge(ids: Sequence[Sequence[int]], excluded: Sequence[int] = ()) -> list[float]:
-        device = model.output_weight.device
+        device = model.device
         return log_probabilities(model, sources, ids, excluded=excluded, device=device)
 
     own = [found.ids for found in theirs]

@@ -87,6 +87,11 @@ class Transformer(nn.Module):
             nn.init.normal_(self.output.weight, std=self.config.width**-0.5)
 
     @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.output_weight.device
+
+    @property
     def output_weight(self) -> Tensor:
         """The matrix of `project`, (target_vocabulary, width); depending on `tie` also that of the embeddings."""
         return self._target_embedding.weight if self.output is None else self.output.weight

@@ -262,9 +262,8 @@ def _translate(
     # Imported here: `datasets` takes seconds to import.
     from endeavour.data.tables import count_rows
 
-    device = choose_device(config.device)
-    loaded = load_runs(runs, device, decoding.tag)
-    decoding = resolve_decoding(decoding, loaded.first, device)
+    loaded = load_runs(runs, choose_device(config.device), decoding.tag)
+    decoding = resolve_decoding(decoding, loaded.first)
     if not decoding.sampling:  # whose draws depend on the batches
         # Where memory runs out, this run's own command can lower it.
         fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)

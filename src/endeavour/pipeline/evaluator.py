@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -33,7 +32,7 @@ from endeavour.reports.tables import screen_table
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
-from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
+from endeavour.runs.translators import Loaded, open_translator
 from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
@@ -47,9 +46,9 @@ class Evaluator:
     """
 
     runs: Sequence[Run]
-    decoding: DecodingConfig
+    loaded: Loaded
+    decoding: DecodingConfig  # its precision resolved
     settings: EvaluationConfig
-    device: torch.device
     training_texts: Sequence[Path] | None
 
     def evaluate(self, test_sets: Sequence[EvaluationSet]) -> Values:
@@ -68,17 +67,12 @@ class Evaluator:
             )
             say(console, f"{none}, so there are no test scores")
             return {}
-        loaded = load_runs(self.runs, self.device, self.decoding.tag)
-        ready = replace(self, decoding=resolve_decoding(self.decoding, loaded.first, self.device))
-        return ready._evaluate(test_sets, loaded, console)
-
-    def _evaluate(self, test_sets: Sequence[EvaluationSet], loaded: Loaded, console: Console) -> Values:
         evaluations = {one.name: self._evaluation(one.name) for one in test_sets}
         for one in test_sets:
             self._check_earlier(evaluations[one.name], one)
             with write_errors(evaluations[one.name].folder, "output_folder"):
                 evaluations[one.name].folder.mkdir(parents=True, exist_ok=True)
-        translator = open_translator(self.runs, loaded, self.decoding)
+        translator = open_translator(self.runs, self.loaded, self.decoding)
         results: dict[str, EvaluationResult] = {}
         with progress_bar(console) as progress:
             # Altered copies first: the report of the set itself shows their scores too.
@@ -86,10 +80,9 @@ class Evaluator:
                 folder = evaluations[one.name].folder
                 with write_errors(folder, "output_folder"):
                     hypotheses = self._hypotheses(one, evaluations[one.name], translator, progress)
-                    lowercase = loaded.tokenizers[1].lowercase
-                    result = self._result(one, hypotheses, folder, progress, lowercase=lowercase)
+                    result = self._result(one, hypotheses, folder, progress)
                     result = replace(result, perturbed=_perturbed(one, test_sets, results))
-                    pictures = self._pictures(result, translator, loaded)
+                    pictures = self._pictures(result, translator)
                     write_evaluation(folder, result, pictures, play=play_command(self.runs[0]))
                 results[one.name] = result
         results = {one.name: results[one.name] for one in test_sets}
@@ -153,13 +146,7 @@ class Evaluator:
         return hypotheses
 
     def _result(
-        self,
-        test_set: EvaluationSet,
-        hypotheses: list[str],
-        folder: Path,
-        progress: Progress,
-        *,
-        lowercase: bool,
+        self, test_set: EvaluationSet, hypotheses: list[str], folder: Path, progress: Progress
     ) -> EvaluationResult:
         """Scores; the references stay untouched."""
         title = f"{test_set.name}, {self._title}"
@@ -175,6 +162,7 @@ class Evaluator:
             standard=None if test_set.standard is None else (test_set.standard, config.direction),
         )
         outputs, references = hypotheses, test_set.references
+        lowercase = self.loaded.tokenizers[1].lowercase
         if lowercase:
             outputs, references = lowercased(outputs), lowercased(references)
         by_label = {
@@ -222,9 +210,7 @@ class Evaluator:
             return None
         return measure_overlap(test_set.sources, test_set.references, self.training_texts)
 
-    def _pictures(
-        self, result: EvaluationResult, translator: Translator, loaded: Loaded
-    ) -> list[AttentionMap]:
+    def _pictures(self, result: EvaluationResult, translator: Translator) -> list[AttentionMap]:
         """The first run's own attention for the first sentences that fit the model, whichever engine translated."""
         shown = (
             pair
@@ -232,7 +218,7 @@ class Evaluator:
             if all(map(str.strip, pair)) and translator.whole(*pair)
         )
         return [
-            attention_picture(loaded.first, loaded.tokenizers, *pair)
+            attention_picture(self.loaded.first, self.loaded.tokenizers, *pair)
             for pair in islice(shown, self.settings.num_pictures)
         ]
 

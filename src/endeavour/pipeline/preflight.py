@@ -160,6 +160,6 @@ def _translate(
     model, tokenizers = load_model(model_folder, device)
     sources = data.lines(VALIDATION, "source")[:SENTENCES]
     references = data.lines(VALIDATION, "target")[:SENTENCES]
-    decoding = resolve_decoding(decoding, model, device)
+    decoding = resolve_decoding(decoding, model)
     translator = Translator(PyTorchEngine(model, decoding), tokenizers, decoding=decoding)
     corpus_bleu(list(translator.translate(sources)), references)

@@ -52,7 +52,7 @@ class Validator:
 
     def __call__(self, model: Transformer) -> Validation:
         loss, nll = self.losses(model)
-        self._decoding = resolve_decoding(self._decoding, model, model.output_weight.device)
+        self._decoding = resolve_decoding(self._decoding, model)
         engine = PyTorchEngine(model, self._decoding)
         translator = Translator(engine, self._tokenizers, decoding=self._decoding)
         hypotheses = list(translator.translate(self._sources))
@@ -68,7 +68,7 @@ class Validator:
     @torch.no_grad()
     def losses(self, model: Transformer) -> tuple[float, float]:
         """Smoothed loss and negative log-likelihood of the whole split, nats per target token."""
-        device = model.output_weight.device
+        device = model.device
         loss_model = LossModel(model, label_smoothing=self._training.label_smoothing)
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self._batches:

@@ -8,7 +8,7 @@ Knows the model and ids; not the page, nor how texts become ids.
 Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -27,11 +27,10 @@ from endeavour.playground.learn_layers import (
     fed_forward,
     rounded,
 )
-from endeavour.playground.learn_vocabulary import neighbours, predictions, top_by_layer
+from endeavour.playground.learn_vocabulary import Pieces, neighbours, predictions, top_by_layer
 from endeavour.special import BOS, EOS, PAD
 
 Kind = Literal["encoder", "decoder", "cross"]
-Pieces = Callable[[Sequence[int]], list[str]]  # ids to their written forms: `Tokenizer.pieces`
 
 LONGEST = 64  # pieces on either side; nobody can read the pictures of longer sentences
 # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide.
@@ -82,7 +81,7 @@ def learn(
         UserError: there is no such layer or head, or a sentence has more than `LONGEST` pieces.
     """
     _check(model, max(len(source_ids), len(target_ids) + 1), kind, layer, head)
-    count, device = len(source_ids), model.output_weight.device
+    count, device = len(source_ids), model.device
     source = torch.tensor([[*source_ids, *[PAD] * _padding(model, count)]], device=device)
     target_in = torch.tensor([[BOS, *target_ids]], device=device)
     mask = padding_mask(source, model.output_weight.dtype)
@@ -92,13 +91,13 @@ def learn(
     decoder = _decoder_way(model, target_in, memory, mask)
     final = model.decoder_norm(decoder.stream[-1])
 
-    part = _take_apart(model, encoder, decoder, memory, mask, kind, layer)
+    part, last = _take_apart(model, encoder, decoder, memory, mask, kind, layer)
     components = _components(model, count, target_in.shape[1], kind)
     queries = count if kind == "encoder" else target_in.shape[1]
-    cross_layer = layer if kind != "encoder" else len(model.decoder) - 1
-    cross = (
-        part if kind == "cross" else _take_apart(model, encoder, decoder, memory, mask, "cross", cross_layer)
-    )
+    cross_layer, cross = layer, last
+    if kind == "encoder":
+        cross_layer = len(model.decoder) - 1
+        cross, _ = _take_apart(model, encoder, decoder, memory, mask, "cross", cross_layer)
     return {
         "kind": kind,
         "layer": layer,
@@ -118,9 +117,7 @@ def learn(
         },
         "rotation": _rotation_numbers(model, max(count, target_in.shape[1])),
         "attention": part.numbers(head, queries, components),
-        "feed_forward": fed_forward(
-            _layer_of(model, kind, layer), part.into_feed_forward[0, :queries], components
-        ),
+        "feed_forward": fed_forward(_layer_of(model, kind, layer), last.after[0, :queries], components),
         "stack": {
             "encoder": [rounded(states[0, :count].norm(dim=-1)) for states in encoder.stream],
             "decoder": [rounded(states[0].norm(dim=-1)) for states in decoder.stream],
@@ -179,18 +176,19 @@ def _embedded(model: Transformer, ids: Tensor, embedding: nn.Embedding, position
 
 def _take_apart(
     model: Transformer, encoder: Way, decoder: Way, memory: Tensor, mask: Tensor, kind: Kind, layer: int
-) -> Attended:
-    """The attention of this kind and layer, in all heads."""
+) -> tuple[Attended, Attended]:
+    """The attention of this kind and layer, in all heads, and the last one of the layer."""
     chosen = _layer_of(model, kind, layer)
     way = encoder if kind == "encoder" else decoder
     rotation = model.rotation(0, way.ids.shape[1])
     if isinstance(chosen, EncoderLayer):
-        return attended(chosen, way.stream[layer], mask=mask, rotation=rotation)
+        own = attended(chosen, way.stream[layer], mask=mask, rotation=rotation)
+        return own, own
     states = way.stream[layer]
     hidden = causal_mask(states.shape[1], states.dtype, states.device)
     own = attended(chosen, states, mask=hidden, rotation=rotation)
     across = cross_attended(chosen, own.after, memory, mask=mask)
-    return across if kind == "cross" else own.followed_by(across)
+    return across if kind == "cross" else own, across
 
 
 def _layer_of(model: Transformer, kind: Kind, layer: int) -> EncoderLayer | DecoderLayer:

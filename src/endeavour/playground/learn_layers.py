@@ -6,7 +6,7 @@ layer's own parts, called in the order of `EncoderLayer` and `DecoderLayer`. Kno
 Shapes: queries, keys = lengths; heads × head_width = width; a batch dimension of 1 in front.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -68,11 +68,6 @@ class Attended:
     joined: Tensor
     result: Tensor
     after: Tensor
-    into_feed_forward: Tensor
-
-    def followed_by(self, cross: "Attended") -> "Attended":
-        """The self-attention of a decoder layer, whose feed-forward block comes after the cross-attention."""
-        return replace(self, into_feed_forward=cross.after)
 
     def numbers(self, head: int, queries: int, components: int) -> Numbers:
         """Those of one head, and of all heads where they meet, for the first `queries`."""
@@ -147,7 +142,6 @@ def _attended(
         joined=joined,
         result=result,
         after=after,
-        into_feed_forward=after,
     )
 
 

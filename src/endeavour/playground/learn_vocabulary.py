@@ -13,6 +13,8 @@ from torch.nn import functional
 from endeavour.model.transformer import Transformer
 from endeavour.playground.learn_layers import Numbers
 
+Pieces = Callable[[Sequence[int]], list[str]]  # ids to their written forms: `Tokenizer.pieces`
+
 TOP = 10
 TOP_BY_LAYER = 3
 NEIGHBOURS = 5
@@ -20,9 +22,7 @@ BINS = 24  # of the histogram of all logits
 TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 
 
-def neighbours(
-    weight: Tensor, ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]
-) -> list[list[Numbers]]:
+def neighbours(weight: Tensor, ids: Sequence[int], pieces: Pieces) -> list[list[Numbers]]:
     """For each id the pieces whose rows of the embedding (vocabulary, width) point most nearly the same way."""
     unit = functional.normalize(weight.float(), dim=-1)
     similarity = unit[list(ids)] @ unit.T
@@ -37,9 +37,7 @@ def neighbours(
     ]
 
 
-def predictions(
-    logits: Tensor, expected: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]
-) -> list[Numbers]:
+def predictions(logits: Tensor, expected: Sequence[int], pieces: Pieces) -> list[Numbers]:
     """For each position the most probable next pieces, and the one that the translation has there.
 
     Args:
@@ -77,9 +75,7 @@ def predictions(
     return results
 
 
-def top_by_layer(
-    model: Transformer, stream: Sequence[Tensor], pieces: Callable[[Sequence[int]], list[str]]
-) -> list[list[list[Numbers]]]:
+def top_by_layer(model: Transformer, stream: Sequence[Tensor], pieces: Pieces) -> list[list[list[Numbers]]]:
     """What would be predicted if the decoder ended after 0, 1, … layers: by layer, by position, the best pieces.
 
     The "logit lens" (nostalgebraist 2020): the final norm and projection are applied to states that they were not

@@ -11,19 +11,19 @@ from typing import Any
 from torch import Tensor
 
 from endeavour.data.normalization import normalize
-from endeavour.data.protection import Protected, protect, protect_target, restore
+from endeavour.data.protection import protect, protect_target, restore
 from endeavour.data.tokenizer import Tokenizer, placeholders_of
 from endeavour.decoding.alignment import attention, saliency
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import score_pieces
 from endeavour.errors import UserError
-from endeavour.playground.learn import Pieces, learn, named_pieces
+from endeavour.playground.learn import learn, named_pieces
+from endeavour.playground.learn_layers import Numbers
+from endeavour.playground.learn_vocabulary import Pieces
 from endeavour.playground.schemas import AnalysisRequest, LearnRequest, Pair, Target
 from endeavour.playground.systems import System
 from endeavour.special import BOS, EOS, UNK
 from endeavour.training.log import perplexity
-
-Shown = dict[str, Any]  # in JSON's types
 
 CHARACTERS = 20  # of a piece; SentencePiece makes none of more than 16
 DECIMALS = 5
@@ -36,17 +36,22 @@ def rounded(value: float) -> float | None:
     return round(value, DECIMALS) if math.isfinite(value) else None
 
 
-def source_ids(system: System, text: str, longest: int) -> list[int]:
-    """Of a source sentence, ending in EOS. Raises `UserError` where it is empty or has more than `longest` pieces."""
-    ids = encode(system, 0, "text", protected(system, text).text, longest)
+def read_source(system: System, text: str, longest: int) -> tuple[list[int], Sequence[str]]:
+    """The ids of a source sentence, ending in EOS, and what its symbols stand for.
+
+    Raises:
+        UserError: it is empty, or has more than `longest` pieces.
+    """
+    protected = protect(normalize(text), placeholders_of(system.loaded.tokenizers))
+    ids = encode(system, 0, "text", protected.text, longest)
     if len(ids) == 1:
         raise UserError("text is empty")
-    return ids
+    return ids, protected.spans
 
 
-def protected(system: System, text: str) -> Protected:
-    """A source sentence as the model reads it, and what its symbols stand for."""
-    return protect(normalize(text), placeholders_of(system.loaded.tokenizers))
+def read_target(system: System, key: str, text: str, spans: Sequence[str], longest: int) -> list[int]:
+    """The ids of a translation of a source with these spans, without BOS and EOS. Raises `UserError` as `encode`."""
+    return encode(system, 1, key, protect_target(normalize(text), spans), longest)[:-1]
 
 
 def restored(system: System, text: str, spans: Sequence[str]) -> str:
@@ -72,18 +77,18 @@ def pieces_of(system: System, spans: Sequence[str]) -> tuple[Pieces, Pieces]:
     return partial(shown, source), partial(shown, target)
 
 
-def _target_ids(system: System, source: str, target: Target, longest: int) -> list[int]:
+def _target_ids(system: System, target: Target, spans: Sequence[str], longest: int) -> list[int]:
     """Without BOS and EOS. Raises `UserError` for ids that a translation cannot have, or too many."""
     if target.text is not None:
-        text = protect_target(normalize(target.text), protected(system, source).spans)
-        return encode(system, 1, "target", text, longest)[:-1]
+        return read_target(system, "target", target.text, spans, longest)
     # Models without bytes write UNK; a prefix cannot hold it.
     ids = own_ids(system, "target.ids", target.ids or [], special=(UNK,))
     return require_few(system, "target", [*ids, EOS], longest)[:-1]
 
 
-def _pair_ids(system: System, asked: Pair, longest: int) -> tuple[list[int], list[int]]:
-    return source_ids(system, asked.text, longest), _target_ids(system, asked.text, asked.target, longest)
+def _read_pair(system: System, asked: Pair, longest: int) -> tuple[list[int], list[int], Sequence[str]]:
+    source, spans = read_source(system, asked.text, longest)
+    return source, _target_ids(system, asked.target, spans, longest), spans
 
 
 def encode(system: System, side: int, key: str, text: str, longest: int) -> list[int]:
@@ -120,17 +125,16 @@ def require_few_characters(key: str, text: str, longest: int) -> None:
         raise UserError(f"{key} has {len(text):,} characters; the page shows at most {longest} pieces")
 
 
-def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown:
+def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Numbers:
     """Probabilities of a translation, piece by piece, with the pieces that could have stood there instead."""
-    source, target = _pair_ids(system, asked, longest)
-    spans = protected(system, asked.text).spans
+    source, target, spans = _read_pair(system, asked, longest)
     source_pieces, target_pieces = pieces_of(system, spans)
     (scores,) = score_pieces(
         system.loaded.first, [source], [target], alternatives=asked.alternatives + 1, device=system.device
     )
     total = sum(one.log_probability for one in scores)
     alpha = system.decoding.length_penalty if asked.length_penalty is None else asked.length_penalty
-    rows: list[Shown] = []
+    rows: list[Numbers] = []
     for one, piece in zip(scores, target_pieces([score.token for score in scores]), strict=True):
         # Without UNK, which nobody can force.
         alternatives = [other for other in one.alternatives if other[0] != UNK][: asked.alternatives]
@@ -159,11 +163,11 @@ def show_analysis(system: System, asked: AnalysisRequest, longest: int) -> Shown
     }
 
 
-def show_attention(system: System, asked: Pair, longest: int) -> Shown:
+def show_attention(system: System, asked: Pair, longest: int) -> Numbers:
     """All weights, as [layer][head][query][key]."""
-    source, target = _pair_ids(system, asked, longest)
+    source, target, spans = _read_pair(system, asked, longest)
     maps = attention(system.loaded.first, source, target)
-    source_pieces, target_pieces = pieces_of(system, protected(system, asked.text).spans)
+    source_pieces, target_pieces = pieces_of(system, spans)
     return {
         "source": named_pieces(source, source_pieces),
         "target_in": named_pieces([BOS, *target], target_pieces),
@@ -174,15 +178,10 @@ def show_attention(system: System, asked: Pair, longest: int) -> Shown:
     }
 
 
-def show_saliency(system: System, asked: Pair, longest: int) -> Shown:
+def show_saliency(system: System, asked: Pair, longest: int) -> Numbers:
     """What each target piece owes to each source piece, as [target][source]."""
-    source, target = _pair_ids(system, asked, longest)
-    source_pieces, target_pieces = pieces_of(system, protected(system, asked.text).spans)
-    return {
-        "source": named_pieces(source, source_pieces),
-        "target": named_pieces([*target, EOS], target_pieces),
-        "weights": _weights(saliency(system.loaded.first, source, target)),
-    }
+    source, target, _ = _read_pair(system, asked, longest)
+    return {"weights": _weights(saliency(system.loaded.first, source, target))}
 
 
 def _weights(weights: Tensor) -> Any:
@@ -190,9 +189,9 @@ def _weights(weights: Tensor) -> Any:
     return weights.double().round(decimals=WEIGHT_DECIMALS).nan_to_num().tolist()
 
 
-def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
+def show_learn(system: System, asked: LearnRequest, longest: int) -> Numbers:
     """See `learn.learn`."""
-    source, target = _pair_ids(system, asked, longest)
+    source, target, spans = _read_pair(system, asked, longest)
     return learn(
         system.loaded.first,
         source,
@@ -200,12 +199,12 @@ def show_learn(system: System, asked: LearnRequest, longest: int) -> Shown:
         kind=asked.kind,
         layer=asked.layer,
         head=asked.head,
-        pieces=pieces_of(system, protected(system, asked.text).spans),
+        pieces=pieces_of(system, spans),
     )
 
 
 # Under /api: what is asked, and the function that answers it.
-VIEWS: dict[str, tuple[type[Pair], Callable[[System, Any, int], Shown]]] = {
+VIEWS: dict[str, tuple[type[Pair], Callable[[System, Any, int], Numbers]]] = {
     "analyse": (AnalysisRequest, show_analysis),
     "attention": (Pair, show_attention),
     "saliency": (Pair, show_saliency),

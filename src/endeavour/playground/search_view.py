@@ -6,7 +6,7 @@ Knows one system, ids and pieces; not HTTP.
 import time
 from collections.abc import Callable, Sequence
 
-from endeavour.data.normalization import SPACE_MARK, normalize
+from endeavour.data.normalization import SPACE_MARK
 from endeavour.data.protection import protect_target
 from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
@@ -15,16 +15,15 @@ from endeavour.decoding.scoring import score_pieces
 from endeavour.decoding.search_tree import Node, Trace, ids_up_to, trace_search
 from endeavour.errors import UserError
 from endeavour.playground.learn import named_pieces
+from endeavour.playground.learn_layers import Numbers
 from endeavour.playground.pair_views import (
-    Shown,
-    encode,
     own_ids,
     pieces_of,
-    protected,
+    read_source,
+    read_target,
     require_few_characters,
     restored,
     rounded,
-    source_ids,
     text_of,
 )
 from endeavour.playground.schemas import Prefix as AskedPrefix
@@ -32,7 +31,7 @@ from endeavour.playground.schemas import SearchRequest
 from endeavour.playground.systems import System
 from endeavour.special import EOS
 
-Emit = Callable[[str, Shown], None]
+Emit = Callable[[str, Numbers], None]
 
 
 def show_search(
@@ -76,8 +75,7 @@ class _SearchView:
     def __init__(self, system: System, asked: SearchRequest, longest: int) -> None:
         own = system.decoding
         self._system = system
-        self.source = source_ids(system, asked.text, longest)
-        self._spans = protected(system, asked.text).spans
+        self.source, self._spans = read_source(system, asked.text, longest)
         self._source_pieces, self._pieces = pieces_of(system, self._spans)
         self._longest = longest
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
@@ -90,9 +88,8 @@ class _SearchView:
 
     def _reference_ids(self, text: str) -> list[int] | str:
         """Without BOS and EOS; or why it cannot be scored, which is no reason not to search."""
-        protected_text = protect_target(normalize(text), self._spans)
         try:
-            return encode(self._system, 1, "reference", protected_text, self._longest)[:-1]
+            return read_target(self._system, "reference", text, self._spans, self._longest)
         except UserError as error:
             return str(error)
 
@@ -103,7 +100,7 @@ class _SearchView:
         limit = limit_of(self._system.decoding, len(self.source) - 1, positions=positions)
         return max(min(limit, self._longest - 1), 0 if self.prefix is None else self.prefix.longest)
 
-    def start(self) -> Shown:
+    def start(self) -> Numbers:
         prefix = self.prefix or Prefix()
         return {
             "source": named_pieces(self.source, self._source_pieces),
@@ -113,7 +110,7 @@ class _SearchView:
             "length_penalty": self.alpha,
         }
 
-    def step(self, nodes: list[Node]) -> Shown:
+    def step(self, nodes: list[Node]) -> Numbers:
         """`nodes` are all of one step."""
         self._nodes += nodes
         kept = [node.total for node in nodes if node.status != "pruned"]
@@ -130,7 +127,7 @@ class _SearchView:
             ),
         }
 
-    def _node(self, node: Node, piece: str) -> Shown:
+    def _node(self, node: Node, piece: str) -> Numbers:
         pruned = node.status == "pruned"
         return {
             "id": node.id,
@@ -152,7 +149,7 @@ class _SearchView:
         ours, worst = _numbers(total, self._worst_kept[step])
         return f"{among} of step {step} ({ours}; the worst kept has {worst})"
 
-    def result(self, trace: Trace) -> Shown:
+    def result(self, trace: Trace) -> Numbers:
         hypotheses = [hypothesis for hypothesis, _ in trace.hypotheses]
         return {
             "hypotheses": [self._hypothesis(hypothesis, node) for hypothesis, node in trace.hypotheses],
@@ -164,7 +161,7 @@ class _SearchView:
             "reference": self._show_reference(trace),
         }
 
-    def _hypothesis(self, hypothesis: Hypothesis, node: int) -> Shown:
+    def _hypothesis(self, hypothesis: Hypothesis, node: int) -> Numbers:
         return {
             "ids": hypothesis.ids,
             "pieces": named_pieces([*hypothesis.ids, EOS], self._pieces),
@@ -183,7 +180,7 @@ class _SearchView:
         ours, last = _numbers(reachable, best[-1].score)
         return f"its score could at best become {ours}; the last of the {len(best)} best has {last}"
 
-    def _show_reference(self, trace: Trace) -> Shown | None:
+    def _show_reference(self, trace: Trace) -> Numbers | None:
         """Where the beam lost the reference, if it did; what a better search would have had to find."""
         if self._reference is None:
             return None

@@ -56,7 +56,7 @@ class System:
 
     @property
     def device(self) -> torch.device:
-        return self.loaded.first.output_weight.device
+        return self.loaded.first.device
 
     def translator(self, num_hypotheses: int) -> Translator:
         """One that finds up to so many translations of each line, or more: the decoding's own number, or an export's.
@@ -71,7 +71,7 @@ class System:
         if count not in self._translators:
             if own.precision != "fp32":  # of which each translator has a copy of the model
                 self._translators.clear()
-            decoding = resolve_decoding(replace(own, num_hypotheses=count), self.loaded.first, self.device)
+            decoding = resolve_decoding(replace(own, num_hypotheses=count), self.loaded.first)
             self._translators[count] = open_translator([self.run], self.loaded, decoding)
         return self._translators[count]
 

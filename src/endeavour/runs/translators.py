@@ -82,7 +82,7 @@ def score_pairs(
         loaded.model,
         [sources[row] for row in rows],
         [targets[row] for row in rows],
-        device=loaded.first.output_weight.device,
+        device=loaded.first.device,
     )
     results: list[list[float] | None] = [None] * len(pairs)
     for row, values in zip(rows, found, strict=True):
@@ -108,7 +108,7 @@ def open_translator(
     Raises:
         UserError: see `open_export`.
     """
-    device = loaded.first.output_weight.device
+    device = loaded.first.device
     if decoding.engine == "ctranslate2":
         usable = str(device) if device.type == "cuda" else "cpu"  # CTranslate2 knows no other
         return open_export(runs, decoding, usable, window)
@@ -122,12 +122,12 @@ def open_translator(
     )
 
 
-def resolve_decoding(decoding: DecodingConfig, model: Transformer, device: torch.device) -> DecodingConfig:
-    """`decoding` with its precision chosen for this model and machine, where it is `auto`."""
+def resolve_decoding(decoding: DecodingConfig, model: Transformer) -> DecodingConfig:
+    """`decoding` with its precision chosen for this model where it computes, if it is `auto`."""
     if decoding.precision != "auto" or decoding.engine != "pytorch":  # an export has a quantization instead
         return decoding
     chosen = choose_decoding_precision(
-        device,
+        model.device,
         width=model.config.width,
         feed_forward=model.config.feed_forward,
         vocabulary=len(model.output_weight),

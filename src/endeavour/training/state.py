@@ -171,7 +171,7 @@ class Checkpoints:
             state.best = [(metric, update) for metric, update in state.best]
             states: list[dict[str, Any]] = content["random"]
             if len(states) == count:
-                restore_random_state(states[rank], model.output_weight.device)
+                restore_random_state(states[rank], model.device)
             else:
                 torch.manual_seed(torch.initial_seed() + state.update * 1_000_003 + rank)
                 notes.append(

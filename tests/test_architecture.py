@@ -27,7 +27,9 @@ SMALL: dict[str, set[str]] = {
     **{name: set() for name in ("redaction", "progress", "markdown")},
     **{name: {"errors"} for name in ("settings", "optional", "storage", "cuda_graphs")},
 }
-MAY_IMPORT = SMALL | {name: names | SMALL.keys() for name, names in documented_arrows().items()}
+ARROWS = documented_arrows()
+MAY_IMPORT = SMALL | {name: names | SMALL.keys() for name, names in ARROWS.items()}
+MAY_IMPORT |= {name: ARROWS[name] for name in list(ARROWS)[-4:]}
 MAY_IMPORT["commands"] = {path.stem for path in SOURCE.iterdir()} - {"__main__", "completion"}
 KNOW_HYDRA = {"config", "completion", "sweeps"}
 # Modules of one name in two packages make readers ask which, and callers rename them on import. These may: the part is

@@ -251,9 +251,9 @@ class TrainedRun:
             data = data_of(self.runs[0], data_folder, corpus_path)
         evaluator = Evaluator(
             runs=self.runs,
-            loaded=self.loaded,
-            decoding=self.decoding,
+            asked=self._asked,
             settings=asked,
+            device=self.device,
             training_texts=training_texts(self.runs, data_folder),
         )
         sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)

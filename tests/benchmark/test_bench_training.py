@@ -50,6 +50,9 @@ def test_every_contender_learns(name: str, make_task: MakeTask) -> None:
     task = make_task("model.dropout=0", "model.embedding_dropout=0")
     dataset = task.dataset()
     contender = make_contender(name, task)
+    collated = [collate(dataset, rows) for rows in task.rows]
+    with contender.read(iter(collated)) as read:
+        assert all(ours is theirs for ours, theirs in zip(read, collated, strict=True))
     losses: list[float] = []
     for _ in range(6):
         for rows in task.rows:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from bench_config import load_bench
 
 from endeavour.benchmark import peers, training
@@ -58,7 +59,7 @@ def peer(environment: Path, **others: Any) -> Peer:
     settings: dict[str, Any] = {
         "environment": str(environment),
         "precision": "fp32",
-        "device": {"cpu": "0"},
+        "device": {"cpu": "0 {threads}"},
         "files": {},
         "prepare": [],
         "train": "tool {text} {run} {device}",
@@ -137,6 +138,7 @@ def test_turns_alternate_and_the_last_speed_counts(
     log = (tmp_path / f"{task.model.name}-one.log").read_text("utf-8")
     assert log.count("$ tool") == 3
     assert f"16 {task.settings.updates} {2 * task.settings.updates} 1 300 {{other}}" in log
+    assert f"/run 0 {torch.get_num_threads()}\n" in log
     assert not (tmp_path / task.model.name).exists()
 
 

@@ -243,6 +243,7 @@ def test_an_engine_without_a_whole_export_of_its_weights_says_what_to_run(
     follow("needs runs/run/export/ctranslate2-int8")
     (run.export_folder("ctranslate2", "int8") / "source.model").write_bytes(b"")
     follow("source.model: missing or altered")
+    assert endeavour(*asked, "decoding.quantization=int8") == 0  # the same, so nothing is lost
     weights = load_file(run.model_folder / "weights.safetensors")
     others = {path.name: path.read_bytes() for path in run.model_folder.iterdir() if path.suffix != ".json"}
     others["model.json"] = (run.model_folder / "model.json").read_bytes()

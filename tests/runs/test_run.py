@@ -46,7 +46,6 @@ def test_the_newest_run_is_the_one_that_was_finished_last(tmp_path: Path) -> Non
     (unfinished.folder / "summary.json").unlink()
     finished(tmp_path, ".thrown-away")  # as a restart that was killed leaves it
     assert select_runs(None, tmp_path) == [runs[1]]
-    assert select_runs(None, tmp_path) == [runs[1]]
     assert trained_runs(tmp_path) == [runs[0], runs[2], unfinished, runs[1]]
 
 

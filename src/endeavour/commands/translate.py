@@ -55,10 +55,10 @@ def translate(config: TranslateRoot) -> None:
     if config.text is not None and config.input is not None:
         raise UserError("text=… and input=… are two inputs: give one of them")
     run = open_runs(config)
-    if config.decoding.engine == "pytorch":
-        _import_torch()
     with ExitStack() as stack:
         source = _open_input(config, stack)
+        if config.decoding.engine == "pytorch":
+            _import_torch()
         reads_standard_input = config.text is None and config.input is None
         interactive = reads_standard_input and sys.stdin.isatty()
         translator = run.translator(window=1 if interactive else WINDOW)
@@ -83,12 +83,16 @@ def _import_torch() -> None:
     """In half the time: it makes a million objects, none of which can go, and Python's garbage collector would look
     through them again and again while they are made, and once more when the process ends.
     """
+    if "torch" in sys.modules:
+        return
     gc.disable()
-    import torch  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    try:
+        import torch  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-    if "triton" not in sys.modules:  # which takes for leaked what is not collected in the end
-        gc.freeze()
-    gc.enable()
+        if "triton" not in sys.modules:  # which takes for leaked what is not collected in the end
+            gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _output_lines(

@@ -5,9 +5,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+import torch
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -32,7 +34,7 @@ from endeavour.reports.tables import screen_table
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
-from endeavour.runs.translators import Loaded, open_translator
+from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
 from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
@@ -46,10 +48,20 @@ class Evaluator:
     """
 
     runs: Sequence[Run]
-    loaded: Loaded
-    decoding: DecodingConfig  # its precision resolved
+    asked: DecodingConfig
     settings: EvaluationConfig
+    device: torch.device
     training_texts: Sequence[Path] | None
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """As on disk now, of which the digest is noted."""
+        return load_runs(self.runs, self.device, self.asked.tag)
+
+    @cached_property
+    def decoding(self) -> DecodingConfig:
+        """As asked for, its precision resolved."""
+        return resolve_decoding(self.asked, self.loaded.first)
 
     def evaluate(self, test_sets: Sequence[EvaluationSet]) -> Values:
         """Translates and scores each test set, writes its folder, and prints the scores.
@@ -116,7 +128,9 @@ class Evaluator:
         differing = [
             f"decoding.{key}: {earlier.get(key)} → {value}"
             for key, value in asdict(self.decoding).items()
-            if earlier.get(key) != value and (key not in CHANGE_NO_SEARCH or self.decoding.sampling)
+            if earlier.get(key) != value
+            and key != "quantization"  # which is part of the folder's name, as int8 where it is null
+            and (key not in CHANGE_NO_SEARCH or self.decoding.sampling)
         ]
         if differing:
             raise UserError(

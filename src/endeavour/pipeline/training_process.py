@@ -32,7 +32,6 @@ from endeavour.reports.run_pictures import draw_attention, draw_curves, validati
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary
-from endeavour.runs.translators import load_runs, resolve_decoding
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import checkpoints_in, write_model
 from endeavour.training.device import keep_memory
@@ -202,12 +201,11 @@ class TrainingProcess:
         improvement = improvement_of(log.read(), config.training.metric)
         say(console, improvement_line(improvement, state, config.training))
         final = validator(model.eval())
-        loaded = load_runs([run], self.ranks.device, config.decoding.tag)
         evaluator = Evaluator(
             runs=[run],
-            loaded=loaded,
-            decoding=resolve_decoding(config.decoding, loaded.first),
+            asked=config.decoding,
             settings=config.evaluation,
+            device=self.ranks.device,
             training_texts=None if self.data.training_text is None else [self.data.training_text],
         )
         return {

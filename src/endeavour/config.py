@@ -187,43 +187,33 @@ def run_hydra(
         raise failures[0]
 
 
+# How lines of Hydra's messages begin that say neither what is wrong nor where.
+NOISE = (
+    "full_key:",
+    "object_type",
+    "reference_type",
+    "To append",
+    "Config search path",
+    "provider=",
+    "See https:",
+    "Error parsing override",
+)
+
+
 def one_line(error: Exception, keys: Sequence[str] = ()) -> str:
     """Those of Hydra's and OmegaConf's lines that say what is wrong and where; of `keys`, which one may be meant."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    override: str = getattr(error, "override", None) or ""  # one that is not in Hydra's grammar
     cause = error.__cause__ or error.__context__
-    if cause is not None:
-        lines += [line.strip() for line in str(cause).splitlines()[:1]]
-    key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
-    noise = (
-        "full_key:",
-        "object_type",
-        "reference_type",
-        "To append",
-        "Config search path",
-        "provider=",
-        "See https:",
-        "Error parsing override",
-    )
-    kept = [line.rstrip(";") for line in lines if not line.startswith(noise)]
-    # What another line says too; but an option stays whose name begins another's.
-    kept = [line for line in kept if " " not in line or not any(line in one and line != one for one in kept)]
     typed = re.search(r"Could not override '(.+?)'", str(error))
     if typed and "not in struct" in str(error) + str(cause):
-        key = typed[1]
-        if key.startswith((*NAMED_BY_USERS, *SETTINGS_OF_OTHERS)):
-            one_value = key.startswith(("evaluation.labels.", *SETTINGS_OF_OTHERS))
-            value = "…" if one_value else "[…]"
-            needs = f"a new name needs a + before it: +{key}={value}"
-            return (
-                f"{needs}; train, validation and test need corpus=files"
-                if key.startswith("corpus.")
-                else needs
-            )
-        return (
-            f"{unknown_key(key)}{''.join(f'; {near}=… is' for near in get_close_matches(key, keys, 1, 0.7))}"
-        )
+        return _unknown(typed[1], keys)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if cause is not None:
+        lines += [line.strip() for line in str(cause).splitlines()[:1]]
+    kept = [line.rstrip(";") for line in lines if not line.startswith(NOISE)]
+    # What another line says too; but an option stays whose name begins another's.
+    kept = [line for line in kept if " " not in line or not any(line in one and line != one for one in kept)]
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
+    override: str = getattr(error, "override", None) or ""  # one that is not in Hydra's grammar
     name, equals, _ = override.partition("=")
     if override and not equals:
         return f'{override}: settings are key=value, and a value with spaces stands in quotes: text="A dog"'
@@ -232,4 +222,15 @@ def one_line(error: Exception, keys: Sequence[str] = ()) -> str:
         text += f"; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"
     if override:
         return f"{override}: {text}"
+    key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
     return text if not key or key in text else f"{key}: {text}"
+
+
+def _unknown(key: str, keys: Sequence[str]) -> str:
+    """What is wrong with a key that no config has."""
+    if not key.startswith((*NAMED_BY_USERS, *SETTINGS_OF_OTHERS)):
+        near = get_close_matches(key, keys, 1, 0.7)
+        return unknown_key(key) + "".join(f"; {one}=… is" for one in near)
+    one_value = key.startswith(("evaluation.labels.", *SETTINGS_OF_OTHERS))
+    needs = f"a new name needs a + before it: +{key}={'…' if one_value else '[…]'}"
+    return f"{needs}; train, validation and test need corpus=files" if key.startswith("corpus.") else needs

@@ -7,6 +7,8 @@ import { overtaken } from "./api.js";
 import { bar, h } from "./dom.js";
 import { percent, pieceName, readable } from "./format.js";
 import { roving, setRoving } from "./keys.js";
+import { report } from "./messages.js";
+import { tooltip } from "./tooltip.js";
 
 /** A row for each alternative: piece, bar, probability. */
 export function alternativeRows(position) {
@@ -31,7 +33,7 @@ export function alternativeRows(position) {
  * @param {{onChoose: (alternative: {id: number, piece: string}) => void, onType: () => void}} callbacks
  */
 export async function openAlternatives(
-  { results, tooltip, report },
+  { results },
   anchor,
   pieces,
   position,

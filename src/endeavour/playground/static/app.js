@@ -7,11 +7,11 @@ import { OFFLINE, get } from "./api.js";
 import { createForcing } from "./forcing.js";
 import { openHelp } from "./help.js";
 import { listenForKeys, roving, setRoving } from "./keys.js";
+import { announce, report } from "./messages.js";
 import { createResults } from "./results.js";
 import { createSearch } from "./searching.js";
 import { createState } from "./state.js";
 import { createSystems } from "./systems.js";
-import { createTooltip } from "./tooltip.js";
 import { mountSentence } from "./sentence.js";
 import { mountTranslation } from "./translation.js";
 
@@ -19,17 +19,6 @@ const LOOK_AGAIN = 3000; // ms after which the runs are asked for again, while s
 const ONLY_DRAWN = new Set(["at", "node", "step", "words"]); // keys of the state for which nothing is asked
 const VIEWS = ["look", "search", "runs", "learn"];
 const $ = (id) => document.getElementById(id);
-
-/** Says something to screen readers; the same words twice are said twice. */
-function announce(text) {
-  $("live").textContent = "";
-  requestAnimationFrame(() => ($("live").textContent = text));
-}
-
-function report(message) {
-  $("problem").hidden = !message;
-  if ($("problem").textContent !== message) $("problem").textContent = message ?? "";
-}
 
 function wireCopyLink(state, systems) {
   $("copy-link").addEventListener("click", async () => {
@@ -140,7 +129,6 @@ function wireTabs(state) {
 
 async function boot() {
   const state = createState();
-  const tooltip = createTooltip();
   wireTools();
   const toViews = wireTabs(state);
   const systems = createSystems(await get("/api/runs"));
@@ -148,8 +136,8 @@ async function boot() {
   if (!state.get().q) state.set({ q: systems.runOf(state.get().run)?.examples[0] ?? "" });
   const search = createSearch(state);
   const results = createResults(state, search);
-  const forcing = createForcing(state, announce);
-  const context = { state, runs: systems, search, results, forcing, tooltip, announce, report };
+  const forcing = createForcing(state);
+  const context = { state, runs: systems, search, results, forcing };
 
   mountSentence(context);
   mountTranslation(context);

@@ -5,6 +5,7 @@
 
 import { h, uniqueId } from "./dom.js";
 import { save } from "./export.js";
+import { announce } from "./messages.js";
 
 const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
 
@@ -17,13 +18,12 @@ const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
  * @param {string} [options.hint] one sentence beneath the title
  * @param {Node[]} [options.tools] controls beside the title
  * @param {(event: KeyboardEvent) => boolean} [options.onKey] keys typed in the box; true if used
- * @param {(text: string) => void} options.announce tells screen readers that a file was written
  * @returns {{node: HTMLElement, stage: HTMLElement, show: (content: {graphic: Node,
  *   svg?: SVGElement | (() => SVGElement), table: () => HTMLElement, json: object, note?: string,
  *   name?: string}) => void}}
  *   `svg` where the graphic is none; `name` of exported files, instead of the title
  */
-export function figure({ title, label, hint, tools = [], onKey, announce }) {
+export function figure({ title, label, hint, tools = [], onKey }) {
   const heading = h("h3", { id: uniqueId("figure") }, title);
   const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label });
   const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: table` });

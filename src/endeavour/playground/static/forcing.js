@@ -5,9 +5,10 @@
 
 import { NEW_SEARCH, parsePrefix, printPrefix } from "./state.js";
 import { readable } from "./format.js";
+import { announce } from "./messages.js";
 
 /** @returns {{force: Function, undo: () => boolean, able: () => boolean}} */
-export function createForcing(state, announce) {
+export function createForcing(state) {
   let past = []; // what undo restores: {p, t}
 
   state.subscribe((current, changed) => {

@@ -8,9 +8,10 @@ import { bar, h } from "./dom.js";
 import { decimal, percent } from "./format.js";
 import { roving, setRoving } from "./keys.js";
 import { printIds } from "./state.js";
+import { tooltip } from "./tooltip.js";
 
 /** Fills the list below the translation and keeps it up to date. */
-export function mountHypotheses(root, { state, search, tooltip }) {
+export function mountHypotheses(root, { state, search }) {
   const list = h("ol", { role: "listbox", "aria-label": "Best translations" });
   root.append(list);
   roving(list, '[role="option"]');

@@ -15,6 +15,7 @@ import { createExtras, plainTemperature } from "./learn/extras.js";
 import { createOverview } from "./learn/overview.js";
 import { createPages } from "./learn/pages.js";
 import { stepsOf } from "./learn/story.js";
+import { announce } from "./messages.js";
 
 const KEPT = 16; // answers
 const OF_TRANSLATION = new Set(["cross", "logits", "probability", "search"]); // steps whose pictures have no keys
@@ -23,7 +24,7 @@ const CHOSEN = ["run", "q", "t", "kind", "layer", "head"]; // what an answer dep
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, announce, tooltip } = context;
+  const { state, search } = context;
   const answers = new Answers(KEPT, search);
   let running = new AbortController();
   search.subscribe(({ stale, status }) => {
@@ -51,7 +52,7 @@ export function mount(root, context) {
     },
     onView: (v) => state.set({ v }, { push: true }),
   });
-  const pages = createPages({ announce, onStep: (step) => mark(step), onKey: move, extras });
+  const pages = createPages({ onStep: (step) => mark(step), onKey: move, extras });
   const wide = matchMedia("(width >= 1020px)"); // where the map always stands beside the story; see learn.css
   const map = h(
     "details",
@@ -107,7 +108,6 @@ export function mount(root, context) {
       head,
       width,
       temperature,
-      tooltip,
       choose,
       source,
       target,

@@ -14,10 +14,11 @@ import { createLarge } from "./look/large.js";
 import { chosenMap, entropy, headOf, layerOf } from "./look/maps.js";
 import { createStrip, piecesTable, surprisalGraphic } from "./look/strip.js";
 import { tableOf } from "./drawing.js";
+import { report } from "./messages.js";
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, results, report, announce, tooltip } = context;
+  const { state, search, results } = context;
   let numbers = null; // {analysis, attention, saliency} of what is shown
   let map = null;
   let kept = null; // what stays lit without a pointer: [row, column]
@@ -29,12 +30,10 @@ export function mount(root, context) {
     title: "How sure the model is",
     label: "Source and target, piece by piece",
     tools: [joined.node],
-    announce,
   });
   pieces.stage.removeAttribute("tabindex"); // its chips take the keyboard
   const strips = h("div", { class: "strips" });
   const strip = createStrip(strips, {
-    tooltip,
     onHover: (side, i) => light(...placeOf(side, i)),
     onChoose: (side, i) => keep(...placeOf(side, i)),
   });
@@ -46,11 +45,10 @@ export function mount(root, context) {
   const spread = h("p", { class: "hint" });
   const halves = h("div", { class: "halves" });
   const large = createLarge(halves, {
-    announce,
     onHover: (row, column) => light(row, column),
     onChoose: keep,
   });
-  const habits = createHabits(halves, announce);
+  const habits = createHabits(halves);
   root.append(
     h("div", { class: "card" }, pieces.node),
     h(

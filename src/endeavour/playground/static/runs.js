@@ -8,10 +8,11 @@ import { createSentence } from "./runs/sentence.js";
 import { parseSystems, suggested } from "./runs/systems.js";
 import { createTestSets } from "./runs/testsets.js";
 import { createTraining } from "./runs/training.js";
+import { announce } from "./messages.js";
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, runs, announce } = context;
+  const { state, search, runs } = context;
   const sentence = createSentence(context);
   const sets = createTestSets(context);
   const training = createTraining(context);

@@ -13,6 +13,8 @@ import { createReference } from "./search/reference.js";
 import { drawTree } from "./search/tree.js";
 import { asJson, described, explained, nodesTable } from "./search/words.js";
 import { printIds } from "./state.js";
+import { announce } from "./messages.js";
+import { tooltip } from "./tooltip.js";
 
 const LEGEND = [
   ["kept", "kept"],
@@ -26,7 +28,7 @@ const ZOOMS = [0.5, 0.65, 0.8, 1, 1.25, 1.6];
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, forcing, announce, tooltip } = context;
+  const { state, search, forcing } = context;
   let tree = null;
   let zoom = 1;
   let waiting = 0;
@@ -52,7 +54,6 @@ export function mount(root, context) {
     label: "Nodes of the search",
     tools: [zooms],
     onKey: step,
-    announce,
   });
   const legend = h(
     "ul",

@@ -17,7 +17,7 @@ const LINGER = 120; // ms in which the pointer may move onto the tooltip
  * @returns {{show: (anchor: Element, ...content: (Node | string | (() => (Node | string)[]))[]) => void,
  *   hide: () => void}}
  */
-export function createTooltip() {
+function createTooltip() {
   const box = h("div", { class: "tooltip", role: "tooltip", id: "tooltip", popover: "manual" });
   document.querySelector("main").append(box);
   const isOpen = () => box.matches(":popover-open");
@@ -70,3 +70,5 @@ export function createTooltip() {
   addEventListener("scroll", close, { capture: true, passive: true });
   return { show, hide };
 }
+
+export const tooltip = createTooltip();

@@ -13,6 +13,7 @@ import { mountHypotheses } from "./hypotheses.js";
 import { roving, setRoving } from "./keys.js";
 import { NEW_SEARCH, printIds } from "./state.js";
 import { typeOver } from "./typing.js";
+import { announce, report } from "./messages.js";
 
 const END = "</s>";
 const AFTER_FORCED = "after the forced pieces";
@@ -38,7 +39,7 @@ export function mountTranslation(context) {
   function showPieces() {
     const chosen = search.chosen();
     if (chosen?.hypothesis) {
-      context.report(null); // of a translation chosen before
+      report(null); // of a translation chosen before
       show(chosen.hypothesis);
     } else if (chosen) showUnknown(chosen.ids);
   }
@@ -50,7 +51,7 @@ export function mountTranslation(context) {
       const stillChosen = search.chosen()?.ids.join(".") === ids.join(".");
       if (translation && stillChosen && !typing) show(translation);
     } catch (error) {
-      if (!overtaken(error)) context.report(error.message);
+      if (!overtaken(error)) report(error.message);
     }
   }
 
@@ -109,7 +110,7 @@ export function mountTranslation(context) {
 
   async function say() {
     const translation = await results.translation().catch(() => null); // whoever shows it reports why
-    if (translation) context.announce(translation.text);
+    if (translation) announce(translation.text);
   }
 
   function begin(position, letter) {
@@ -126,7 +127,7 @@ export function mountTranslation(context) {
       },
     });
     if (letter) typing.changed();
-    context.announce(`Typing over ${label(pieces[position].piece)}`);
+    announce(`Typing over ${label(pieces[position].piece)}`);
   }
 
   function ask(button) {

@@ -6,6 +6,7 @@
 
 import { MINUS, decimal } from "../format.js";
 import { diverging, el, svg, textWidth } from "../drawing.js";
+import { tooltip } from "../tooltip.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
 const TYPICAL = 0.98; // the share of numbers that are within the colour scale; the others have its darkest shade
@@ -33,16 +34,16 @@ export function sheet(width) {
     },
     /** A grid that answers: `text(row, column)` is shown on hover, `choose(row, column)` is called on a click. */
     area: (place) => areas.push(place),
-    finish(tooltip) {
+    finish() {
       const drawn = el("g", {}, parts);
       const node = svg(width, Math.ceil(bottom) + 2, drawn);
-      listen(node, drawn, areas, tooltip);
+      listen(node, drawn, areas);
       return node;
     },
   };
 }
 
-function listen(node, drawn, areas, tooltip) {
+function listen(node, drawn, areas) {
   if (!areas.length) return;
   const cursor = el("rect", { class: "cursor", visibility: "hidden", fill: "none" });
   node.append(cursor);

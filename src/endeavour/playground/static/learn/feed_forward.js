@@ -72,7 +72,7 @@ export function feedForward(view) {
     most: reach(block.result[q]),
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         inner.map((value, c) => [

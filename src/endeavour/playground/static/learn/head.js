@@ -8,6 +8,7 @@ import { matrix } from "../charts.js";
 import { diverging, el, shortened, svg, tableOf } from "../drawing.js";
 import { brief, fixed, reach, room, sheet, text } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
+import { tooltip } from "../tooltip.js";
 
 /** Queries, keys and values of all positions. */
 export function project(view) {
@@ -49,7 +50,7 @@ export function project(view) {
   const width = attention.query[0].length;
   const [q, k] = [attention.query[view.q], attention.key[view.k]];
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         [...Array(width).keys()].map((c) => [
@@ -90,9 +91,9 @@ function grid(view, { values, columns }) {
     labels: view.width < 420 ? 76 : 110,
     format: (value) => (cell >= 28 ? fixed(value, 1) : ""),
     onHover: (row, column) => {
-      if (row === null || column === null) return view.tooltip.hide();
+      if (row === null || column === null) return tooltip.hide();
       const value = values[row][column];
-      return view.tooltip.show(
+      return tooltip.show(
         node,
         `${rows[row]} → ${columns[column]}: ${value === null ? "−∞" : decimal(value, 4)}`,
       );
@@ -151,7 +152,7 @@ export function scores(view) {
       most: reach(products),
       height: 56,
     });
-    return page.finish(view.tooltip);
+    return page.finish();
   };
   return {
     graphic: beside(view, first, second),
@@ -178,7 +179,7 @@ export function mask(view) {
       el("rect", { x: 1, y: y + 27, width: 18, height: 18, ...diverging(0.6) }),
       text(28, y + 36, "may be seen: its score counts", { kind: "label small" }),
     );
-    return page.finish(view.tooltip);
+    return page.finish();
   };
   return {
     graphic: beside(view, first, second),

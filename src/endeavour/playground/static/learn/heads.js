@@ -70,7 +70,7 @@ export function heads(view) {
     most: reach(added),
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         own.map((value, c) => [

@@ -65,7 +65,7 @@ export function stream(view) {
     choose: view.follow,
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         attention.stream.map((values, q) => [
@@ -114,7 +114,7 @@ export function norm(view) {
     values: after,
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         before.map((value, c) => [c + 1, decimal(value, 4), decimal(plain[c], 4), decimal(after[c], 4)]),
@@ -138,7 +138,7 @@ export function add(view) {
   y = sign(page, one(y, "from attention", added), "=");
   one(y, "sum", total);
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         total.map((value, c) => [c + 1, ...[before[c], added[c], value].map((number) => decimal(number, 4))]),

@@ -77,7 +77,7 @@ export function softmax(view) {
     choose: view.chooseKey,
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         keys.map(({ name, score, weight }) => [
@@ -185,7 +185,7 @@ export function mix(view) {
     text: (_, column) => `sum, number ${column + 1}: ${decimal(mixed[view.q][column], 4)}`,
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         mixed[view.q].map((total, c) => [

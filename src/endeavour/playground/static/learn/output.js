@@ -105,7 +105,7 @@ export function logits(view) {
     mark(top[0], x, base, view.width),
   );
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         top.map(({ piece, id, logit }) => [label(piece), id, decimal(logit, 3)]),
@@ -170,7 +170,7 @@ export function probability(view) {
     }),
   );
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         rows.map((row) => [
@@ -247,7 +247,7 @@ export function search(view) {
     choose: (target) => view.choose({ target }),
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         written.map(({ piece, probability: share, rank }, t) => [t + 1, label(piece), percent(share), rank]),

@@ -44,10 +44,10 @@ const AHEAD = 600; // px around the window within which pictures are drawn
 const ARRIVED = 120; // px: a step is being read once its top is less than this below the bar
 
 /**
- * @param {{announce: (text: string) => void, onStep: (id: string) => void,
+ * @param {{onStep: (id: string) => void,
  *   onKey: (event: KeyboardEvent, id: string) => boolean, extras: Record<string, Node>}} on `extras`: controls of single steps
  */
-export function createPages({ announce, onStep, onKey, extras }) {
+export function createPages({ onStep, onKey, extras }) {
   const choose = h("select", { "aria-label": "Step", onchange: () => go(choose.value) });
   const turn = (by) => {
     const next = sections[sections.findIndex(({ id }) => id === now) + by];
@@ -87,7 +87,7 @@ export function createPages({ announce, onStep, onKey, extras }) {
   function build(steps) {
     near.disconnect();
     now = null;
-    sections = steps.map((step, i) => createSection(step, i, { announce, onKey, extra: extras[step.id] }));
+    sections = steps.map((step, i) => createSection(step, i, { onKey, extra: extras[step.id] }));
     list.replaceChildren(...sections.map((section) => section.node));
     choose.replaceChildren(
       ...steps.map(({ id, title }, i) => h("option", { value: id }, `${i + 1}. ${title}`)),
@@ -172,7 +172,7 @@ export function createPages({ announce, onStep, onKey, extras }) {
   };
 }
 
-function createSection({ id, chapter, title, text }, number, { announce, onKey, extra }) {
+function createSection({ id, chapter, title, text }, number, { onKey, extra }) {
   const [picture, caption] = PICTURES[id];
   const heading = h("h2", { tabindex: -1 }, h("span", { class: "number" }, number + 1), title);
   const told = h("div", { class: "told" });
@@ -181,7 +181,6 @@ function createSection({ id, chapter, title, text }, number, { announce, onKey, 
     title: caption,
     label: `${caption}. Arrow keys follow another piece or key.`,
     onKey: (event) => onKey(event, id),
-    announce,
   });
   const code = h("details", { class: "code" }, h("summary", {}, "Code"));
   const node = h(

@@ -50,7 +50,7 @@ function added(view) {
     values: states[view.q],
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         own.map((value, c) => [
@@ -161,7 +161,7 @@ function rotary(view) {
     choose: view.follow,
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         angles.map((angle, pair) => [

@@ -52,7 +52,7 @@ export function scale(view) {
   );
   compare(page, { y: 196, names, raw, scaled, best: view.best });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         names.map((name, k) => [

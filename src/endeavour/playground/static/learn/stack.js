@@ -59,7 +59,7 @@ export function stack(view) {
   });
   const next = predictions[view.target].expected.piece;
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         all.top.map((positions, depth) => [

@@ -30,7 +30,7 @@ export function pieces(view) {
     choose: (position) => view.choose({ target: position }),
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         [
@@ -131,7 +131,7 @@ export function embedding(view) {
     choose: view.follow,
   });
   return {
-    graphic: page.finish(view.tooltip),
+    graphic: page.finish(),
     table: () =>
       tableOf(
         own.map((value, c) => [c + 1, decimal(value, 4), decimal(value * root, 4)]),

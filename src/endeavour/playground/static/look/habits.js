@@ -42,20 +42,17 @@ const distance = (by) =>
 
 /**
  * @param {HTMLElement} root
- * @param {(text: string) => void} announce
  */
-export function createHabits(root, announce) {
+export function createHabits(root) {
   const far = figure({
     title: "Where the weight goes",
     hint: "By distance, in percent; \u22121 is the place before.",
     label: "Weight by distance",
-    announce,
   });
   const wide = figure({
     title: "How spread it is",
     hint: "Entropy of each row, in bits; 0: all weight in one place.",
     label: "Entropy by row",
-    announce,
   });
   root.append(far.node, wide.node);
 

@@ -6,17 +6,18 @@
 import { figure } from "../figure.js";
 import { links, matrix } from "../charts.js";
 import { tableOf, textWidth } from "../drawing.js";
+import { announce } from "../messages.js";
 
 const [SMALLEST, LARGEST] = [16, 34]; // px, the side of a square
 
 /**
  * @param {HTMLElement} root
- * @param {{announce: Function, onHover: (row: number | null, column: number | null) => void,
+ * @param {{onHover: (row: number | null, column: number | null) => void,
  *   onChoose: (row: number | null, column: number | null) => void}} context
  */
-export function createLarge(root, { announce, onHover, onChoose }) {
+export function createLarge(root, { onHover, onChoose }) {
   let [shown, place, drawn] = [null, [0, 0], []];
-  const frame = (title, hint, onKey) => figure({ title, hint, label: title, onKey, announce });
+  const frame = (title, hint, onKey) => figure({ title, hint, label: title, onKey });
   const asMatrix = frame(
     "Matrix",
     "A row for each word that attends; its weights add up to 100 %.",

@@ -9,6 +9,7 @@ import { bits, decimal, label, ordinal, percent } from "../format.js";
 import { roving, setRoving } from "../keys.js";
 import { el, svg, textWidth } from "../drawing.js";
 import { unitsOf } from "./units.js";
+import { tooltip } from "../tooltip.js";
 
 const LEAST = 0.005; // weight that is not shown on a chip
 const LISTED = 6; // alternatives in the tooltip; the list that a click on the translation opens has all
@@ -30,9 +31,9 @@ const idsOf = (pieces) => pieces.map(({ id }) => id).join(" ");
 
 /**
  * @param {HTMLElement} root
- * @param {{tooltip: object, onHover: (side: string, index: number | null) => void, onChoose: Function}} context
+ * @param {{onHover: (side: string, index: number | null) => void, onChoose: Function}} context
  */
-export function createStrip(root, { tooltip, onHover, onChoose }) {
+export function createStrip(root, { onHover, onChoose }) {
   let lit = []; // chips that look other than usual
   const rows = { source: row("Source", "source"), target: row("Target", "target") };
   root.append(rows.source.node, rows.target.node);

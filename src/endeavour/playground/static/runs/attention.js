@@ -6,13 +6,14 @@
 import { percent } from "../format.js";
 import { matrix } from "../charts.js";
 import { tableOf } from "../drawing.js";
+import { tooltip } from "../tooltip.js";
 
 /**
- * @param {{rows: string[], columns: string[], values: number[][], cell: number, caption: string, tooltip: object}} on
+ * @param {{rows: string[], columns: string[], values: number[][], cell: number, caption: string}} on
  *   `rows`: the pieces that are written; `columns`: those that are looked at; `cell`: px; `caption`: of the table
  * @returns {{graphic: SVGElement, table: () => HTMLElement}}
  */
-export function attentionMatrix({ rows, columns, values, cell, caption, tooltip }) {
+export function attentionMatrix({ rows, columns, values, cell, caption }) {
   const { node, highlight } = matrix({
     rows,
     columns,

@@ -87,7 +87,7 @@ function shares({ piece, log_probability: own, alternatives }) {
 }
 
 /** Cross-attention of the last layer, averaged over its heads. */
-export function attentionOf({ system, letter }, map, width, tooltip) {
+export function attentionOf({ system, letter }, map, width) {
   const values = average(map.cross.at(-1));
   const [rows, columns] = [map.target_out, map.source].map((pieces) =>
     pieces.map(({ piece }) => label(piece)),
@@ -95,7 +95,7 @@ export function attentionOf({ system, letter }, map, width, tooltip) {
   const room = width - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
   const cell = Math.max(10, Math.min(30, Math.floor(room / columns.length)));
   const caption = `Attention of ${letter}, ${systemTitle(system)}`;
-  const { graphic, table } = attentionMatrix({ rows, columns, values, cell, caption, tooltip });
+  const { graphic, table } = attentionMatrix({ rows, columns, values, cell, caption });
   return {
     name: caption,
     graphic: captioned(graphic, `${letter}  ${systemTitle(system)}`),

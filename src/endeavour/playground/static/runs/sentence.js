@@ -15,23 +15,23 @@ import { attentionOf, partingOf, scoresOf } from "./comparison.js";
 import { createPicker } from "./picker.js";
 import { partingStep, wordAt } from "./parting.js";
 import { parseSystems, printSystems, sameSystem, suggested, systemTitle } from "./systems.js";
+import { announce, report } from "../messages.js";
 
 const LETTERS = "ABCDEF";
 const KEPT = 40; // answers
 
 export function createSentence(context) {
-  const { state, search, results, runs, announce, report, tooltip } = context;
+  const { state, search, results, runs } = context;
   const list = h("ol", { class: "systems" });
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const picker = createPicker(runs, add);
   const parting = figure({
     title: "Where they part",
     label: "Probabilities of the next piece where the translations part",
-    announce,
   });
   const opinions = h("div", { class: "opinions" });
   const attention = [0, 1].map(() =>
-    figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads", announce }),
+    figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads" }),
   );
   const pictures = [parting.node, opinions, ...attention.map(({ node: one }) => one)];
   const node = h(
@@ -249,7 +249,7 @@ export function createSentence(context) {
     );
     if (mine !== latest) return;
     maps.forEach(
-      (map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]), tooltip)),
+      (map, i) => map && attention[i].show(attentionOf([a, b][i], map, width(attention[i]))),
     );
     if (!both) return;
     const scores = await scoresOf(

@@ -15,13 +15,14 @@ import { bleuName } from "../systems.js";
 import { el, svg, tableOf } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
+import { announce, report } from "../messages.js";
 
 const BINS = 20;
 const KEPT = 3; // evaluations in memory
 const NOTHING = { key: null, run: "", rows: [], scores: {} };
 const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
-export function createTestSets({ state, runs, announce, report }) {
+export function createTestSets({ state, runs }) {
   const choose = h("select", {
     id: "test-set",
     onchange: () => state.set({ set: choose.value }, { push: true }),
@@ -81,7 +82,6 @@ export function createTestSets({ state, runs, announce, report }) {
     title: "chrF of the lines shown",
     label: "Distribution of chrF",
     hint: HEIGHTS,
-    announce,
   });
   const node = h(
     "section",

@@ -12,21 +12,21 @@ import { curves } from "./curves.js";
 import { followLog } from "./log.js";
 import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
 import { createSamples } from "./samples.js";
+import { announce } from "../messages.js";
+import { tooltip } from "../tooltip.js";
 
 const MOST = 4; // runs at a time
 
-export function createTraining({ runs, announce, tooltip }) {
+export function createTraining({ runs }) {
   const legend = h("ul", { class: "legend" });
   const plot = figure({
     title: "Curves",
     label: "Loss, BLEU and learning rate over the updates. Arrow keys move along the updates.",
     onKey,
-    announce,
   });
   const maps = figure({
     title: "One sentence’s attention",
     label: "Cross-attention of the last layer on one validation sentence",
-    announce,
   });
   const slider = h("input", {
     type: "range",
@@ -197,7 +197,7 @@ export function createTraining({ runs, announce, tooltip }) {
       Math.min(24, Math.floor(((maps.stage.clientWidth || 360) - 120) / columns.length)),
     );
     maps.show({
-      ...attentionMatrix({ rows, columns, values: picture.weights, cell, caption: which.textContent, tooltip }),
+      ...attentionMatrix({ rows, columns, values: picture.weights, cell, caption: which.textContent }),
       json: picture,
       name: `Attention of ${log.run} at update ${picture.update}`,
     });

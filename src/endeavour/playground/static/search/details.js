@@ -11,6 +11,7 @@ import { decimal, ordinal, percent, readable } from "../format.js";
 import { roving, setRoving } from "../keys.js";
 import { printIds } from "../state.js";
 import { idsOf, named } from "./layout.js";
+import { report } from "../messages.js";
 
 const ALTERNATIVES = 10;
 const KEPT = 100; // answers
@@ -25,7 +26,7 @@ const STATUS = {
  * @param {object} context
  * @param {() => void} leave takes the focus, when what had it here is of another question
  */
-export function createDetails(root, { state, search, forcing, report }, leave) {
+export function createDetails(root, { state, search, forcing }, leave) {
   let asking = new AbortController();
   let timer = 0;
   const known = new Answers(KEPT, search);

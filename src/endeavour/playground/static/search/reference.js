@@ -7,12 +7,13 @@ import { overtaken, post } from "../api.js";
 import { h } from "../dom.js";
 import { strength } from "../look/strip.js";
 import { decimal, ordinal, percent, pieceName } from "../format.js";
+import { report } from "../messages.js";
 
 /**
  * @param {HTMLElement} root
  * @param {object} context
  */
-export function createReference(root, { state, search, report }) {
+export function createReference(root, { state, search }) {
   let asking = new AbortController();
   const field = h("input", {
     type: "text",

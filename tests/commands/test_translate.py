@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -219,3 +220,15 @@ def test_log_probabilities_and_alignments_are_columns(run: Run, tmp_path: Path) 
     assert [row[0] for row in best] == ["1", "1", "2", "3", "3"]
     assert all(len(row) == 4 for row in best)
     assert float(best[0][2]) >= float(best[1][2])
+
+
+def test_the_garbage_collector_rests_while_torch_is_imported_and_no_longer() -> None:
+    code = """
+import gc, sys
+from endeavour.commands import translate
+before = "torch" in sys.modules
+translate._import_torch()
+print(before, "torch" in sys.modules, gc.isenabled(), gc.get_freeze_count() > 100_000)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True True True\n"

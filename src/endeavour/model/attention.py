@@ -76,9 +76,9 @@ def attend(
 ) -> Tensor:
     """softmax(query · key / √head_width + mask) · value (Vaswani et al. 2017, equation 1).
 
-    Chooses between torch's fused kernel, plain products and, in training, kernels of our own: `short_attention` on a
-    GPU, `native` on a CPU. There torch's kernel is slow on short sentences, above all in its backward pass, and has no
-    dropout; for a single sentence it is the faster one.
+    Chooses between torch's fused kernel, plain products and, in training on a GPU, `short_attention`. On a CPU torch's
+    kernel is slow on short sentences, above all in its backward pass, and has no dropout; for a single sentence it is
+    the faster one.
 
     Args:
         query: (batch, heads, queries, head_width).
@@ -93,8 +93,6 @@ def attend(
         (batch, heads, queries, head_width).
     """
     probability = dropout.probability if dropout.training else 0.0
-    if record is None and dropout.training and not probability and native.attends(query, key, mask):
-        return native.attention(query, key, value, mask, rotation, causal=causal)
     if rotation is not None:
         query, key = rotate(query, rotation), rotate(key, rotation)
     size = query.shape[-2] * key.shape[-2]
@@ -125,6 +123,38 @@ def attend(
     if record is not None:
         record.append(weights.detach())
     return dropout(weights) @ value
+
+
+def multi_head_attention(
+    *maps: Tensor,
+    num_heads: int,
+    mask: Tensor | None,
+    causal: bool,
+    dropout: Dropout,
+    record: list[Tensor] | None,
+    rotation: Rotation | None = None,
+) -> Tensor:
+    """`attend` to what linear maps gave, which in training on a CPU `native` reads as it lies there.
+
+    Args:
+        maps: query, key and value in one, (batch, length, 3 × width), or the query, (batch, queries, width), and the
+            other two, (batch, keys, 2 × width).
+
+    Returns:
+        (batch, queries, width).
+    """
+    learning = dropout.training and not dropout.probability and record is None
+    if learning and native.attends(maps, num_heads, mask):
+        return native.attention(maps, num_heads, mask, rotation, causal=causal)
+    parts = (3,) if len(maps) == 1 else (1, 2)
+    heads = [
+        head
+        for fused, count in zip(maps, parts, strict=True)
+        for head in split_heads(fused, count, num_heads)
+    ]
+    return merge_heads(
+        attend(*heads, mask=mask, causal=causal, dropout=dropout, record=record, rotation=rotation)
+    )
 
 
 class KeyValue(NamedTuple):
@@ -160,18 +190,16 @@ class SelfAttention(nn.Module):
         record: list[Tensor] | None = None,
     ) -> Tensor:
         """States (batch, length, width) in and out; the weights are appended to `record`."""
-        query, key, value = split_heads(self.input(states), 3, self.num_heads)
-        attended = attend(
-            query,
-            key,
-            value,
+        attended = multi_head_attention(
+            self.input(states),
+            num_heads=self.num_heads,
             mask=mask,
             causal=causal,
             dropout=self.dropout,
             record=record,
             rotation=rotation,
         )
-        return self.output(merge_heads(attended))
+        return self.output(attended)
 
 
 class CrossAttention(nn.Module):
@@ -200,17 +228,22 @@ class CrossAttention(nn.Module):
     def forward(
         self,
         states: Tensor,
-        memory: KeyValue,
+        memory: Tensor,
         *,
         mask: Tensor | None,
         record: list[Tensor] | None = None,
     ) -> Tensor:
-        """States (batch, length, width) in and out; the weights are appended to `record`."""
-        (query,) = split_heads(self.query(states), 1, self.num_heads)
-        attended = attend(
-            query, memory.key, memory.value, mask=mask, causal=False, dropout=self.dropout, record=record
+        """States (batch, length, width) in and out, to the encoder's (batch, keys, width); fills `record` too."""
+        attended = multi_head_attention(
+            self.query(states),
+            self.memory(memory),
+            num_heads=self.num_heads,
+            mask=mask,
+            causal=False,
+            dropout=self.dropout,
+            record=record,
         )
-        return self.output(merge_heads(attended))
+        return self.output(attended)
 
 
 def split_heads(fused: Tensor, parts: int, num_heads: int) -> Tensor:

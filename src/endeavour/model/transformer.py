@@ -269,12 +269,7 @@ class DecoderLayer(nn.Module):
         )
         states = self.cross_residual(
             states,
-            partial(
-                self.cross_attention,
-                memory=self.cross_attention.project_kv(memory),
-                mask=memory_mask,
-                record=record,
-            ),
+            partial(self.cross_attention, memory=memory, mask=memory_mask, record=record),
         )
         return self.feed_forward_residual(states, self.feed_forward)
 

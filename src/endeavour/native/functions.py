@@ -4,6 +4,7 @@ Shapes: batch = sentences; queries, keys = lengths; rows = tokens; vocabulary = 
 """
 
 import ctypes
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,58 +112,50 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
     return loss, surprise
 
 
-def attends(query: Tensor, key: Tensor, mask: Tensor | None) -> bool:
+def attends(maps: Sequence[Tensor], num_heads: int, mask: Tensor | None) -> bool:
     """Whether `attention` takes these, and is faster than torch's operations."""
-    *outer, queries, width = query.shape
-    keys = key.shape[2]
-    fits = width % LANES == 0 and queries * keys <= MOST_SCORES
-    alike = key.shape == (*outer, keys, width) and key.dtype == query.dtype
-    simple = mask is None or mask.shape == (outer[0], 1, 1, keys)
-    return fits and alike and simple and query.requires_grad and takes(query)
+    query, key, _ = _parts(maps)
+    (batch, queries, width), keys = query.shape, key.shape[1]
+    fits = width % (LANES * num_heads) == 0 and queries * keys <= MOST_SCORES
+    alike = key.shape == (batch, keys, width) and key.dtype == query.dtype
+    simple = mask is None or mask.shape == (batch, 1, 1, keys)
+    return fits and alike and simple and query.requires_grad and takes(maps[0])
 
 
 def attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    maps: Sequence[Tensor],
+    num_heads: int,
     mask: Tensor | None,
     rotation: tuple[Tensor, Tensor] | None,
     *,
     causal: bool,
 ) -> Tensor:
-    """softmax(query · key / √head_width + mask) · value, with gradients of the first three; scores are in fp32.
+    """softmax(query · key / √head_width + mask) · value, with gradients of the maps; scores are in fp32.
 
     Args:
-        query: (batch, heads, queries, head_width).
-        key, value: (batch, heads, keys, head_width), in the same type.
+        maps: queries, keys and values beside each other, (batch, length, 3 × width), or queries (batch, queries, width)
+            and the other two, (batch, keys, 2 × width); of the same type, their heads one after the other.
         mask: (batch, 1, 1, keys), or None if everything is visible.
         rotation: by which queries and keys are turned first, cosines and sines as `model.positions.rotate` reads them,
             (queries, head_width); there are as many keys then.
         causal: hide the future.
 
     Returns:
-        (batch, heads, queries, head_width), whose `transpose(1, 2)` is contiguous.
+        (batch, queries, width).
     """
-    assert value.shape == key.shape
-    assert value.dtype == query.dtype
     if mask is not None:
-        mask = mask.to(query.dtype).contiguous()
+        mask = mask.to(maps[0].dtype).contiguous()
     cosine, sine = (None, None) if rotation is None else (table.float().contiguous() for table in rotation)
-    assert cosine is None or cosine.shape == query.shape[2:] == key.shape[2:]
-    heads = (part.contiguous() for part in (query, key, value))
-    return _Attention.apply(*heads, mask, cosine, sine, causal).transpose(1, 2)
+    return _Attention.apply(num_heads, causal, mask, cosine, sine, *(part.contiguous() for part in maps))
 
 
 class _Attention(torch.autograd.Function):
-    """From heads to (batch, queries, heads, head_width)."""
-
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        *tensors, ctx.causal = inputs
+    def forward(ctx: Any, num_heads: int, causal: bool, *tensors: Any) -> Tensor:
+        ctx.settings = num_heads, causal
         ctx.save_for_backward(*tensors)
-        batch, heads, queries, width = tensors[0].shape
-        attended = tensors[0].new_empty(batch, queries, heads, width)
-        described = _Inputs.of(*tensors, causal=ctx.causal)
+        described = _Inputs.of(*ctx.settings, *tensors)
+        attended = torch.empty_like(_parts(tensors[3:])[0], memory_format=torch.contiguous_format)
         check(library().attend(ctypes.byref(described), address(attended), torch.get_num_threads()))
         return attended
 
@@ -173,11 +166,16 @@ class _Attention(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         gradient = gradients[0].contiguous()
         saved = ctx.saved_tensors
-        found = [torch.empty_like(tensor) for tensor in saved[:3]]
-        described = _Inputs.of(*saved, causal=ctx.causal)
-        addresses = map(address, (gradient, *found))
+        found = [torch.empty_like(tensor) for tensor in saved[3:]]
+        described = _Inputs.of(*ctx.settings, *saved)
+        addresses = map(start_of, (gradient, *_parts(found)))
         check(library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads()))
-        return *found, None, None, None, None
+        return None, None, None, None, None, *found
+
+
+def _parts(maps: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Queries, keys and values."""
+    return maps[0].chunk(3, dim=-1) if len(maps) == 1 else (maps[0], *maps[1].chunk(2, dim=-1))
 
 
 class _Inputs(ctypes.Structure):
@@ -185,26 +183,30 @@ class _Inputs(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "mask", "cosine", "sine")),
-        *((name, ctypes.c_long) for name in ("batch", "heads", "queries", "keys", "width")),
+        *(
+            (name, ctypes.c_long)
+            for name in ("query_stride", "key_stride", "batch", "heads", "queries", "keys", "width")
+        ),
         *((name, ctypes.c_int) for name in ("half", "causal")),
     )
 
     @classmethod
     def of(
         cls,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
+        num_heads: int,
+        causal: bool,
         mask: Tensor | None,
         cosine: Tensor | None,
         sine: Tensor | None,
-        *,
-        causal: bool,
+        *maps: Tensor,
     ) -> "_Inputs":
-        batch, heads, queries, width = query.shape
+        query, key, value = _parts(maps)
+        batch, queries, width = query.shape
         tensors = (query, key, value, mask, cosine, sine)
-        addresses = [None if tensor is None else address(tensor) for tensor in tensors]
-        return cls(*addresses, batch, heads, queries, key.shape[2], width, is_half(query), int(causal))
+        addresses = [None if tensor is None else start_of(tensor) for tensor in tensors]
+        strides = query.stride(1), key.stride(1)
+        sizes = batch, num_heads, queries, key.shape[1], width // num_heads
+        return cls(*addresses, *strides, *sizes, is_half(query), int(causal))
 
 
 def check(enough: int) -> None:
@@ -219,4 +221,9 @@ def is_half(tensor: Tensor) -> int:
 def address(tensor: Tensor) -> ctypes.c_void_p:
     """Good for as long as the tensor is referred to."""
     assert tensor.is_contiguous()
+    return start_of(tensor)
+
+
+def start_of(tensor: Tensor) -> ctypes.c_void_p:
+    """As `address`, but of what may be part of another tensor."""
     return ctypes.c_void_p(tensor.data_ptr())

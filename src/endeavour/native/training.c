@@ -214,11 +214,12 @@ INLINE void weigh(float *scores, const void *mask, int half, long mask_start, in
     memset(scores + keys * columns, 0, (rows - keys) * columns * sizeof(float));
 }
 
-/* The sizes and places of what attention reads; `query`, `key` and `value` are (batch, heads, length, width). */
+/* The sizes and places of what attention reads. `query` is (batch, queries, …), `key` and `value` are (batch, keys, …), with
+   the strides of the tokens; of each they are the first heads · width numbers, one head after the other. */
 struct attention {
     const void *query, *key, *value, *mask; /* the mask is (batch, keys), or NULL */
     const float *cosine, *sine;             /* (length, width), or NULL */
-    long batch, heads, queries, keys, width;
+    long query_stride, key_stride, batch, heads, queries, keys, width;
     int half, causal;
 };
 
@@ -228,16 +229,16 @@ INLINE void attend_head(const struct attention *a, int half, long unit, void *re
     long m = padded(a->queries), n = padded(a->keys), width = a->width;
     float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
     float *out = p + m * n;
-    long batch = unit / a->heads, head = unit % a->heads;
-    load(a->query, half, unit * a->queries * width, width, a->queries, width, 1 / sqrtf(width), a->cosine, a->sine, q);
-    load(a->key, half, unit * a->keys * width, width, a->keys, width, 1, a->cosine, a->sine, k);
-    load(a->value, half, unit * a->keys * width, width, a->keys, width, 1, NULL, NULL, v);
+    long batch = unit / a->heads, head = unit % a->heads * width;
+    long query = batch * a->queries * a->query_stride + head, key = batch * a->keys * a->key_stride + head;
+    load(a->query, half, query, a->query_stride, a->queries, width, 1 / sqrtf(width), a->cosine, a->sine, q);
+    load(a->key, half, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
+    load(a->value, half, key, a->key_stride, a->keys, width, 1, NULL, NULL, v);
     transpose(q, across, m, width);
     product(k, 0, across, p, n, width, m);
     weigh(p, a->mask, half, batch * a->keys, a->queries, a->keys, a->causal);
     product(p, 1, v, out, m, n, width);
-    long start = (batch * a->queries * a->heads + head) * width;
-    store(out, result, half, start, a->heads * width, a->queries, width, 1, NULL, NULL);
+    store(out, result, half, batch * a->queries * a->heads * width + head, a->heads * width, a->queries, width, 1, NULL, NULL);
 }
 
 /* Of weights p (n, m) and their gradient: that of the scores, in its place. */
@@ -254,31 +255,32 @@ INLINE void unweigh(const float *p, float *gradient, long n, long m) {
 
 /* `gradient` is that of the result, laid out like it; the others like what they are gradients of. */
 INLINE void attend_head_backward(
-    const struct attention *a, int half, long unit, const void *gradient, void *query, void *key, void *value,
+    const struct attention *a, int half, long unit, const void *towards, void *of_query, void *of_key, void *of_value,
     float *room
 ) {
     long m = padded(a->queries), n = padded(a->keys), width = a->width;
     float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
     float *g = p + m * n, *scores = g + m * width, *out = scores + m * n;
-    long batch = unit / a->heads, head = unit % a->heads;
-    long start = (batch * a->queries * a->heads + head) * width;
+    long batch = unit / a->heads, head = unit % a->heads * width;
+    long query = batch * a->queries * a->query_stride + head, key = batch * a->keys * a->key_stride + head;
+    long result = batch * a->queries * a->heads * width + head;
     float scale = 1 / sqrtf(width);
-    load(a->query, half, unit * a->queries * width, width, a->queries, width, scale, a->cosine, a->sine, q);
-    load(a->key, half, unit * a->keys * width, width, a->keys, width, 1, a->cosine, a->sine, k);
-    load(a->value, half, unit * a->keys * width, width, a->keys, width, 1, NULL, NULL, v);
-    load(gradient, half, start, a->heads * width, a->queries, width, 1, NULL, NULL, g);
+    load(a->query, half, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine, q);
+    load(a->key, half, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
+    load(a->value, half, key, a->key_stride, a->keys, width, 1, NULL, NULL, v);
+    load(towards, half, result, a->heads * width, a->queries, width, 1, NULL, NULL, g);
     transpose(q, across, m, width);
     product(k, 0, across, p, n, width, m);
     weigh(p, a->mask, half, batch * a->keys, a->queries, a->keys, a->causal);
     product(p, 0, g, out, n, m, width);
-    store(out, value, half, unit * a->keys * width, width, a->keys, width, 1, NULL, NULL);
+    store(out, of_value, half, key, a->key_stride, a->keys, width, 1, NULL, NULL);
     transpose(g, across, m, width);
     product(v, 0, across, scores, n, width, m);
     unweigh(p, scores, n, m);
     product(scores, 1, k, out, m, n, width);
-    store(out, query, half, unit * a->queries * width, width, a->queries, width, scale, a->cosine, a->sine);
+    store(out, of_query, half, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine);
     product(scores, 0, q, out, n, m, width);
-    store(out, key, half, unit * a->keys * width, width, a->keys, width, 1, a->cosine, a->sine);
+    store(out, of_key, half, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine);
 }
 
 static float *room_for(const struct attention *a) {

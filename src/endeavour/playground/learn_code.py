@@ -28,7 +28,7 @@ STEPS = {
     "add": [LAYERS + "Residual.forward"],
     "feed_forward": [LAYERS + "FeedForward.forward"],
     "stack": [MODEL + "encode", MODEL + "decode"],
-    "cross": [ATTENTION + "CrossAttention.forward", ATTENTION + "CrossAttention.project_kv"],
+    "cross": [ATTENTION + "CrossAttention.forward", ATTENTION + "multi_head_attention"],
     "logits": [MODEL + "project"],
     "probability": ["decoding.beam_search:_State.extend"],
     "search": ["decoding.beam_search:beam_search"],
@@ -41,17 +41,17 @@ POSITIONS = {
 OF_KIND = {
     "encoder": {
         "layer": ["model.transformer:EncoderLayer.forward"],
-        "project": [ATTENTION + "SelfAttention.forward", ATTENTION + "split_heads"],
+        "project": [ATTENTION + "SelfAttention.forward", ATTENTION + "multi_head_attention"],
         "mask": [ATTENTION + "padding_mask"],
     },
     "decoder": {
         "layer": ["model.transformer:DecoderLayer.forward"],
-        "project": [ATTENTION + "SelfAttention.forward", ATTENTION + "split_heads"],
+        "project": [ATTENTION + "SelfAttention.forward", ATTENTION + "multi_head_attention"],
         "mask": [ATTENTION + "causal_mask"],
     },
     "cross": {
         "layer": ["model.transformer:DecoderLayer.forward"],
-        "project": [ATTENTION + "CrossAttention.forward", ATTENTION + "CrossAttention.project_kv"],
+        "project": [ATTENTION + "CrossAttention.forward", ATTENTION + "multi_head_attention"],
         "mask": [ATTENTION + "padding_mask"],
     },
 }

@@ -5,7 +5,8 @@
     run = endeavour.load("textbook-tiny-1")
     run.translate("The old dog sleeps.")
 
-The commands use the same object. Knows the parts and how they are put together; not the command line.
+The commands translate, evaluate and pictures use the same object. Knows the parts and how they are put together; not
+the command line.
 """
 
 import math
@@ -75,7 +76,7 @@ class TrainedRun:
     ) -> None:
         self.runs = list(runs)
         self._device = device
-        self._asked = decoding
+        self._decoding = decoding
 
     def __repr__(self) -> str:
         return f"TrainedRun({', '.join(str(run) for run in self.runs)})"
@@ -119,21 +120,21 @@ class TrainedRun:
         """Its model and tokenizers, in memory."""
         from endeavour.runs.translators import load_runs
 
-        return load_runs(self.runs, self.device, self._asked.tag)
+        return load_runs(self.runs, self.device, self._decoding.tag)
 
     @cached_property
     def decoding(self) -> DecodingConfig:
         """How it decodes, its precision resolved."""
         from endeavour.runs.translators import resolve_decoding
 
-        return resolve_decoding(self._asked, self.loaded.first)
+        return resolve_decoding(self._decoding, self.loaded.first)
 
     def translator(self, *, window: int = WINDOW) -> Translator:
         """Translates streams of lines; `window` lines are read and decoded together."""
-        if self._asked.engine == "ctranslate2":
+        if self._decoding.engine == "ctranslate2":
             from endeavour.runs.exports import open_export
 
-            return open_export(self.runs, self._asked, self._device, window)
+            return open_export(self.runs, self._decoding, self._device, window)
         from endeavour.runs.translators import open_translator
 
         return open_translator(self.runs, self.loaded, self.decoding, window)
@@ -233,30 +234,30 @@ class TrainedRun:
         """
         values = asdict(self.config.evaluation) | {"labels": {}, "reuse_translations": False} | settings
         values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": sacrebleu}
-        asked = validated(EvaluationConfig, values, "evaluation")
-        return self.evaluate_as(asked, data_folder=user_path(data_folder), corpus_path=corpus_path)
+        checked = validated(EvaluationConfig, values, "evaluation")
+        return self.evaluate_as(checked, data_folder=user_path(data_folder), corpus_path=corpus_path)
 
     def evaluate_as(
-        self, asked: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
+        self, settings: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
     ) -> dict[str, dict[str, float]]:
         """`evaluate` with all settings given."""
         # Translating needs none of them.
         from endeavour.pipeline.data import data_of, training_texts
-        from endeavour.pipeline.evaluation_sets import as_asked, choose_evaluation_sets
+        from endeavour.pipeline.evaluation_sets import choose_evaluation_sets, resolve_splits
         from endeavour.pipeline.evaluator import Evaluator
 
-        asked = as_asked(asked, self.config.evaluation)
+        settings = resolve_splits(settings, self.config.evaluation)
         data = None
-        if asked.splits != []:  # for other files alone the corpus may be gone
+        if settings.splits != []:  # for other files alone the corpus may be gone
             data = data_of(self.runs[0], data_folder, corpus_path)
         evaluator = Evaluator(
             runs=self.runs,
-            asked=self._asked,
-            settings=asked,
+            asked=self._decoding,
+            settings=settings,
             device=self.device,
             training_texts=training_texts(self.runs, data_folder),
         )
-        sets = choose_evaluation_sets(asked, self.config.direction, data, self.runs[0].splits)
+        sets = choose_evaluation_sets(settings, self.config.direction, data, self.runs[0].splits)
         return evaluator.evaluate(sets)
 
     def _part(self, source: str, translation: str | None) -> Part:

@@ -203,16 +203,25 @@ def verify(folder: Path, remedy: str = "", *, digest_of: Callable[[Path], str] =
         remedy: what the user can do, to end the message with.
         digest_of: SHA-256 of a file, in hexadecimal.
     """
-    ending = f"; {remedy}" if remedy else ""
-    try:
-        digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: incomplete, {DIGESTS} cannot be read ({error}){ending}") from error
-    for name, digest in digests.items():
+    for name, digest in read_digests(folder, remedy).items():
         if not (folder / name).is_file() or digest_of(folder / name) != digest:
             raise UserError(
-                f"{folder / name}: missing or altered since it was written (SHA-256 differs){ending}"
+                f"{folder / name}: missing or altered since it was written (SHA-256 differs){_ending(remedy)}"
             )
+
+
+def read_digests(folder: Path, remedy: str = "") -> dict[str, str]:
+    """The SHA-256 of each file of a published folder, as noted in it. Raises `UserError` as `verify` does."""
+    try:
+        return json.loads((folder / DIGESTS).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{folder}: incomplete, {DIGESTS} cannot be read ({error}){_ending(remedy)}"
+        ) from error
+
+
+def _ending(remedy: str) -> str:
+    return f"; {remedy}" if remedy else ""
 
 
 def _partial(path: Path) -> Path:

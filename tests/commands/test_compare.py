@@ -230,7 +230,7 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     parallel_files: list[str], folders: list[str], outputs: Path
 ) -> None:
     config = run_config([*parallel_files, *folders])
-    data = prepare(config, augmentation=None)
+    data = prepare(config)
     write_json(outputs / "a" / "summary.json", {"data_digest": "of other data"})
     assert run(outputs, "runs=a b") == 0
     written = record(outputs, "a-vs-b")

@@ -17,6 +17,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = small_run(tmp_path_factory.mktemp("outputs"), "run")
     folder = run.folder / "evaluation" / "test-beam"
     folder.mkdir(parents=True)
+    empty = run.folder / "evaluation" / "empty-beam"  # before it by name
+    empty.mkdir()
+    for column in ("sources", "references"):
+        (empty / f"{column}.txt").write_text("\n", "utf-8")
+    write_json(empty / "scores.json", {})
     (folder / "sources.txt").write_text("Ja!\n\nSatz 7 hat Worte wie 49.\n", "utf-8")
     (folder / "references.txt").write_text("Ja!\nNein.\nWorte hat Satz 7 wie 49.\n", "utf-8")
     write_json(folder / "scores.json", {})

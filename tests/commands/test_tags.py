@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
@@ -21,7 +22,9 @@ from endeavour.errors import UserError
 from endeavour.model.transformer import AttentionMaps
 from endeavour.pipeline.seen import what_is_seen
 from endeavour.playground.systems import Systems
+from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
+from endeavour.settings import validated
 from endeavour.training.updates import updates
 
 SOURCE, TARGET = "the dog sees a tree", "der Hund sieht ein Baum"
@@ -90,6 +93,13 @@ def test_the_tag_stands_before_every_source(outputs: Path, capsys: pytest.Captur
     assert capsys.readouterr().out == f"{own}\n"
     assert command("translate", *places, f"text={SOURCE}", "decoding.tag=general") == 0
     assert capsys.readouterr().out == f"{general}\n"
+    save_config(
+        validated(RunConfig, asdict(run.config) | {"decoding": asdict(other._decoding)}),
+        run.folder / "config.yaml",
+    )
+    assert command("score", *places[:2], f"text={SOURCE}", f"translation={TARGET}") == 0
+    assert capsys.readouterr().out.split("\t")[0] == f"{other.score(SOURCE, TARGET):.4f}", "as it translates"
+    save_config(run.config, run.folder / "config.yaml")
     evaluation = run.folder / "evaluation" / "test-greedy"
     first = (evaluation / "sources.txt").read_text("utf-8").splitlines()[0]
     hypothesis = (evaluation / "hypotheses.txt").read_text("utf-8").splitlines()[0]

@@ -15,7 +15,7 @@ def make_runs(folder: Path, corpus: list[str]) -> Path:
     settings = [*corpus, *TINY, *FAST, *places(folder)]
     for direction, names in (("en-de", "abc"), ("de-en", ["back"])):
         config = run_config([*settings, f"direction={direction}"])
-        data = prepare(config, augmentation=None)
+        data = prepare(config)
         for seed, config.name in enumerate(names):
             untrained_run(config, data.load_tokenizers(), seed=seed, data_digest=data.content_digest)
     return folder

@@ -1,11 +1,12 @@
 """Sentences of a line: nothing lost, abbreviations and numbers whole, and one line out for one line in."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
+from echo import BEAM, Echo, translator
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_translator_exact import Echo, translator
 
 from endeavour.decoding import sentences as module
 from endeavour.decoding.sentences import split_sentences
@@ -70,7 +71,7 @@ def test_a_line_of_many_numbers_is_searched_once(monkeypatch: pytest.MonkeyPatch
 
 def test_sentences_are_translated_one_by_one_and_their_spaces_stay() -> None:
     engine = Echo()
-    one = translator(engine, language="en", longest=6)
+    one = translator(engine, decoding=replace(BEAM, split_sentences=True), language="en", longest=6)
     lines = ["aa. Bb?  Cc!", "", " Dd.\tee. ", "Mr. Ff.", "Gg. Abcdefgh ij. Klmnop."]
     assert list(one.translate(lines)) == [
         "aa. bb?  cc!",

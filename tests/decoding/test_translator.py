@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 import torch
+from echo import Echo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_translator_exact import Echo
 
 from configs import run_config
 from endeavour.data.protection import symbols

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
 from commands import endeavour, places, write_splits
 from configs import QUICK, TINY, typed_config
@@ -71,8 +72,12 @@ def text(data: PreparedData) -> list[tuple[str, str]]:
 
 def data_of(settings: list[str]) -> PreparedData:
     """What a run would be trained on whose teachers are trained."""
-    config = typed_config(*settings)
-    return training._data(Run.of(config), config, None, [])[0]
+    config, console = typed_config(*settings), Console(quiet=True)
+    data = training._data(Run.of(config), config, console, begun=False)
+    if config.teachers is None:
+        return data
+    pairs = training._taught(Run.of(config), config, data, [], console)
+    return training.prepare(config, tokenizers=data.load_tokenizers(), extra_pairs=pairs)
 
 
 def translations(runs: str, sources: list[str], folder: Path) -> list[str]:
@@ -298,6 +303,22 @@ def test_a_run_that_another_process_trains_meanwhile_keeps_its_translations(
         monkeypatch.setattr(training, "teacher_translations", overtaken)
         assert endeavour("train", *settings, "teachers=one") == 2
     assert mine.read_text() == "of the other process"
+
+
+def test_a_run_that_another_process_finishes_meanwhile_stays(
+    settings: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = training.prepare
+    command = ["train", *settings, "teachers=one"]
+
+    def overtaken(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(training, "prepare", original)
+        assert endeavour(*command) == 0
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(training, "prepare", overtaken)
+    assert endeavour(*command) == 0
+    assert len(json.loads((outputs / "new" / "run.json").read_text())) == 1
 
 
 @pytest.mark.slow

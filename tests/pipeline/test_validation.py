@@ -25,7 +25,7 @@ VOCABULARY = ["tokenizer=bpe2k", "tokenizer.vocabulary_size=290"]
 
 def prepared(*settings: str) -> tuple[RunConfig, PreparedData, Validator]:
     config = run_config([*settings, "validation_decoding.precision=fp32"])
-    data = prepare(config, augmentation=None)
+    data = prepare(config)
     return config, data, Validator(data, config, torch.float32)
 
 

@@ -35,7 +35,7 @@ def asked(site: Served, q: object, **more: object) -> Any:
 def expected(site: Served, run: Run) -> dict[str, str]:
     """What `translate` makes of each line."""
     device = site.playground.systems.get(None).device
-    translator = open_translator([run], load_runs([run], device), run.config.decoding)
+    translator = open_translator([run], load_runs([run], device, None), run.config.decoding)
     lines = [line for text in TEXTS for line in text.split("\n")]
     return dict(zip(lines, translator.translate(lines), strict=True))
 

@@ -85,7 +85,7 @@ def test_at_most_so_many_pruned_nodes_are_told_and_each_is_worse_than_the_worst_
 
 
 def test_the_best_hypothesis_is_that_of_translate(site: Served, run: Run) -> None:
-    loaded = load_runs([run], site.playground.systems.get(None).device)
+    loaded = load_runs([run], site.playground.systems.get(None).device, None)
     translator = open_translator([run], loaded, run.config.decoding)
     _, _, result = search(site)
     assert result["hypotheses"][0]["text"] == next(translator.translate([TEXT]))

@@ -10,7 +10,7 @@ from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.config import load_config
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
-from endeavour.pipeline.evaluation_sets import as_asked
+from endeavour.pipeline.evaluation_sets import resolve_splits
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 
@@ -90,7 +90,7 @@ def test_the_runs_own_splits_are_scored_and_its_tokenized_references_serve_for_t
 ) -> None:
     tokenized = ["evaluation.tokenized_bleu=true", "evaluation.tokenized_references=own"]
     own = trained(tmp_path, f"evaluation.splits={after_training}", *tokenized).evaluation
-    found: EvaluationConfig = as_asked(asked(tmp_path, *typed).evaluation, own)
+    found: EvaluationConfig = resolve_splits(asked(tmp_path, *typed).evaluation, own)
     assert found.splits == splits
     assert found.tokenized_bleu
     assert found.tokenized_references == references

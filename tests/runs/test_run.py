@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -309,3 +310,31 @@ def test_each_start_adds_what_it_takes_to_repeat_it(tmp_path: Path, monkeypatch:
     assert starts[0]["device"]["type"] == "cpu"
     assert [start["device"]["kernels"] for start in starts] == [True, False]
     assert run.config == config
+
+
+def test_the_commit_is_that_of_this_code_not_of_what_it_is_installed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = [
+        "git",
+        "-C",
+        str(tmp_path),
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=b",
+        "-c",
+        "commit.gpgsign=false",
+    ]
+    installed = tmp_path / ".venv" / "provenance.py"
+    installed.parent.mkdir()
+    installed.touch()
+    monkeypatch.setattr(provenance, "__file__", str(installed))
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "something else"], check=True)
+    assert provenance._git_commit() is None
+    subprocess.run([*git, "add", str(installed)], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "its own code"], check=True)
+    assert len(provenance._git_commit() or "") == 40
+    installed.write_text("# changed", "utf-8")
+    assert (provenance._git_commit() or "").endswith("+changes")

@@ -56,7 +56,7 @@ def test_several_runs_translate_as_an_ensemble_of_their_models_in_whichever_orde
         [*TEXT, ""]
     )
     runs = select_runs("a b c", root)
-    together = open_translator(runs, load_runs(runs, CPU), config)
+    together = open_translator(runs, load_runs(runs, CPU, None), config)
     assert list(together.translate([*TEXT, ""])) == list(direct)
 
 
@@ -87,7 +87,7 @@ def other_vocabulary(run: Run) -> None:
 def test_models_that_do_not_decode_together(change: Callable[[Run], None], message: str, root: Path) -> None:
     change(Run(root, "c"))
     with pytest.raises(UserError, match=message):
-        load_runs(select_runs("a b c", root), CPU)
+        load_runs(select_runs("a b c", root), CPU, None)
 
 
 def test_an_export_has_no_precision_to_choose(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,4 +105,4 @@ def test_an_export_decodes_alone(root: Path) -> None:
     decoding.engine = "ctranslate2"
     runs = select_runs("a b", root)
     with pytest.raises(UserError, match=r"decoding\.engine=ctranslate2: an export holds one model"):
-        open_translator(runs, load_runs(runs, CPU), decoding)
+        open_translator(runs, load_runs(runs, CPU, None), decoding)

@@ -22,7 +22,7 @@ def test_where_and_how_many_do_not_make_another_search() -> None:
     same = ["device=cpu", "data_folder=elsewhere", "tracking=none", "training.restart=true"]
     same += ["hydra.sweeper.n_trials=99", "hydra/launcher=joblib", "hydra.sweeper.n_jobs=2"]
     assert make_plan([*SEARCH, *same]).folder == folder
-    for other in ("training.max_updates=7", "decoding.beam_size=2"):
+    for other in ("training.max_updates=7", "decoding.beam_size=2", "+corpus.path_of_another=x"):
         assert make_plan([*SEARCH, other]).folder != folder
     assert make_plan(["hydra/sweeper=optuna", f"{RATE}=interval(1e-5,1e-1)"]).folder != folder
 

@@ -65,6 +65,10 @@ class BenchRoot:
     decoding: DecodingConfig
     bench: BenchConfig
 
+    @property
+    def augmentation(self) -> None:
+        """Nothing is altered."""
+
 
 def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     """Measures the parts of `config.bench`, prints a table of each and writes them to the output folder.
@@ -81,7 +85,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     name = run_name("name", config.name, str(Path(config.output_folder) / "bench"))
     console = Console(stderr=True)
     device = choose_device(config.device)
-    data = prepare(config, augmentation=None)
+    data = prepare(config)
     reasons = {name: why_not(name, config.model, device) for name in config.bench.references}
     sizes = data.manifest["vocabularies"]
     task = Task(

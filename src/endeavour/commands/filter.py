@@ -123,6 +123,7 @@ def _recipe(config: FilterRoot, runs: tuple[Run, Run]) -> dict[str, Any]:
         "columns": [config.english_column, config.german_column],
         "cleaning": asdict(config.cleaning),
         "runs": [run.weights_digest for run in runs],
+        "tags": [run.source_tag(run.config.decoding.tag) for run in runs],
     }
 
 
@@ -152,7 +153,7 @@ def _score(
     scratch = output.with_name(f".{output.name}.scratch")
     begin(scratch, recipe | code_for(config.cleaning))
     device = choose_device(config.device)
-    scorer = DualScorer(*(load_runs([run], device) for run in runs))
+    scorer = DualScorer(*(load_runs([run], device, run.config.decoding.tag) for run in runs))
     with atomic_folder(output) as partial, reported_progress(console) as progress:
         report = write_scores(chain([first], pairs), config.cleaning, scorer, partial, scratch, progress)
         write_json(

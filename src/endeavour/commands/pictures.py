@@ -60,10 +60,11 @@ def pictures(config: PicturesRoot) -> list[Path]:
 
 
 def _pairs(run: Run) -> list[tuple[str, str]]:
-    """The first sentences and references of the run's first evaluation."""
+    """The first sentences and references of the run's first evaluation that has any."""
     for one in evaluations_of(run):
         pairs = list(zip(one.lines("sources"), one.lines("references"), strict=True))
-        return [pair for pair in pairs if all(side.strip() for side in pair)][:PAIRS]
+        if written := [pair for pair in pairs if all(side.strip() for side in pair)][:PAIRS]:
+            return written
     raise UserError(
         f"{run} was not evaluated, so there are no sentences to measure on: {evaluate_command(run)}"
     )

@@ -19,10 +19,10 @@ def prepare(config: RunConfig) -> None:
 
         if first := pretraining_of(config):
             print(f"note: `endeavour train` first trains {config.pretrained}", file=sys.stderr)
-            tokenizers = data.prepare(first, augmentation=first.augmentation).load_tokenizers()
+            tokenizers = data.prepare(first).load_tokenizers()
         else:
             config = with_pretrained_tokenizer(config)
             tokenizers = pretrained_tokenizers(config)
-    data.prepare(config, augmentation=config.augmentation, tokenizers=tokenizers)
+    data.prepare(config, tokenizers=tokenizers)
     if config.teachers is not None:
         print("note: `endeavour train` adds the translations of the teachers", file=sys.stderr)

@@ -50,11 +50,11 @@ def score(config: ScoreRoot) -> None:
     has positions, has the score `nan`.
 
     Raises:
-        UserError: no such run, no such file, or a line that is no pair.
+        UserError: no such run, no such file, or a line that is not a pair.
     """
     runs = select_runs(config.run, Path(config.output_folder))
     pairs = _pairs(config, reverse=runs[0].config.direction == "de-en")
-    loaded = load_runs(runs, choose_device(config.device))
+    loaded = load_runs(runs, choose_device(config.device), runs[0].config.decoding.tag)
     total, tokens, scored, too_long = 0.0, 0, 0, 0
     with ExitStack() as stack:
         from_standard_input = config.text is None and not config.pairs

@@ -7,5 +7,5 @@ from endeavour.runs.config import RunConfig
 
 
 def train(config: RunConfig, command: Sequence[str]) -> None:
-    """See `pipeline.training.train_run`."""
+    """The run of `config`, from wherever it stands to its scores; see `pipeline.training`."""
     train_run(config, command)

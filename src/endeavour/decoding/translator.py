@@ -105,7 +105,7 @@ class Translator:
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
         self._placeholders = placeholders_of(tokenizers)
-        self._language = language
+        self._language = language if decoding.split_sentences else None
 
     def translate(self, lines: Iterable[str]) -> Iterator[str]:
         """The best translation of each line, in order; empty lines stay empty."""

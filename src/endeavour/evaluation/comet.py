@@ -90,7 +90,7 @@ def comet_command(folder: Path) -> str:
 def _comet(segments: Sequence[Mapping[str, Any]], digest: str) -> Comet:
     scores = [100 * cast(float, one["COMET"]) for one in segments]
     if not all(map(math.isfinite, scores)):
-        raise ValueError("a score that is no number")
+        raise ValueError("a score that is not a number")
     return Comet(scores, all("ref" in one for one in segments), digest)
 
 

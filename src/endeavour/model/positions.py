@@ -21,7 +21,7 @@ FIRST_TABLE = 2048
 class Rotation(NamedTuple):
     """Cosines and sines of the angles by which heads are turned, each (length, head_width), as `rotate` needs them.
 
-    The two halves are equal, but for the sign of the sines, which is negative in the first.
+    The two halves are equal, except for the sign of the sines, which is negative in the first.
     """
 
     cosine: Tensor

@@ -34,12 +34,16 @@ class DataSettings(Protocol):
     direction: Direction
     data_folder: str
 
+    @property
+    def augmentation(self) -> AugmentationConfig | None: ...
+
 
 def recipe_of(settings: DataSettings) -> DataRecipe:
-    """The data of these settings, without altered copies."""
+    """The data of these settings, without what other runs add to it."""
     return DataRecipe(
         corpus=settings.corpus,
         cleaning=settings.cleaning,
+        augmentation=settings.augmentation,
         tokenizer=settings.tokenizer,
         direction=settings.direction,
     )
@@ -48,7 +52,6 @@ def recipe_of(settings: DataSettings) -> DataRecipe:
 def prepare(
     settings: DataSettings,
     *,
-    augmentation: AugmentationConfig | None,
     tokenizers: Tokenizers | None = None,
     extra_pairs: Sequence[ExtraPairs] = (),
     console: Console | None = None,
@@ -60,9 +63,7 @@ def prepare(
     """
     console = console or Console(stderr=True)
     with reported_progress(console) as progress:
-        recipe = replace(
-            recipe_of(settings), augmentation=augmentation, tokenizers=tokenizers, extra_pairs=extra_pairs
-        )
+        recipe = replace(recipe_of(settings), tokenizers=tokenizers, extra_pairs=extra_pairs)
         data = prepare_data(recipe, Path(settings.data_folder), progress)
     _verified(data, console)
     read, kept = data.report["read"], data.report["kept"]
@@ -97,7 +98,6 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     try:
         data = prepare(
             config,
-            augmentation=config.augmentation,
             tokenizers=run.load_tokenizers(),
             extra_pairs=teacher_pairs(run) if config.teachers else (),
             console=console,

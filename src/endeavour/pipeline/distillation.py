@@ -113,13 +113,8 @@ class Teachers:
         for names in self.names:
             self._check_directions(names)
 
-    def check(self, data: PreparedData) -> None:
-        """The same for the data, before anything is discarded.
-
-        Args:
-            data: the text of the run without translations.
-        """
-        self.check_runs()
+    def check_data(self, data: PreparedData) -> None:
+        """The same for teachers that do not go with the text of the run, before anything is discarded."""
         for seed in self.seeds:
             if self.run_of(seed).was_begun:
                 self._check_begun(self.run_of(seed), seed, data)

@@ -151,7 +151,7 @@ def _read_files(
     return EvaluationSet(name, *((english, german) if direction == "en-de" else (german, english)))
 
 
-def as_asked(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:
+def resolve_splits(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:
     """Without splits: those that the run was evaluated on after training, or none where other test sets are given.
 
     Tokenized references are the run's own, and belong to what was evaluated then.

@@ -22,6 +22,7 @@ from endeavour.runs.run import Run
 from endeavour.settings import validated
 from endeavour.storage import verify
 from endeavour.training.checkpoint import checkpoints_in, load_weights
+from endeavour.training.distributed import is_main
 from endeavour.training.state import TrainState
 
 # What of a model may differ: neither the shape of a weight nor what is computed with it depends on it.
@@ -45,7 +46,7 @@ def pretraining_of(config: RunConfig) -> RunConfig | None:
     if not run.is_trained or stopped:
         _require_same_model(run, first.model, config)
         return first
-    if changed:
+    if changed and is_main():
         print(
             f"note: {run} was trained with other settings than pretraining_settings ask for "
             f"({'; '.join(changed[:3])}{'; …' * (len(changed) > 3)})",
@@ -68,7 +69,7 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
         return _with_sections_of(run.config, config)
     pretrained = pretrained_run(config)
     theirs = pretrained.config
-    if theirs.tokenizer != config.tokenizer:
+    if theirs.tokenizer != config.tokenizer and is_main():
         print(f"note: the vocabulary is that of {pretrained} ({theirs.tokenizer.name})", file=sys.stderr)
     if theirs.direction != config.direction:
         if not theirs.tokenizer.joint:
@@ -76,7 +77,7 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
                 f"{pretrained} translates {theirs.direction} and has a vocabulary for each side: it cannot begin "
                 f"direction={config.direction}"
             )
-        if not pretrained.restores:
+        if not pretrained.restores and is_main():
             print(
                 f"note: {pretrained} translates {theirs.direction}, not {config.direction}", file=sys.stderr
             )

@@ -1,12 +1,10 @@
 """The plan of a training, in reading order: pre-training and teachers first, then the data, the run, and its scores."""
 
 import gc
-import os
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
-from functools import partial
 
 from rich.console import Console
 
@@ -18,7 +16,7 @@ from endeavour.pipeline.distillation import (
     keep_teacher_data,
     teacher_translations,
 )
-from endeavour.pipeline.evaluation_sets import EvaluationSet, choose_evaluation_sets
+from endeavour.pipeline.evaluation_sets import choose_evaluation_sets
 from endeavour.pipeline.fine_tuning import pretrained_tokenizers, pretraining_of, with_pretrained_tokenizer
 from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
@@ -31,6 +29,7 @@ from endeavour.training.distributed import (
     check_local_rank,
     check_several,
     is_alone,
+    is_main,
     join_ranks,
     launched,
 )
@@ -38,15 +37,15 @@ from endeavour.training.graphs import check_graphs
 from endeavour.training.trackers import require_tracker
 
 
-def train_run(
-    config: RunConfig, command: Sequence[str], *, prune: Prune | None = None, text: PreparedData | None = None
-) -> Summary:
+def train_run(config: RunConfig, command: Sequence[str], *, prune: Prune | None = None) -> Summary:
     """Trains the run of `config` to its end, resuming it where it stopped, and evaluates it.
+
+    All processes of a run call this, each for itself until they join: the locks of files let one of them build data
+    while the others wait, however long it takes. What would prevent a start is reported before anything is lost.
 
     Args:
         command: the words of the command line, for the record.
         prune: asked after each validation whether the run is to end early.
-        text: the prepared corpus without translations of teachers, where the caller has it, verified.
 
     Returns:
         What summary.json holds; in processes other than the main one perhaps nothing.
@@ -59,12 +58,13 @@ def train_run(
         check_local_rank(device)
     if config.training.sharded:
         check_several()
+    console = Console(stderr=True, quiet=not is_main())
     run = Run.of(config)
     begun = run.goes_on(config)
-    with nullcontext() if begun or not _is_main_process() else run.restart_noted():
+    with nullcontext() if begun or not is_main() else run.restart_noted():
         if not begun:  # a run that goes on is not held up by these
             run.require_free_place()
-            if _is_main_process():
+            if is_main():
                 require_tracker(config.tracking)
             if config.teachers is not None:
                 Teachers(config).check_runs()
@@ -76,7 +76,17 @@ def train_run(
             if run.summary:
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
-        data, test_sets, translations = _data(run, config, text, command)
+        data = _data(run, config, console, begun=begun)
+        test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
+        translations: list[ExtraPairs] = []
+        if not begun:
+            require_trainable(config, data)
+            if config.teachers is not None:
+                translations = _taught(run, config, data, command, console)
+                # They do not change the vocabularies.
+                data = prepare(
+                    config, tokenizers=data.load_tokenizers(), extra_pairs=translations, console=console
+                )
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
         run = Run.of(config)  # read anew: another process may have trained it meanwhile
         summary: Summary = {}
@@ -84,27 +94,27 @@ def train_run(
             held.enter_context(run.lock())
             if not run.goes_on(config):
                 run.discard()
-                if translations is not None:
+                if translations:
                     keep_teacher_data(run, translations)
             else:
                 run.require_same(config)
                 summary = run.summary
         summary = ranks.broadcast(summary)
-        if not summary:
-            return TrainingProcess(run, config, data, test_sets, ranks, command).train(prune)
-    return _nothing_to_do(run)
+        if summary:
+            return _nothing_to_do(run)
+        if ranks.main:
+            run.begin(config, ranks.device, command)
+        return TrainingProcess(run, config, data, test_sets, ranks).train(prune)
 
 
-def _train_first(
-    config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
-) -> None:
+def _train_first(config: RunConfig, needed_by: Run, command: Sequence[str]) -> None:
     """Trains what another run needs, unless it is finished; waits for another process that does."""
     first = Run.of(config)
-    if _is_main_process() and not first.summary:
+    if is_main() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
     while True:
         try:
-            train_run(config, command, text=text)
+            train_run(config, command)
             break
         except FolderBusy:
             if launched():  # all processes would have to wait together
@@ -118,7 +128,7 @@ def _train_first(
 
 
 def _nothing_to_do(run: Run) -> Summary:
-    if _is_main_process():
+    if is_main():
         done = f"{run} is finished: nothing to do"
         print(
             f"{done} (training.restart=true trains it anew, `endeavour eval` scores it otherwise)",
@@ -127,44 +137,29 @@ def _nothing_to_do(run: Run) -> Summary:
     return run.summary
 
 
-def _is_main_process() -> bool:
-    return not launched() or os.environ["RANK"] == "0"
-
-
-def _data(
-    run: Run, config: RunConfig, text: PreparedData | None, command: Sequence[str]
-) -> tuple[PreparedData, list[EvaluationSet], list[ExtraPairs] | None]:
-    """What the run is trained and evaluated on, and the translations of teachers that a run which begins is to keep.
-
-    What would prevent a start is reported before anything is lost.
-
-    All processes of a run call this, each for itself: the locks of files let one of them build while the others
-    wait, however long it takes.
-    """
-    console = Console(stderr=True, quiet=not _is_main_process())
-    begun = run.goes_on(config)
-    teachers = None if config.teachers is None else Teachers(config)
-
-    prepared = partial(prepare, config, augmentation=config.augmentation, console=console)
-    if begun and teachers is not None:
-        data = prepared(tokenizers=run.load_tokenizers(), extra_pairs=teacher_pairs(run))
+def _data(run: Run, config: RunConfig, console: Console, *, begun: bool) -> PreparedData:
+    """What the run goes on with if it was `begun`; otherwise the text without translations of teachers."""
+    if begun and config.teachers is not None:
+        tokenizers, pairs = run.load_tokenizers(), teacher_pairs(run)
     else:
-        data = text or prepared(tokenizers=pretrained_tokenizers(config))
-    test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
-    if not begun:
-        require_trainable(config, data)
-    if begun or teachers is None:
-        return data, test_sets, None
-    teachers.check(data)
+        tokenizers, pairs = pretrained_tokenizers(config), []
+    return prepare(config, tokenizers=tokenizers, extra_pairs=pairs, console=console)
+
+
+def _taught(
+    run: Run, config: RunConfig, data: PreparedData, command: Sequence[str], console: Console
+) -> list[ExtraPairs]:
+    """Translations of the text `data` by the teachers of a run that begins; those that are seeds are trained first."""
+    teachers = Teachers(config)
+    teachers.check_data(data)
     if config.teacher_settings and not teachers.seeds:
         console.print("note: teacher_settings change nothing: they are for seeds, and teachers has none")
-    if _is_main_process():
+    if is_main():
         # Before teachers are trained: after a stop of theirs it would be forgotten.
         with run.lock():
-            run.discard()
+            if not Run.of(config).goes_on(config):  # another process may have trained it meanwhile
+                run.discard()
     for seed in teachers.seeds:
-        _train_first(teachers.config_of(seed), run, command, data)
+        _train_first(teachers.config_of(seed), run, command)
     with reported_progress(console) as progress:
-        pairs = teacher_translations(teachers, data, progress)
-    # Translations do not change the vocabularies.
-    return prepared(tokenizers=data.load_tokenizers(), extra_pairs=pairs), test_sets, pairs
+        return teacher_translations(teachers, data, progress)

@@ -51,19 +51,16 @@ Prune = Callable[[], bool]
 
 @dataclass(frozen=True)
 class TrainingProcess:
-    """One process's part in the training of a run whose data is there and whose folder is locked."""
+    """One process's part in the training of a run that was begun: its config is written, its folder locked."""
 
     run: Run
     config: RunConfig
     data: PreparedData
     test_sets: Sequence[EvaluationSet]
     ranks: Ranks
-    command: Sequence[str]
 
     def train(self, prune: Prune | None) -> Summary:
         run, config, ranks, device = self.run, self.config, self.ranks, self.ranks.device
-        if ranks.main:
-            run.begin(config, device, self.command)
         if device.type == "cpu":
             keep_memory()
         precision = ranks.broadcast(self._precision() if ranks.main else None)
@@ -166,7 +163,7 @@ class TrainingProcess:
         return Monitor(log=log, tracker=tracker, display=display)
 
     def _announcement(self, model: Transformer, state: TrainState, precision: Precision) -> list[str]:
-        """What a reader wants to know before it begins: what is trained, where, in which precision, how long."""
+        """What a reader needs to know before it begins: what is trained, where, in which precision, how long."""
         config, device = self.config, self.ranks.device
         parameters = sum(parameter.numel() for parameter in model.parameters())
         where = str(device)

@@ -1,7 +1,7 @@
 """What to type for something that a run lacks: commands that work as they stand, pasted where this one was
-typed (but for the names of a large ensemble).
+typed (except for the names of a large ensemble).
 
-Knows names and settings; not whether anything is there.
+Knows names and settings; of what is there, configs alone.
 """
 
 import re

@@ -3,6 +3,7 @@
 Knows every part's section, and which keys make a run what it is. Does not know how a config is composed.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -150,7 +151,7 @@ class RunConfig:
 
 
 def teacher_config(config: RunConfig, seed: int, name: str) -> RunConfig:
-    """That of the teacher with this seed and name: the same run, but for `teacher_settings`.
+    """That of the teacher with this seed and name: the same run, except for `teacher_settings`.
 
     Raises:
         UserError: they are none of a run.
@@ -159,7 +160,7 @@ def teacher_config(config: RunConfig, seed: int, name: str) -> RunConfig:
 
 
 def pretraining_config(config: RunConfig) -> RunConfig | None:
-    """That of the run which `pretrained` names: the same run, but for `pretraining_settings`, from nothing, untaught.
+    """That of the run which `pretrained` names: the same, except for `pretraining_settings`, from nothing, untaught.
 
     Returns:
         None where there are no such settings, or nothing to train by them.
@@ -218,6 +219,10 @@ def differing_keys(ours: RunConfig, saved: RunConfig) -> list[str]:
     return [
         f"{key}: {old.get(key)} → {new.get(key)}"
         for key in sorted(new.keys() | old.keys())
-        if new.get(key) != old.get(key)
-        and not any(key == name or key.startswith(name + ".") for name in ignored)
+        if new.get(key) != old.get(key) and not is_in(key, ignored)
     ]
+
+
+def is_in(key: str, sections: Sequence[str]) -> bool:
+    """Whether a dotted key is one of these, or in one of them."""
+    return any(key == section or key.startswith(f"{section}.") for section in sections)

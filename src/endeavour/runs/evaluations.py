@@ -18,7 +18,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.command_lines import evaluate_command
-from endeavour.runs.run import Run, paths_below, runs_in
+from endeavour.runs.run import Run
 from endeavour.storage import read_lines
 
 LONGEST_NAME = 100  # bytes of the names of an ensemble's runs in that of a folder; file systems take 255
@@ -109,10 +109,3 @@ def evaluations_of(run: Run) -> list[Evaluation]:
     return [
         Evaluation(run, path.parent.name) for path in sorted(run.folder.glob("evaluation/[!.]*/scores.json"))
     ]
-
-
-def evaluated_runs(root: Path) -> list[str]:
-    """The names of all runs below `root` that have evaluations."""
-    return sorted(
-        run.name for run in runs_in(root, (path.parent for path in paths_below(root, "evaluation")))
-    )

@@ -8,7 +8,7 @@ from endeavour.data.parallel import usable_cores
 from endeavour.data.tokenizer import load_tokenizers, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
-from endeavour.decoding.translator import WINDOW, Translator
+from endeavour.decoding.translator import Translator
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.command_lines import export_command
@@ -16,9 +16,7 @@ from endeavour.runs.run import Run
 from endeavour.storage import verify
 
 
-def open_export(
-    runs: Sequence[Run], decoding: DecodingConfig, device: str, window: int = WINDOW
-) -> Translator:
+def open_export(runs: Sequence[Run], decoding: DecodingConfig, device: str, window: int) -> Translator:
     """A translator by the export of a run.
 
     Args:
@@ -48,7 +46,7 @@ def open_export(
         with_tag(load_tokenizers(folder), run.source_tag(decoding.tag)),
         window,
         decoding=decoding,
-        language=run.source_language if decoding.split_sentences else None,
+        language=run.source_language,
     )
 
 

@@ -30,7 +30,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
-from endeavour.storage import DIGESTS, file_digest, write_errors, write_json
+from endeavour.storage import DIGESTS, file_digest, read_digests, write_errors, write_json
 
 if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
     import torch
@@ -178,14 +178,8 @@ class Run:
 
     @property
     def weights_digest(self) -> str:
-        """SHA-256, in hex, of the final weights. Raises `UserError` where they cannot be read."""
-        path = self.model_folder / "weights.safetensors"
-        try:
-            return file_digest(path)
-        except OSError as error:
-            raise UserError(
-                f"{path}: cannot be read ({error.strerror}); restore it, or train anew"
-            ) from error
+        """SHA-256, in hex, of the final weights, as noted beside them. Raises `UserError` where it is not there."""
+        return read_digests(self.model_folder)["weights.safetensors"]
 
     def load_model(self, device: "torch.device") -> "tuple[Transformer, Tokenizers]":
         """The final model in evaluation mode, verified, and its tokenizers."""

@@ -7,8 +7,8 @@ from endeavour.data.corpus import RARE, VALIDATION
 from endeavour.errors import UserError
 from endeavour.runs.choice import named_runs, require_trained
 from endeavour.runs.command_lines import evaluate_command
-from endeavour.runs.evaluations import Evaluation, decoding_label, evaluated_runs, evaluations_of
-from endeavour.runs.run import Run
+from endeavour.runs.evaluations import Evaluation, decoding_label, evaluations_of
+from endeavour.runs.run import Run, paths_below, runs_in
 
 
 def find_evaluations(
@@ -37,7 +37,9 @@ def find_evaluations(
     runs = [run for run in named if Path(run.name).parent.name != "evaluation"]
     for run in runs:
         if not run.has_config:
-            there = evaluated_runs(root)
+            there = sorted(
+                one.name for one in runs_in(root, (path.parent for path in paths_below(root, "evaluation")))
+            )
             known = f"evaluated runs: {', '.join(there)}" if there else "no run was evaluated yet"
             raise UserError(f"runs={text}: there is no run {run.name} in {root} ({known})")
     if not runs:

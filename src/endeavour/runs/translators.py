@@ -34,7 +34,7 @@ class Loaded:
     tokenizers: Tokenizers
 
 
-def load_runs(runs: Sequence[Run], device: torch.device, tag: str | None = None) -> Loaded:
+def load_runs(runs: Sequence[Run], device: torch.device, tag: str | None) -> Loaded:
     """Loads trained runs.
 
     Args:
@@ -118,7 +118,7 @@ def open_translator(
         loaded.tokenizers,
         window,
         decoding=decoding,
-        language=runs[0].source_language if decoding.split_sentences else None,
+        language=runs[0].source_language,
     )
 
 

@@ -16,7 +16,7 @@ from hydra.errors import OverrideParseException
 from endeavour.config import in_quotes, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
-from endeavour.runs.config import NOT_PART_OF_A_RUN
+from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
 from endeavour.settings import config_folder
 from endeavour.storage import user_path
 
@@ -35,7 +35,7 @@ METRIC = "validation.bleu"
 NOT_PART_OF_A_SWEEP = (
     *(key for key in NOT_PART_OF_A_RUN if key not in ("decoding", "evaluation")),
     "hydra/launcher",
-    "hydra.launcher.",
+    "hydra.launcher",
     "hydra.sweeper.n_trials",
     "hydra.sweeper.n_jobs",
 )
@@ -122,7 +122,7 @@ def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -
     base = given.get("name") or given.get("experiment") or given.get("corpus", "textbook")
     marked = [*others, *swept] if searches else others
     settings = sorted(
-        str(override.input_line) for override in marked if not _key(override).startswith(NOT_PART_OF_A_SWEEP)
+        str(override.input_line) for override in marked if not is_in(_key(override), NOT_PART_OF_A_SWEEP)
     )
     mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
     base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)

@@ -7,6 +7,7 @@ Knows nothing of the other trials except for the notes beside its own.
 """
 
 import json
+import math
 import traceback
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from functools import partial
@@ -54,8 +55,8 @@ def trial(composed: DictConfig) -> None:
     write_json(folder / NOTE, note)
     say(Console(stderr=True), f"trial {folder.name}: {name}")
     metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
-    others = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
-    prune = partial(falls_behind, folder, metric, others) if metric and others else None
+    at_least = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
+    prune = partial(falls_behind, folder, metric, at_least) if metric and at_least else None
     with ExitStack() as stack:
         if hydra.runtime.choices["hydra/launcher"] == "joblib":  # the lines of several would mingle
             output = stack.enter_context((folder / OUTPUT).open("a", encoding="utf-8"))
@@ -79,12 +80,12 @@ def trial(composed: DictConfig) -> None:
                 (folder / TRACEBACK).write_text(redact(traceback.format_exc()), "utf-8")
 
 
-def falls_behind(folder: Path, metric: str, others: int) -> bool:
+def falls_behind(folder: Path, metric: str, at_least: int) -> bool:
     """Whether the trial noted in `folder` is worse than half of the sweep: then the rest of it is saved.
 
     The median stopping rule (Golovin et al. 2017, Google Vizier, section 3.2.2), on best values instead of
     running averages: the best value of `metric` so far is worse than the median of what the other trials had
-    reached by the same update. At least `others` of them must have come that far.
+    reached by the same update. At least `at_least` of them must have come that far.
 
     Optuna's MedianPruner would need the study in the process of every trial, on a cluster one SQLite file over the
     network, and sees finished trials only. This one reads the logs.
@@ -101,18 +102,23 @@ def falls_behind(folder: Path, metric: str, others: int) -> bool:
         for there in histories
         if there and min(there) <= update <= max(there)  # they may validate at other updates
     ]
-    if len(theirs) < others:
+    if len(theirs) < at_least:
         return False
     reached, middle = best(mine.values()), median(theirs)
     return reached > middle if less_is_better(metric) else reached < middle
 
 
 def metric_history(run: Path, metric: str) -> dict[int, float]:
-    """The values of `metric`, such as `validation.bleu`, by update, as the run in `run` has logged them."""
+    """The values of `metric`, such as `validation.bleu`, by update, as the run in `run` has logged them.
+
+    One that is not a number is the worst of all.
+    """
     kind, _, name = metric.partition(".")
     lines = MetricLog(run / "log.jsonl").read()
     # What a pretrained run begins with, as of update 0, is not to the trial's credit.
-    return {line["update"]: line[name] for line in lines if line["kind"] == kind and line["update"]}
+    values = {line["update"]: line[name] for line in lines if line["kind"] == kind and line["update"]}
+    worst = math.inf if less_is_better(metric) else -math.inf
+    return {update: worst if math.isnan(value) else value for update, value in values.items()}
 
 
 def read_note(folder: Path) -> Note:

@@ -98,6 +98,11 @@ def launched() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
+def is_main() -> bool:
+    """Whether this process is the one that speaks and writes for all."""
+    return not launched() or os.environ["RANK"] == "0"
+
+
 def is_alone() -> bool:
     """Whether this process is the only one of its run."""
     return not launched() or os.environ["WORLD_SIZE"] == "1"

@@ -8,18 +8,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_augmentation import rates
-from test_preparing import DIRTY, contents, in_shards, prepared, settings_in, write
+from building import DIRTY, contents, in_shards, prepared, rates, settings_in, write
 
 from configs import run_config
 from endeavour.data import parallel
 from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
-from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.errors import RunError, UserError
 
 
@@ -167,9 +166,7 @@ def test_data_are_the_same_on_several_processes(
     if kind == "crawled":
         config = run_config(["cleaning=crawled"])
         settings["cleaning"] = config.cleaning
-        settings["tokenizer"] = TokenizerConfig(
-            **vars(settings["tokenizer"]) | {"placeholders": 3, "vocabulary_size": 320}
-        )
+        settings["tokenizer"] = replace(settings["tokenizer"], placeholders=3, vocabulary_size=320)
         settings["augmentation"] = rates(
             upper_case=0.5, typos=0.5, no_final_punctuation=0.5, placeholders=0.5
         )

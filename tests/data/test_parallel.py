@@ -20,6 +20,7 @@ from configs import run_config
 from endeavour.data import parallel
 from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
 from endeavour.errors import RunError, UserError
+from waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -141,10 +142,7 @@ def test_none_outlives_a_caller_that_is_killed() -> None:
         assert caller.stdout is not None
         pids = {int(next(caller.stdout)) for _ in range(6)}
         caller.kill()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and any(map(_runs, pids)):
-        time.sleep(0.1)
-    assert not any(map(_runs, pids))
+    until(lambda: not any(map(_runs, pids)))
 
 
 def _runs(pid: int) -> bool:

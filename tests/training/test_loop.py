@@ -380,27 +380,30 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
-def test_keeps_the_last_and_the_best(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
-    scores = iter([1.0, 9.0, 3.0, 4.0, 5.0, 6.0])
-
-    def validate(_: Transformer) -> Validation:
-        return Validation(loss=1.0, perplexity=1.0, bleu=next(scores), samples=[])
-
-    state = run(tmp_path, data, tokenizer, training_config("training.keep_last=2"), validate)
+@pytest.mark.parametrize(
+    ("metric", "losses", "scores", "best"),
+    [
+        ("bleu", [1.0] * 6, [1.0, 9.0, 3.0, 4.0, 5.0, 6.0], 9.0),
+        ("loss", [5.0, 1.0, 3.0, 4.0, 4.5, 4.7], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 1.0),
+    ],
+)
+def test_keeps_the_last_and_the_best(
+    metric: str,
+    losses: list[float],
+    scores: list[float],
+    best: float,
+    tmp_path: Path,
+    data: ParallelDataset,
+    tokenizer: Tokenizer,
+) -> None:
+    found = (
+        Validation(loss=loss, perplexity=1.0, bleu=bleu, samples=[])
+        for loss, bleu in zip(losses, scores, strict=True)
+    )
+    config = training_config("training.keep_last=2", f"training.metric={metric}")
+    state = run(tmp_path, data, tokenizer, config, lambda _: next(found))
     assert [path.name[-2:] for path in checkpoints_in(tmp_path)] == ["08", "20", "24"]
-    assert state.best == [(9.0, 8)]
-
-
-def test_by_loss_the_lowest_is_the_best(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
-    losses, scores = iter([5.0, 1.0, 3.0, 4.0, 4.5, 4.7]), iter(range(6))
-
-    def validate(_: Transformer) -> Validation:
-        return Validation(loss=next(losses), perplexity=1.0, bleu=next(scores), samples=[])
-
-    config = training_config("training.keep_last=2", "training.metric=loss")
-    state = run(tmp_path, data, tokenizer, config, validate)
-    assert [path.name[-2:] for path in checkpoints_in(tmp_path)] == ["08", "20", "24"]
-    assert state.best == [(1.0, 8)]
+    assert state.best == [(best, 8)]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Models whose every weight, of norms and biases too, is random: shared by the tests."""
+"""Small models, as training begins with them, or with every weight random, of norms and biases too."""
 
 from functools import cache
 
 import torch
 
-from configs import run_config
+from configs import TINY, run_config
 from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
 
@@ -28,3 +28,10 @@ def drawn(config: ModelConfig, vocabularies: tuple[int, int], *, alpha: float, s
     torch.manual_seed(seed)
     source, target = vocabularies
     return shaken(Transformer(config, source_vocabulary=source, target_vocabulary=target), alpha)
+
+
+def fresh(vocabulary: int, *overrides: str, seed: int = 1) -> Transformer:
+    """A model of some thousand parameters, as training begins with it; `overrides` are of the model."""
+    torch.manual_seed(seed)
+    config = run_config(["model=tiny", *TINY, *overrides]).model
+    return Transformer(config, source_vocabulary=vocabulary, target_vocabulary=vocabulary)

@@ -2,8 +2,7 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
@@ -18,11 +17,11 @@ from endeavour.playground.serving import Server, listen
 from endeavour.runs.run import Run
 from endeavour.storage import write_json
 from untrained import TINIEST, small_tokenizers, untrained_run
+from waiting import TIMEOUT
 
 SMALL = [*TINIEST, "model.encoder_layers=2", "model.decoder_layers=2"]
 SMALL += ["decoding.beam_size=3", "decoding.max_length_ratio=1", "decoding.max_length_offset=4"]
 JSON = "application/json"
-TIMEOUT = 60  # seconds after which a test has failed; none waits for it
 
 # Of an evaluation.
 LINES = {
@@ -30,14 +29,6 @@ LINES = {
     "references": ["Satz 7.", "Ja doch!", "eins zwei drei", "Nein."],
     "hypotheses": ["Satz 7.", "", "ja ja ja ja", "kurz \u2028 gut"],
 }
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Waits for it. A test fails in which it does not come."""
-    end = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.001)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -156,7 +157,7 @@ def test_what_is_no_command_is_refused_and_help_lists_those_there_are(
     capsys.readouterr()
     assert endeavour("--help") == 0
     out, _ = capsys.readouterr()
-    assert all(command in out for command in COMMANDS)
+    assert set(re.findall(r"^  (\w+)", out, re.MULTILINE)) == COMMANDS.keys() - {"eval"}
 
 
 def test_the_module_is_a_program_and_shows_where_an_error_was_raised_if_asked_to() -> None:

@@ -4,7 +4,6 @@ import errno
 import io
 import os
 import sys
-import time
 from pathlib import Path
 from threading import Thread
 
@@ -23,6 +22,7 @@ from endeavour.storage import (
     write_errors,
     write_json,
 )
+from waiting import until
 
 
 def save(folder: Path, content: bytes = b"content") -> None:
@@ -155,10 +155,7 @@ def test_who_waits_for_a_lock_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         assert told.getvalue() == ""
         waiting = Thread(target=_take, args=(tmp_path / "lock",))
         waiting.start()
-        deadline = time.monotonic() + 60
-        while "preparing it" not in told.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert "preparing it" in told.getvalue()
+        until(lambda: "preparing it" in told.getvalue())
         assert waiting.is_alive()
     waiting.join()
     with file_lock(tmp_path / "lock").acquire(timeout=0):

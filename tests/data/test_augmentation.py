@@ -3,52 +3,13 @@
 import json
 from dataclasses import replace
 from math import sqrt
-from pathlib import Path
-from typing import Any
 
-import pytest
-from test_preparing import (
-    CLEANING,
-    DIRTY,
-    TEST,
-    TOKENIZER,
-    TRAIN,
-    contents,
-    in_shards,
-    prepared,
-    rows,
-    settings_in,
-    stop_at,
-    write,
-)
+from building import CLEANING, TEST, TOKENIZER, TRAIN, pairs_of, prepared, rates, rows, text_of, write
 
 from commands import endeavour
-from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.normalization import normalize
-from endeavour.data.perturbations import PERTURBATIONS
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tables import read_tables
 from endeavour.data.tokenizer import Tokenizer
-
-
-def rates(**chosen: float) -> AugmentationConfig:
-    return AugmentationConfig(**({"seed": 1, "denoising": 0} | dict.fromkeys(PERTURBATIONS, 0.0) | chosen))
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return settings_in(tmp_path)
-
-
-def pairs_of(data: PreparedData) -> list[tuple[str, str]]:
-    """The rows that are trained on, as text."""
-    sides = zip(("source", "target"), data.load_tokenizers(), strict=True)
-    source, target = (tokenizer.decode(rows(data, "train", side)) for side, tokenizer in sides)
-    return list(zip(source, target, strict=True))
-
-
-def text_of(data: PreparedData) -> list[tuple[str, str]]:
-    return [pair for pairs in read_tables(data.folder / "text" / "train") for pair in pairs]
 
 
 def copies(data: PreparedData) -> dict[str, tuple[int, int]]:
@@ -149,32 +110,6 @@ def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_ask
         for text in (source, target)
     ]
     assert len(seen) <= 2 * 60
-
-
-ALL = rates(upper_case=0.4, title_case=0.4, typos=0.7, no_final_punctuation=0.4)
-
-
-def altered_in(folder: Path) -> dict[str, Any]:
-    return settings_in(folder) | {"corpus": write(folder / "raw", train=DIRTY), "augmentation": ALL}
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    """Built at once and never stopped."""
-    return prepared(**altered_in(tmp_path_factory.mktemp("undisturbed")))
-
-
-@pytest.mark.parametrize("sizes", [(7, 100), (40, 1)])
-def test_the_parts_in_which_it_is_built_change_no_copy(undisturbed, tmp_path, monkeypatch, sizes):
-    in_shards(monkeypatch, *sizes)
-    assert contents(prepared(**altered_in(tmp_path))) == contents(undisturbed)
-
-
-@pytest.mark.parametrize("event", [8, 12, 15])
-def test_a_stopped_build_adds_the_same_copies_and_counts_them_once(undisturbed, tmp_path, monkeypatch, event):
-    settings = altered_in(tmp_path)
-    stop_at(event, settings, monkeypatch)
-    assert contents(prepared(**settings)) == contents(undisturbed)
 
 
 def test_umlauts_are_for_german_sources(parallel_files, folders, tmp_path, capsys):

@@ -1,7 +1,7 @@
 """Every dropped pair is counted, once, with examples; what stays is in normal form and in order."""
 
 import unicodedata
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from noise import cleaned
 from pydantic import ValidationError
 
+from configs import run_config
 from endeavour.data.cleaning import (
-    CleaningConfig,
     HeldOut,
     LengthCleaner,
     Step,
@@ -22,24 +22,13 @@ from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.duplicates import SeenHashes, pair_hashes
 from endeavour.data.normalization import SPACE_MARK, normalize, remove_control_characters
 
-
-def config(**changes) -> CleaningConfig:
-    settings = {
-        "drop_duplicates": True,
-        "drop_overlap": True,
-        "crawled": None,
-        "min_tokens": 1,
-        "max_tokens": 50,
-        "max_ratio": 2.5,
-        "ratio_from_tokens": 12,
-    }
-    return CleaningConfig(**(settings | changes))
+CONFIG = replace(run_config().cleaning, max_tokens=50, max_ratio=2.5)
 
 
 def cleaner(held_out=(), **changes) -> TextCleaner:
     held = HeldOut()
     held.add(held_out)
-    return TextCleaner(config(**changes), held, ("en", "de"))
+    return TextCleaner(replace(CONFIG, **changes), held, ("en", "de"))
 
 
 def dropped(cleaning) -> dict[str, int]:
@@ -127,7 +116,7 @@ def test_of_a_hash_the_first_46_bits_are_remembered(batches):
 
 def test_lengths_are_named_by_their_limits_which_are_inclusive():
     """The ratio counts either way, and only where the longer side has twelve tokens."""
-    lengths = LengthCleaner(config(min_tokens=3, max_tokens=40))
+    lengths = LengthCleaner(replace(CONFIG, min_tokens=3, max_tokens=40))
     kept = [(3, 3), (40, 40), (40, 16), (11, 3), (12, 5)]
     assert all(lengths.keep(("s", "t"), *pair) for pair in kept)
     too_long = [(2, 9), (9, 2), (41, 41), (3, 41), (40, 15), (15, 40), (12, 4)]
@@ -137,7 +126,7 @@ def test_lengths_are_named_by_their_limits_which_are_inclusive():
         ("more than 40 tokens", 2),
         ("length ratio above 2.5", 3),
     ]
-    assert LengthCleaner(config(max_ratio=float("inf"))).keep(("s", "t"), 1, 50)
+    assert LengthCleaner(replace(CONFIG, max_ratio=float("inf"))).keep(("s", "t"), 1, 50)
 
 
 def test_what_an_example_shows_is_cut_after_200_characters():
@@ -169,7 +158,7 @@ def test_the_report_shows_every_count_and_any_text():
 )
 def test_impossible_limits_are_named(change):
     with pytest.raises(ValidationError, match=next(iter(change))):
-        config(**change)
+        replace(CONFIG, **change)
 
 
 # What is taken out by its meaning, as against the ranges that the module lists.

@@ -4,15 +4,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from building import TEST, TRAIN, pairs_of, prepared, rates, text_of
 from hypothesis import given
 from hypothesis import strategies as st
-from test_augmentation import pairs_of, rates, text_of
-from test_preparing import TEST, TRAIN, contents, in_shards, prepared, settings_in, stop_at
 
 from configs import run_config
 from endeavour.data.denoising import MASK, MASKED, denoising_pairs
 from endeavour.data.normalization import normalize
-from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 
 words = st.text(st.characters(categories=["L"]), min_size=1)
@@ -49,11 +47,6 @@ def test_spans_have_three_words_on_average() -> None:
     assert 3.1 < 300 / (sum(masked.split().count(MASK) for masked, _ in copies) / len(copies)) < 5
 
 
-@pytest.fixture
-def settings(tmp_path):
-    return settings_in(tmp_path)
-
-
 def test_all_splits_are_masked_and_the_vocabulary_is_that_of_the_text(settings) -> None:
     plain = prepared(**settings)
     data = prepared(**settings, augmentation=rates(denoising=2))
@@ -79,20 +72,6 @@ def test_the_pairs_with_the_rarest_words_are_not_in_the_text(settings) -> None:
     genuine = zip(*(held.lines("validation_rare", side) for side in ("source", "target")), strict=True)
     assert list(zip(*rare, strict=True)) == denoising_pairs(list(genuine), 1, seed=1)
     assert texts.isdisjoint(rare[1])
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    return prepared(**settings_in(folder), augmentation=rates(denoising=2))
-
-
-@pytest.mark.parametrize("event", [8, 12])
-def test_a_stopped_build_has_the_same_masks(undisturbed, settings, monkeypatch, event) -> None:
-    in_shards(monkeypatch, 40, 1)
-    settings["augmentation"] = rates(denoising=2)
-    stop_at(event, settings, monkeypatch)
-    assert contents(prepared(**settings)) == contents(undisturbed)
 
 
 @pytest.mark.parametrize("settings", [["tokenizer.joint=false", "model.tie=decoder"], ["teachers=2"]])

@@ -8,19 +8,19 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_augmentation import rates
-from test_preparing import DIRTY, contents, in_shards, prepared, settings_in, write
+from building import DIRTY, contents, in_shards, prepared, rates, settings_in, write
 
 from configs import run_config
 from endeavour.data import parallel
 from endeavour.data.parallel import AHEAD, map_in_order, usable_cores
-from endeavour.data.tokenizer import TokenizerConfig
 from endeavour.errors import RunError, UserError
+from waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -142,10 +142,7 @@ def test_none_outlives_a_caller_that_is_killed() -> None:
         assert caller.stdout is not None
         pids = {int(next(caller.stdout)) for _ in range(6)}
         caller.kill()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and any(map(_runs, pids)):
-        time.sleep(0.1)
-    assert not any(map(_runs, pids))
+    until(lambda: not any(map(_runs, pids)))
 
 
 def _runs(pid: int) -> bool:
@@ -167,9 +164,7 @@ def test_data_are_the_same_on_several_processes(
     if kind == "crawled":
         config = run_config(["cleaning=crawled"])
         settings["cleaning"] = config.cleaning
-        settings["tokenizer"] = TokenizerConfig(
-            **vars(settings["tokenizer"]) | {"placeholders": 3, "vocabulary_size": 320}
-        )
+        settings["tokenizer"] = replace(settings["tokenizer"], placeholders=3, vocabulary_size=320)
         settings["augmentation"] = rates(
             upper_case=0.5, typos=0.5, no_final_punctuation=0.5, placeholders=0.5
         )

@@ -7,22 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import CLEANING, TEST, TRAIN, VALIDATION, in_parts, prepared, rows, write
 from pydantic import ValidationError
-from test_preparing import (
-    CLEANING,
-    TEST,
-    TOKENIZER,
-    TRAIN,
-    VALIDATION,
-    contents,
-    prepared,
-    rows,
-    stop_at,
-    write,
-)
 
-from endeavour.data.cleaning import PairJudge
-from endeavour.data.corpus import CorpusConfig
 from endeavour.data.files import Pair
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
@@ -32,26 +19,10 @@ GENERAL, OWN = TRAIN[:150], TRAIN[100:]
 DIRTY_OWN = [*OWN, OWN[3], OWN[5], ("", "leer"), (TEST[0][0], "Prüfung")]
 
 
-def in_parts(folder: Path, parts: dict[str, Sequence[Pair]], **changes: Any) -> CorpusConfig:
-    base = write(folder, **{name: list(pairs) for name, pairs in parts.items()})
-    files = {name: base.splits[name] for name in parts}
-    splits = {name: base.splits[name] for name in ("validation", "test")}
-    return replace(base, splits=splits, parts=files, **changes)
-
-
-def settings_for(folder: Path, **changes: Any) -> dict[str, Any]:
-    return {
-        "corpus": in_parts(folder / "raw", {"own": DIRTY_OWN, "general": GENERAL}, **changes),
-        "cleaning": CLEANING,
-        "tokenizer": TOKENIZER,
-        "direction": "en-de",
-        "folder": folder / "data",
-    }
-
-
 @pytest.fixture
-def settings(tmp_path: Path) -> dict[str, Any]:
-    return settings_for(tmp_path)
+def settings(settings: dict[str, Any]) -> dict[str, Any]:
+    raw = settings["folder"].with_name("raw")
+    return settings | {"corpus": in_parts(raw, {"own": DIRTY_OWN, "general": GENERAL})}
 
 
 def report_of(data: PreparedData) -> dict[str, Any]:
@@ -138,28 +109,6 @@ def test_a_tag_counts_towards_no_limit(settings: dict[str, Any]) -> None:
     plain = prepared(**settings)
     tagged = prepared(**settings | {"corpus": replace(settings["corpus"], tags=True)})
     assert tagged.splits["train"]["pairs"] == plain.splits["train"]["pairs"]
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    """With tags, built at once and never stopped."""
-    return prepared(**settings_for(tmp_path_factory.mktemp("undisturbed"), tags=True))
-
-
-@pytest.mark.parametrize("event", [4, 9, 14, 18])
-def test_a_stopped_build_goes_on(
-    undisturbed: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
-) -> None:
-    settings = settings_for(tmp_path, tags=True)
-    stop_at(event, settings, monkeypatch)
-    cleaned: list[Pair] = []
-    clean = PairJudge.__call__
-    monkeypatch.setattr(
-        PairJudge, "__call__", lambda self, pairs: (cleaned.extend(pairs), clean(self, pairs))[1]
-    )
-    assert contents(prepared(**settings)) == contents(undisturbed)
-    if event >= 9:  # some shard was finished by then
-        assert len(cleaned) < report_of(undisturbed)["read"]
 
 
 @pytest.mark.parametrize(

@@ -7,108 +7,39 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
-from omegaconf import OmegaConf
+from building import (
+    CLEANING,
+    TEST,
+    TOKENIZER,
+    TRAIN,
+    VALIDATION,
+    contents,
+    prepared,
+    rows,
+    settings_in,
+    write,
+)
 
-from endeavour.data import file_hashes, part, preparing, tables
-from endeavour.data.cleaning import CleaningConfig, PairJudge
-from endeavour.data.corpus import CorpusConfig
-from endeavour.data.crawled import CrawledConfig
-from endeavour.data.dataset import RaggedArray
+from configs import run_config
+from endeavour.data import file_hashes, part, preparing
 from endeavour.data.duplicates import SeenHashes
-from endeavour.data.encoding import TrainingEncoder
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData, find_prepared
-from endeavour.data.preparing import prepare_data
-from endeavour.data.recipe import DataRecipe
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
-from endeavour.progress import Report
 from endeavour.special import EOS
 from endeavour.storage import DIGESTS
 from multi30k import MULTI30K, needs_multi30k
-
-CONF = Path(__file__).parents[2] / "conf"
-
-ENGLISH = ["dog", "cat", "old man", "girl", "green apple", "house", "car", "tree"]
-GERMAN = ["Hund", "Kater", "alter Mann", "Mädchen", "grüner Apfel", "Häuschen", "Wagen", "Baum"]
-TRAIN = [
-    (f"A {ENGLISH[i]} and a {ENGLISH[j]} number {k}.", f"Ein {GERMAN[i]} und ein {GERMAN[j]} Nummer {k}.")
-    for i in range(8)
-    for j in range(8)
-    for k in range(3)
-]
-VALIDATION = [("Some  dogs  .", "Ein paar Ha\u0308user ."), ("", "leer"), ("x" * 500, "y")]
-TEST = [("A test.", "Ein\u00a0Test\ufeff."), ("A test.", "Ein\u00a0Test\ufeff."), (" – „ß“ ", "½ 🙂 ")]
-
-
-CLEANING = CleaningConfig(
-    drop_duplicates=True,
-    drop_overlap=True,
-    crawled=None,
-    min_tokens=1,
-    max_tokens=100,
-    max_ratio=3.0,
-    ratio_from_tokens=12,
-)
-TOKENIZER = TokenizerConfig(
-    name="toy",
-    algorithm="bpe",
-    vocabulary_size=340,
-    joint=True,
-    lowercase=False,
-    character_coverage=1.0,
-    max_sentences=1000,
-    placeholders=0,
-)
-
-
-def write(folder: Path, **changes: list[tuple[str, str]]) -> CorpusConfig:
-    """The corpus of the three splits above, except for `changes`."""
-    folder.mkdir(exist_ok=True)
-    splits = {"train": TRAIN, "validation": VALIDATION, "test": TEST} | changes
-    for name, pairs in splits.items():
-        for side, language in enumerate(("en", "de")):
-            text = "".join(pair[side] + "\n" for pair in pairs)
-            (folder / f"{name}.{language}").write_bytes(text.encode())
-    shipped = OmegaConf.to_container(OmegaConf.load(CONF / "corpus" / "files.yaml"))
-    own = {"path": str(folder), "splits": {name: [f"{name}.en", f"{name}.de"] for name in splits}}
-    return CorpusConfig(**(shipped | own))
-
-
-def settings_in(folder: Path) -> dict[str, Any]:
-    return {
-        "corpus": write(folder / "raw"),
-        "cleaning": CLEANING,
-        "tokenizer": TOKENIZER,
-        "direction": "en-de",
-        "folder": folder / "data",
-    }
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return settings_in(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> PreparedData:
     """What `settings` give, not to be altered."""
     return prepared(**settings_in(tmp_path_factory.mktemp("shared")))
-
-
-def prepared(*, folder: Path, progress: Report = lambda *_: None, **recipe: Any) -> PreparedData:
-    return prepare_data(DataRecipe(**recipe), folder, progress)
-
-
-def rows(data: PreparedData, split: str, side: str) -> list[list[int]]:
-    found = RaggedArray(data.folder / f"{split}.{side}")
-    return [row.tolist() for row in found]
 
 
 def dropped(data: PreparedData) -> dict[str, int]:
@@ -339,143 +270,14 @@ def test_a_file_that_cannot_be_read_for_a_moment_costs_nothing_that_was_done(set
     assert not scratch.exists()
 
 
-class Stop(Exception):
-    pass
-
-
-# Of each kind that is dropped some pairs, early and late, and what is met a second time stood in another part.
-DROPPED = [("", "leer"), TEST[0], ("A " + "cat " * 150, "Ein " + "Kater " * 150), TRAIN[100]]
-DIRTY = [*TRAIN[:9], *DROPPED, *TRAIN[9:], *DROPPED[:3]]
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> PreparedData:
-    """Of DIRTY, built at once and never stopped."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    return prepared(**settings_in(folder) | {"corpus": write(folder / "raw", train=DIRTY)})
-
-
-def contents(data: PreparedData) -> list[object]:
-    """All that is in the folder, except for when and how it was made."""
-    reports = [(data.folder / name).read_text() for name in ("report.json", "report.md")]
-    text = datasets.load_from_disk(str(data.folder / "text" / "train"))[:]
-    return [data.manifest, data.content_digest, text, *reports]
-
-
-def in_shards(monkeypatch, batch, shard=1):
-    """Prepares batches of so many pairs, and so many batches in a shard."""
-    monkeypatch.setattr(tables, "BATCH", batch)
-    monkeypatch.setattr(part, "SHARD_BATCHES", shard)
-
-
-@pytest.mark.parametrize("sizes", [(7, 100), (7, 1), (7, 3), (40, 1), (1, 1), (len(DIRTY), 1)])
-def test_the_parts_in_which_it_is_built_change_nothing(settings, undisturbed, tmp_path, monkeypatch, sizes):
-    settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
-    in_shards(monkeypatch, *sizes)
-    found = prepared(**settings)
-    assert dropped(found) == {"empty": 2, "duplicate": 2, "overlap": 2, "more": 1}
-    assert contents(found) == contents(undisturbed)
-
-
-def stop_at(event, settings, monkeypatch):
-    """Prepares shards of 40 pairs until so many things were reported."""
-    in_shards(monkeypatch, 40)
-    events = count()
-
-    def progress(*_):
-        if next(events) == event:
-            raise Stop
-
-    with pytest.raises(Stop):
-        prepared(**settings, progress=progress)
-
-
-@pytest.mark.parametrize(
-    ("event", "left"),  # batches to be cleaned, tokenizers to be trained, batches to be encoded
-    [
-        (0, (5, 1, 5)),
-        (3, (5, 1, 5)),
-        (5, (3, 1, 5)),
-        (8, (0, 1, 5)),
-        (9, (0, 0, 5)),
-        (12, (0, 0, 3)),
-        (15, (0, 0, 2)),
-    ],
-)
-def test_a_stopped_build_goes_on_and_ends_as_an_undisturbed_one(
-    settings, undisturbed, tmp_path, monkeypatch, event, left
-):
-    settings["corpus"] = write(tmp_path / "raw", train=DIRTY)
-    stop_at(event, settings, monkeypatch)
-    cleaned, trained, encoded = [], [], []
-    clean, train, encode = PairJudge.__call__, Tokenizer.train, TrainingEncoder.__call__
-    monkeypatch.setattr(PairJudge, "__call__", lambda self, pairs: cleaned.append(1) or clean(self, pairs))
-    monkeypatch.setattr(Tokenizer, "train", lambda *arguments: trained.append(1) or train(*arguments))
-    monkeypatch.setattr(
-        TrainingEncoder, "__call__", lambda self, pairs: encoded.append(1) or encode(self, pairs)
+def test_near_duplicates_of_crawled_text_are_dropped_and_the_packages_noted_that_found_them(settings):
+    """Pairs of the same words, in another order or with another number, are near."""
+    chosen = replace(CLEANING, crawled=run_config(["cleaning=crawled"]).cleaning.crawled)
+    crawled = prepared(
+        **settings | {"cleaning": chosen, "tokenizer": replace(TOKENIZER, vocabulary_size=310)}
     )
-    resumed = prepared(**settings)
-    assert contents(resumed) == contents(undisturbed)
-    assert (len(cleaned), len(trained), len(encoded)) == left
-
-
-def of_the_web() -> dict[str, Any]:
-    """The settings of crawled text."""
-    crawled = OmegaConf.to_container(OmegaConf.load(CONF / "cleaning" / "crawled.yaml").crawled)
-    cleaning = replace(CLEANING, crawled=CrawledConfig(**crawled))
-    return {"cleaning": cleaning, "tokenizer": replace(TOKENIZER, vocabulary_size=310)}
-
-
-@pytest.fixture(scope="module")
-def crawled(tmp_path_factory) -> PreparedData:
-    """Of the corpus's pairs those with the same words, in another order or with another number, are near."""
-    whole = prepared(**settings_in(tmp_path_factory.mktemp("crawled")) | of_the_web())
-    assert dropped(whole)["near-duplicate"] >= len(TRAIN) - 8 * 9 // 2
-    assert {"eldc", "rensa"} < whole.manifest["versions"].keys()
-    return whole
-
-
-@pytest.mark.parametrize("event", [3, 5, 7])
-def test_a_stopped_build_of_crawled_text_still_knows_what_was_near(settings, crawled, monkeypatch, event):
-    settings |= of_the_web()
-    stop_at(event, settings, monkeypatch)
-    assert contents(prepared(**settings)) == contents(crawled)
-
-
-def test_what_other_code_left_half_done_is_not_taken_up(settings, monkeypatch):
-    in_shards(monkeypatch, 40)
-
-    def stop_late(what, done, total):
-        if what == "encode train":
-            raise Stop
-
-    with pytest.raises(Stop):
-        prepared(**settings, progress=stop_late)
-    (scratch,) = (settings["folder"] / "prepared").glob(".*.scratch")
-    code = json.loads((scratch / "recipe.json").read_text())
-    (scratch / "recipe.json").write_text(json.dumps(code | {"versions": {}}))
-    torn = scratch / "clean-00000.json"
-    torn.write_text(json.dumps({"read": 40, "steps": []}))
-    assert prepared(**settings).splits["train"]["pairs"] == len(TRAIN)
-    assert not scratch.exists()
-
-
-def test_files_that_were_changed_for_a_while_are_read_again(settings, tmp_path, monkeypatch):
-    path = tmp_path / "raw" / "train.en"
-    right = path.read_text()
-    in_shards(monkeypatch, 40)
-
-    def change_and_stop(what, *_):
-        if what == "load the corpus":
-            path.write_text(right.replace("number 0", "number 9"))
-        if what == "train the tokenizer":
-            raise Stop
-
-    with pytest.raises(Stop):
-        prepared(**settings, progress=change_and_stop)
-    path.write_text(right)
-    data = prepared(**settings)
-    assert contents(data) == contents(prepared(**settings | {"folder": tmp_path / "undisturbed"}))
+    assert dropped(crawled)["near-duplicate"] >= len(TRAIN) - 8 * 9 // 2
+    assert {"eldc", "rensa"} < crawled.manifest["versions"].keys()
 
 
 def test_a_killed_build_is_never_mistaken_for_a_finished_one(settings):

@@ -8,17 +8,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import datasets
 import numpy as np
 import pytest
+from building import CLEANING, CONF, TOKENIZER, in_parts, prepared, settings_in, text_of, write
 from omegaconf import OmegaConf
 from pydantic import ValidationError
-from test_parts import in_parts
-from test_preparing import CLEANING, CONF, TOKENIZER, contents, prepared, stop_at, write
 
 from endeavour.data.corpus import RARE, CorpusConfig
 from endeavour.data.files import Pair
-from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
 
 HELD_OUT = 30
@@ -38,25 +35,14 @@ def zipfian(count: int = 600, seed: int = 1) -> list[Pair]:
 TEXT = list(dict.fromkeys(zipfian()))
 
 
-def settings_for(folder: Path, train: list[Pair], **changes: Any) -> dict[str, Any]:
-    folder.mkdir(exist_ok=True)
-    return {
-        "corpus": replace(write(folder / "raw", train=train), **({"held_out_rare": HELD_OUT} | changes)),
-        "cleaning": CLEANING,
-        "tokenizer": TOKENIZER,
-        "direction": "en-de",
-        "folder": folder / "data",
-    }
+def settings_for(folder: Path, train: list[Pair], held_out_rare: int | None = HELD_OUT) -> dict[str, Any]:
+    settings = settings_in(folder)
+    return settings | {"corpus": replace(write(folder / "raw", train=train), held_out_rare=held_out_rare)}
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, Any]:
     return settings_for(tmp_path, TEXT)
-
-
-def pairs_of(data: PreparedData, split: str) -> list[Pair]:
-    table = datasets.load_from_disk(str(data.folder / "text" / split))
-    return list(zip(table["source"], table["target"], strict=True))
 
 
 def words(pairs: list[Pair]) -> list[set[str]]:
@@ -65,7 +51,7 @@ def words(pairs: list[Pair]) -> list[set[str]]:
 
 def test_the_rarest_are_held_out_of_everything(settings: dict[str, Any]) -> None:
     data = prepared(**settings)
-    held, kept = pairs_of(data, RARE), pairs_of(data, "train")
+    held, kept = text_of(data, RARE), text_of(data, "train")
     assert len(held) == HELD_OUT
     assert not {source for source, _ in held} & {source for source, _ in kept}
     assert not {target for _, target in held} & {target for _, target in kept}
@@ -97,12 +83,12 @@ def test_the_score_is_as_it_is_defined(settings: dict[str, Any]) -> None:
         return float(above.sum() / values.std() / np.sqrt(len(one)))
 
     expected = sorted(TEXT, key=lambda pair: score(words([pair])[0]))[:HELD_OUT]
-    assert set(pairs_of(prepared(**settings), RARE)) == set(expected)
+    assert set(text_of(prepared(**settings), RARE)) == set(expected)
 
 
 def test_the_tokenizer_has_not_read_them(settings: dict[str, Any], tmp_path: Path) -> None:
     data = prepared(**settings)
-    rest = settings_for(tmp_path / "rest", pairs_of(data, "train"), held_out_rare=None)
+    rest = settings_for(tmp_path / "rest", text_of(data, "train"), held_out_rare=None)
     alone = prepared(**rest)
     assert data.manifest["vocabularies"] == alone.manifest["vocabularies"]
     for side in ("source", "target"):
@@ -111,15 +97,15 @@ def test_the_tokenizer_has_not_read_them(settings: dict[str, Any], tmp_path: Pat
 
 
 def test_what_shares_a_side_with_one_goes_too(settings: dict[str, Any], tmp_path: Path) -> None:
-    held = pairs_of(prepared(**settings), RARE)
+    held = text_of(prepared(**settings), RARE)
     frequent = " ".join(
         word for word, _ in Counter(word for one in words(TEXT) for word in one).most_common(5)
     )
     more = [(held[0][0], "etwas anderes"), (frequent, held[1][1]), held[2]]
     dirty = settings_for(tmp_path / "dirty", [*TEXT, *more])
     data = prepared(**dirty)
-    assert set(pairs_of(data, RARE)) == set(held), "a source that stands there twice counts once"
-    kept = pairs_of(data, "train")
+    assert set(text_of(data, RARE)) == set(held), "a source that stands there twice counts once"
+    kept = text_of(data, "train")
     assert held[0][0] not in {source for source, _ in kept}
     assert held[1][1] not in {target for _, target in kept}
     steps = json.loads((data.folder / "report.json").read_text())["steps"]
@@ -130,14 +116,14 @@ def test_what_shares_a_side_with_one_goes_too(settings: dict[str, Any], tmp_path
         f"overlap with {RARE}": 2,
     }
     both = prepared(**dirty | {"cleaning": replace(CLEANING, drop_overlap=False)})
-    assert (held[0][0], "etwas anderes") in pairs_of(both, "train")
+    assert (held[0][0], "etwas anderes") in text_of(both, "train")
 
 
 def test_translations_of_the_text_that_are_added_hold_out_the_same(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     data = prepared(**settings)
-    texts = list(zip(*pairs_of(data, "train"), strict=True))
+    texts = list(zip(*text_of(data, "train"), strict=True))
     other = [[f"{line} Xerxes {number} !" for number, line in enumerate(lines)] for lines in texts]
     extra = []
     for name, sides in (("forward", (texts[0], other[1])), ("backward", (other[0], texts[1]))):
@@ -162,25 +148,10 @@ def test_the_option_alone_makes_another_folder(settings: dict[str, Any], tmp_pat
     assert len(folders) == 3
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    """Built at once and never stopped."""
-    return prepared(**settings_for(tmp_path_factory.mktemp("undisturbed"), TEXT[:200]))
-
-
-@pytest.mark.parametrize("event", [3, 6, 9, 11, 13, 16, 20])
-def test_a_stopped_build_holds_out_the_same(
-    undisturbed: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int
-) -> None:
-    settings = settings_for(tmp_path, TEXT[:200])
-    stop_at(event, settings, monkeypatch)
-    assert contents(prepared(**settings)) == contents(undisturbed)
-
-
 def test_parts_hold_out_together(tmp_path: Path, settings: dict[str, Any]) -> None:
     corpus = in_parts(tmp_path / "parts", {"one": TEXT[:250], "two": TEXT[250:]}, held_out_rare=HELD_OUT)
     data = prepared(**settings | {"corpus": corpus})
-    assert set(pairs_of(data, RARE)) == set(pairs_of(prepared(**settings), RARE))
+    assert set(text_of(data, RARE)) == set(text_of(prepared(**settings), RARE))
     assert sum(counts["pairs"] for counts in data.parts.values()) == len(TEXT) - HELD_OUT
 
 

@@ -1,6 +1,7 @@
 """Tokenizers lose nothing but what the normal form takes away, and are the same on every run."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from sentencepiece import sentencepiece_model_pb2
 
+from configs import run_config
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD, UNK
 
@@ -24,28 +26,18 @@ SENTENCES = [
 ]
 
 
-def config(**changes) -> TokenizerConfig:
-    settings = {
-        "name": "tiny",
-        "algorithm": "bpe",
-        "vocabulary_size": 330,
-        "joint": True,
-        "lowercase": False,
-        "character_coverage": 1.0,
-        "max_sentences": 1000,
-        "placeholders": 0,
-    }
-    return TokenizerConfig(**(settings | changes))
-
-
+CONFIG = replace(run_config().tokenizer, name="tiny", vocabulary_size=330, max_sentences=1000)
 SYMBOLS = ["<mine>", "⟦1⟧"]
 KINDS = {
-    "bpe": (config(), []),
-    "unigram": (config(algorithm="unigram", vocabulary_size=305), []),
-    "bpe, symbols": (config(), SYMBOLS),
-    "unigram, symbols": (config(algorithm="unigram", vocabulary_size=307), SYMBOLS),
-    "bpe, lowercased": (config(lowercase=True), SYMBOLS),
-    "unigram, lowercased": (config(algorithm="unigram", vocabulary_size=303, lowercase=True), SYMBOLS),
+    "bpe": (CONFIG, []),
+    "unigram": (replace(CONFIG, algorithm="unigram", vocabulary_size=305), []),
+    "bpe, symbols": (CONFIG, SYMBOLS),
+    "unigram, symbols": (replace(CONFIG, algorithm="unigram", vocabulary_size=307), SYMBOLS),
+    "bpe, lowercased": (replace(CONFIG, lowercase=True), SYMBOLS),
+    "unigram, lowercased": (
+        replace(CONFIG, algorithm="unigram", vocabulary_size=303, lowercase=True),
+        SYMBOLS,
+    ),
 }
 
 
@@ -168,7 +160,7 @@ def test_special_ids_are_fixed_and_never_decoded(tokenizer):
 
 @pytest.mark.parametrize(("algorithm", "size"), [("bpe", 330), ("unigram", 305)])
 def test_training_is_deterministic(algorithm, size):
-    again = Tokenizer.train(iter(SENTENCES), config(algorithm=algorithm, vocabulary_size=size))
+    again = Tokenizer.train(iter(SENTENCES), replace(CONFIG, algorithm=algorithm, vocabulary_size=size))
     assert again.digest == trained(algorithm).digest
     assert again.vocabulary_size == size
 
@@ -193,17 +185,17 @@ def test_whatever_ids_a_model_writes_the_text_is_one_line(tokenizer):
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_too_large_a_vocabulary_names_the_largest_possible(algorithm):
     with pytest.raises(UserError, match=r"vocabulary_size=5000: this corpus allows at most (\d+)") as caught:
-        Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=5000))
+        Tokenizer.train(SENTENCES, replace(CONFIG, algorithm=algorithm, vocabulary_size=5000))
     largest = int(str(caught.value).split("at most ")[1].split(";")[0])
-    found = Tokenizer.train(SENTENCES, config(algorithm=algorithm, vocabulary_size=largest))
+    found = Tokenizer.train(SENTENCES, replace(CONFIG, algorithm=algorithm, vocabulary_size=largest))
     assert found.vocabulary_size == largest
 
 
 def test_too_small_a_vocabulary_names_the_smallest_possible():
     with pytest.raises(UserError, match=r"need at least (\d+)") as caught:
-        Tokenizer.train(SENTENCES, config(vocabulary_size=100))
+        Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=100))
     smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
-    assert Tokenizer.train(SENTENCES, config(vocabulary_size=smallest)).vocabulary_size == smallest
+    assert Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=smallest)).vocabulary_size == smallest
 
 
 @pytest.mark.parametrize(
@@ -212,7 +204,7 @@ def test_too_small_a_vocabulary_names_the_smallest_possible():
 )
 def test_impossible_settings_are_named(change):
     with pytest.raises(ValidationError, match=next(iter(change))):
-        config(**change)
+        replace(CONFIG, **change)
 
 
 def test_a_model_comes_back_from_its_file_and_a_damaged_or_missing_one_is_named(tmp_path):
@@ -227,7 +219,7 @@ def test_a_model_comes_back_from_its_file_and_a_damaged_or_missing_one_is_named(
 
 
 def test_the_trainer_is_silent(capfd):
-    Tokenizer.train(SENTENCES, config())
+    Tokenizer.train(SENTENCES, CONFIG)
     assert capfd.readouterr() == ("", "")
 
 
@@ -251,5 +243,5 @@ def test_each_symbol_is_one_piece_wherever_it_stands(tokenizer, parts):
 
 
 def test_without_symbols_the_vocabulary_is_as_ever():
-    assert Tokenizer.train(SENTENCES, config(), []).digest == trained("bpe").digest
+    assert Tokenizer.train(SENTENCES, CONFIG, []).digest == trained("bpe").digest
     assert not set(SYMBOLS) & set(trained("bpe").pieces(range(trained("bpe").vocabulary_size)))

@@ -1,4 +1,3 @@
-import random
 from typing import Any
 
 import pytest
@@ -6,26 +5,16 @@ from pydantic import ValidationError
 
 from endeavour.evaluation.comparison import CompareConfig, Comparison, System, compare_systems
 from endeavour.evaluation.words import TrainingText
+from random_corpus import WORDS, corpus, outputs
 
 NUMBERS = {"bootstrap_samples": 40, "randomization_trials": 60, "seed": 12345, "sentences": 3}
 CONFIG = CompareConfig(**NUMBERS)
-WORDS = [f"wort{number}" for number in range(200)]
-
-
-def _corpus(sentences: int = 40) -> tuple[list[str], list[str]]:
-    draw = random.Random(3)
-    references = [" ".join(draw.choices(WORDS, k=draw.randint(3, 15))) for _ in range(sentences)]
-    return [line.replace("wort", "word") for line in references], references
-
-
-SOURCES, REFERENCES = _corpus()
+_, REFERENCES = corpus(1.0, sentences=40)
+SOURCES = [line.replace("wort", "word") for line in REFERENCES]
 
 
 def _outputs(right: float, seed: int = 4) -> list[str]:
-    draw = random.Random(seed)
-    return [
-        " ".join(word if draw.random() < right else "falsch" for word in line.split()) for line in REFERENCES
-    ]
+    return outputs(REFERENCES, right, seed)
 
 
 def _training() -> TrainingText:

@@ -1,6 +1,5 @@
 import dataclasses
 import os
-import random
 import re
 
 import pytest
@@ -14,22 +13,14 @@ from small_corpus import HYPOTHESES, REFERENCES
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, moses
 from endeavour.evaluation.rates import output_rates
+from endeavour.evaluation.result import EvaluationResult
+from endeavour.evaluation.significance import paired_tests
 from endeavour.evaluation.subsets import bleu_by_source_length
+from random_corpus import corpus
 
 
 def _score(hypotheses: list[str], references: list[str], seed: int = 1) -> dict[str, metrics.Score]:
     return metrics.score_corpus(hypotheses, references, bootstrap_samples=100, seed=seed)
-
-
-def _corpus(sentences: int = 60) -> tuple[list[str], list[str]]:
-    """Outputs in which about a third of the reference words are wrong."""
-    draw = random.Random(3)
-    words = [f"wort{number}" for number in range(200)]
-    references = [" ".join(draw.choices(words, k=draw.randint(5, 15))) for _ in range(sentences)]
-    hypotheses = [
-        " ".join(word if draw.random() < 0.7 else "falsch" for word in line.split()) for line in references
-    ]
-    return hypotheses, references
 
 
 def test_the_values_are_sacrebleus_own() -> None:
@@ -101,7 +92,7 @@ def test_resamples_without_any_match_or_reference_word_have_an_interval_too() ->
 
 
 def test_the_interval_is_sacrebleus() -> None:
-    hypotheses, references = _corpus()
+    hypotheses, references = corpus(0.7)
     with metrics.sacrebleu_seed(1):
         theirs = BLEU().corpus_score(hypotheses, [references], n_bootstrap=100)
     ours = _score(hypotheses, references)["bleu"]
@@ -110,15 +101,15 @@ def test_the_interval_is_sacrebleus() -> None:
 
 
 def test_the_interval_holds_the_value_and_narrows_with_more_sentences() -> None:
-    few, many = _score(*_corpus(40)), _score(*_corpus(400))
+    few, many = _score(*corpus(0.7, 40)), _score(*corpus(0.7, 400))
     for key, score in few.items():
         assert score.low < score.value < score.high
         assert many[key].high - many[key].low < score.high - score.low
 
 
 def test_the_interval_comes_of_the_seed_alone_and_the_value_does_not() -> None:
-    corpus = _corpus()
-    one, again, other = _score(*corpus, seed=1), _score(*corpus, seed=1), _score(*corpus, seed=2)
+    lines = corpus(0.7)
+    one, again, other = _score(*lines, seed=1), _score(*lines, seed=1), _score(*lines, seed=2)
     assert one == again
     for key in one:
         assert one[key].value == other[key].value
@@ -137,7 +128,7 @@ def test_signatures_tell_how_the_score_was_made() -> None:
 def test_a_large_corpus_gets_as_many_resamples_as_memory_allows_and_says_how_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hypotheses, references = _corpus(30)
+    hypotheses, references = corpus(0.7, 30)
     for most, samples in ((30 * 50, 50), (30 * 50 + 29, 50), (30 * 1000, 100), (1, 40)):
         monkeypatch.setattr(metrics, "RESAMPLING_MEMORY", 80 * most)
         scores = metrics.score_corpus(hypotheses, references, bootstrap_samples=100, seed=7)
@@ -180,15 +171,19 @@ def test_sentence_scores_are_one_each_and_highest_for_the_reference_itself() -> 
 
 @pytest.mark.parametrize("references", [[], ["a"], ["a", "b", "c"]])
 def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
-    calls = [
-        lambda: _score(["a", "b"], references),
-        lambda: metrics.corpus_bleu(["a", "b"], references),
-        lambda: metrics.sentence_scores(["a", "b"], references),
-        lambda: output_rates(["a", "b"], ["a", "b"], references),
-        lambda: bleu_by_source_length(["a", "b"], ["a", "b"], references),
-    ]
-    for call in calls:
-        with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):
+    lines = ["a", "b"]
+    drawn = {"bootstrap_samples": 100, "randomization_trials": 100, "seed": 1}
+    result = {"title": "t", "scores": {}, "decoding": {}, "model": {}, "seed": 1}
+    for call in (
+        lambda: _score(lines, references),
+        lambda: metrics.corpus_bleu(lines, references),
+        lambda: metrics.sentence_scores(lines, references),
+        lambda: output_rates(lines, lines, references),
+        lambda: bleu_by_source_length(lines, lines, references),
+        lambda: paired_tests([("run", lines)], references, **drawn),
+        lambda: EvaluationResult(sources=lines, hypotheses=lines, references=references, **result),
+    ):
+        with pytest.raises(UserError, match=f"2 hypotheses( of run)?, {len(references)} references"):
             call()
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from endeavour.errors import UserError
 from endeavour.evaluation.result import EvaluationResult, Example, pick_examples
 
 
@@ -30,22 +29,6 @@ def test_of_equal_translations_the_longer_is_shown_first() -> None:
         for source, score in zip(sources, [100.0] * 3 + [1.0, 2.0, 3.0], strict=True)
     ]
     assert [one.source for one in pick_examples(examples, seed=1)["best"]] == ["a b c", "a b"]
-
-
-@pytest.mark.parametrize("sources", [[], ["a"], ["a", "b", "c"]])
-def test_differing_line_counts_are_refused_with_the_counts(sources: list[str]) -> None:
-    lines = ["a", "b"]
-    with pytest.raises(UserError, match=f"{len(sources)} sources, 2 hypotheses"):
-        EvaluationResult(
-            title="t",
-            sources=sources,
-            hypotheses=lines,
-            references=lines,
-            scores={},
-            decoding={},
-            model={},
-            seed=1,
-        )
 
 
 def test_parts_of_what_has_no_capitals_are_judged_without_them() -> None:

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from endeavour.model import attention
-from endeavour.model.attention import attend, causal_mask, padding_mask
+from endeavour.model.attention import HIDDEN, attend, causal_mask, padding_mask
 from endeavour.model.layers import Dropout
 from endeavour.special import PAD
 
@@ -131,10 +131,71 @@ def test_a_row_of_padding_alone_gives_numbers() -> None:
         assert attended.isfinite().all()
 
 
-def test_masks_hide_padding_and_the_future_and_nothing_else() -> None:
-    padding = padding_mask(torch.tensor([[7, 3, PAD]]), torch.float32)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_masks_hide_padding_and_the_future_and_nothing_else(dtype: torch.dtype) -> None:
+    padding = padding_mask(torch.tensor([[7, 3, PAD]]), dtype)
     assert padding.shape == (1, 1, 1, 3)
     assert (padding == 0).flatten().tolist() == [True, True, False]
-    causal = causal_mask(3, torch.float32, torch.device("cpu"))
+    causal = causal_mask(3, dtype, torch.device("cpu"))
     assert (causal == 0).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
     assert (causal.softmax(dim=-1)[causal != 0] == 0).all()
+    for mask in (padding, causal):
+        assert mask.dtype == dtype
+        assert set(mask.flatten().tolist()) == {0.0, HIDDEN}
+        assert mask.half().isfinite().all(), "autocast may convert it"
+
+
+def qkv(dtype: torch.dtype, batch: int = 4) -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(batch, 2, 6, 8, dtype=dtype) * 3 for _ in range(3)]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_in_bf16_the_softmax_is_of_fp32(causal: bool) -> None:
+    query, key, value = qkv(torch.bfloat16)
+    record: list[Tensor] = []
+    mask = None if causal else padding_mask(torch.tensor([[5, 5, 5, 5, PAD, PAD]] * 4), torch.bfloat16)
+    found = attend(query, key, value, mask=mask, causal=causal, dropout=Dropout(0.0), record=record)
+    scores = ((query * 8**-0.5) @ key.transpose(-2, -1)).float()
+    hidden = causal_mask(6, torch.float32, query.device) if causal else mask
+    assert hidden is not None
+    weights = (scores + hidden).softmax(dim=-1).bfloat16()
+    assert torch.equal(record[0], weights)
+    assert torch.equal(found, weights @ value)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "queries", "gradients", "plain"),
+    [
+        (4, 6, False, True),
+        (3, 6, False, False),
+        (1, 6, True, True),
+        (4, 7, True, False),
+        (4, 7, False, False),
+    ],
+)
+def test_short_sentences_are_multiplied_plainly_in_batches_and_in_training(
+    sentences: int, queries: int, gradients: bool, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "PLAIN_SCORES", 36)
+    asked: list[bool] = []
+    fused = torch.nn.functional.scaled_dot_product_attention
+
+    def noting(*tensors: Tensor, **options: object) -> Tensor:
+        asked.append(True)
+        return fused(*tensors, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", noting)
+    torch.manual_seed(0)
+    query = torch.randn(sentences, 2, queries, 8, requires_grad=gradients)
+    key = torch.randn(sentences, 2, 6, 8)
+    attend(query, key, key, mask=None, causal=False, dropout=Dropout(0.0), record=None)
+    assert bool(asked) != plain
+
+
+def test_recorded_weights_are_those_before_dropout_and_carry_no_gradient() -> None:
+    query, key, value = (tensor.requires_grad_() for tensor in qkv(torch.float32))
+    record: list[Tensor] = []
+    attend(query, key, value, mask=None, causal=False, dropout=Dropout(0.5), record=record)
+    assert not record[0].requires_grad
+    torch.testing.assert_close(record[0].sum(dim=-1), torch.ones(4, 2, 6))

@@ -11,12 +11,15 @@ from torch import Tensor, nn
 from configs import run_config
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
+from endeavour.model.layers import Dropout
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 from random_models import drawn, tiny
 from torch_weights import copy_layers
 
 VOCABULARY = 11
+SOURCE = torch.tensor([[5, 6, 7, EOS], [8, EOS, PAD, PAD]])
+TARGET = torch.tensor([[BOS, 6, 7, 9, 5], [BOS, 8, PAD, PAD, PAD]])
 VARIANTS = list(product(["pre", "post"], ["sinusoidal", "learned", "rotary"]))
 
 
@@ -24,12 +27,16 @@ def _config(name: str) -> ModelConfig:
     return run_config([f"model={name}"]).model
 
 
-def _model(**changes: object) -> Transformer:
-    """A few thousand parameters, no dropout, biases and norms moved off their first values."""
+def _small(**changes: object) -> ModelConfig:
+    """A few thousand parameters, no dropout."""
     small = {"width": 16, "encoder_layers": 2, "decoder_layers": 2, "feed_forward": 24, "max_length": 18}
     undropped = {f"{where}dropout": 0.0 for where in ("", "attention_", "activation_", "embedding_")}
-    config = replace(tiny(), **{**small, **undropped, **changes})
-    return drawn(config, (VOCABULARY, VOCABULARY), alpha=0.1)
+    return replace(tiny(), **{**small, **undropped, **changes})
+
+
+def _model(**changes: object) -> Transformer:
+    """With biases and norms moved off their first values."""
+    return drawn(_small(**changes), (VOCABULARY, VOCABULARY), alpha=0.1)
 
 
 def _pair(batch: int = 3, source: int = 6, target: int = 5) -> tuple[Tensor, Tensor]:
@@ -167,7 +174,18 @@ def test_attention_maps_show_every_layer_and_leave_the_model_as_it_was() -> None
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
     assert not any(weights.triu(1).any() for weights in maps.decoder)
     assert not any(weights[0, :, :, 4:].any() for weights in (*maps.encoder, *maps.cross))
+    assert not any(weights.requires_grad for layers in maps for weights in layers)
     assert torch.equal(model(source, target_in), before)
+
+
+def test_nothing_of_a_call_that_failed_is_in_the_attention_maps_of_the_next() -> None:
+    model = _model()
+    before = model.attention_maps(SOURCE, TARGET)
+    with pytest.raises(IndexError):
+        model.attention_maps(SOURCE, TARGET + VOCABULARY)
+    after = model.attention_maps(SOURCE, TARGET)
+    assert [len(maps) for maps in after] == [2, 2, 2]
+    assert torch.equal(after.encoder[0], before.encoder[0])
 
 
 # The paper's table 3 rounds to millions: 65 and 213. Ours is what its sizes come to with biases, which the
@@ -196,12 +214,6 @@ def test_sizes_are_those_of_the_documents(typed: list[str], pieces: int, million
         model = Transformer(run_config(typed).model, source_vocabulary=pieces, target_vocabulary=pieces)
     count = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     assert round(count, 1 if millions < 10 else None) == millions
-
-
-@pytest.mark.parametrize(("name", "width"), [("tiny", 128), ("small", 256)])
-def test_small_sizes_are_what_they_say(name: str, width: int) -> None:
-    config = _config(name)
-    assert (config.width, config.encoder_layers, config.decoder_layers) == (width, 4, 4)
 
 
 def test_ties_share_one_matrix_two_or_none() -> None:
@@ -261,3 +273,114 @@ def test_a_config_of_no_model_is_refused_by_key(changes: dict[str, object]) -> N
 def test_a_three_way_tie_needs_one_vocabulary() -> None:
     with pytest.raises(UserError, match=r"model\.tie=all .* 7 source and 9 target"):
         Transformer(_config("tiny"), source_vocabulary=7, target_vocabulary=9)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("training", [True, False])
+def test_another_device_is_asked_nothing(positions: str, training: bool) -> None:
+    """A tensor of the device `meta` has no values: whoever looked at one would fail, where a GPU would wait."""
+    with torch.device("meta"):
+        made = Transformer(
+            _small(positions=positions), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY
+        )
+    made.train(training)
+    source, target = SOURCE.to("meta"), TARGET.to("meta")
+    logits = made(source, target)
+    assert logits.shape == (2, 5, VOCABULARY)
+    assert logits.device.type == "meta"
+    if training:
+        logits.sum().backward()
+        assert all(parameter.grad is not None for parameter in made.parameters())
+    with torch.no_grad():
+        maps = made.attention_maps(source, target)
+        assert maps.encoder[0].device.type == "meta"
+        cache = made.start(made.encode(source), beam_size=3)
+        for _ in range(2):
+            states = made.step(target[:, :3], cache)
+            assert made.project(states).shape == (2, 3, VOCABULARY)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_everything_is_made_on_the_models_device_whatever_the_default_is(positions: str) -> None:
+    made = _model(positions=positions, dropout=0.1)
+    expected = made(SOURCE, TARGET)
+    with torch.device("meta"):
+        assert torch.equal(made(SOURCE, TARGET), expected)
+        assert made.attention_maps(SOURCE, TARGET).cross[0].device.type == "cpu"
+
+
+def test_a_fresh_models_weights_are_of_the_papers_scale() -> None:
+    torch.manual_seed(0)
+    sizes = {"width": 64, "positions": "learned", "max_length": 300, "tie": "none"}
+    made = Transformer(_small(**sizes), source_vocabulary=900, target_vocabulary=800)
+    assert made.output is not None
+    assert made.target_embedding is not None
+    for matrix in (made.source_embedding, made.target_embedding):
+        assert not matrix.weight[PAD].any()
+        assert matrix.weight[1:].std().item() == pytest.approx(64**-0.5, rel=0.02)
+    for matrix in (made.output, made.source_positions, made.target_positions):
+        assert matrix is not None
+        assert matrix.weight.std().item() == pytest.approx(64**-0.5, rel=0.02)
+    assert made.output.weight[PAD].any()
+    xavier = (6 / 128) ** 0.5
+    for layer in made.decoder:
+        attentions = layer.self_attention, layer.cross_attention
+        fused = [*layer.self_attention.input.weight.split(64), layer.cross_attention.query.weight]
+        for weight in (*fused, *layer.cross_attention.memory.weight.split(64)):
+            assert 0.97 * xavier < weight.abs().max().item() * 2**0.5 <= xavier * 1.0001
+        for one in attentions:
+            assert 0.97 * xavier < one.output.weight.abs().max().item() <= xavier
+        linears = [part for one in attentions for part in one.modules() if isinstance(part, nn.Linear)]
+        assert len(linears) == 5
+        assert not any(linear.bias.any() for linear in linears)
+    source = torch.randint(4, 800, (8, 16))
+    assert 0.7 < made(source, source).std().item() < 1.4
+
+
+def test_the_encoder_takes_what_it_would_have_embedded() -> None:
+    made = _model()
+    embedded = made.embed_source(SOURCE)
+    assert torch.equal(made.encode(SOURCE, embedded=embedded).states, made.encode(SOURCE).states)
+    assert not torch.equal(made.encode(SOURCE, embedded=2 * embedded).states, made.encode(SOURCE).states)
+
+
+def test_a_batch_without_padding_has_no_mask() -> None:
+    made = _model()
+    assert made.encode(SOURCE[:1]).mask is None
+    mask = made.encode(SOURCE).mask
+    assert mask is not None
+    assert mask.shape == (2, 1, 1, 4)
+    assert (mask == 0).flatten().tolist() == [True] * 4 + [True, True, False, False]
+
+
+def test_each_dropout_of_the_config_acts_where_it_is_named() -> None:
+    places = {
+        "dropout": 2 * 2 + 3 * 3,
+        "attention_dropout": 2 + 3 * 2,
+        "activation_dropout": 2 + 3,
+        "embedding_dropout": 1,
+    }
+    for key, count in places.items():
+        made = _model(decoder_layers=3, **{key: 0.25})
+        found = [module.probability for module in made.modules() if isinstance(module, Dropout)]
+        assert sorted(found) == [0.0] * (len(found) - count) + [0.25] * count, key
+    assert len(found) == sum(places.values())
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@torch.no_grad()
+def test_it_matters_where_a_token_stands(positions: str) -> None:
+    """One layer of attention without positions would see a bag of words: the same for those that changed places."""
+    made = _model(positions=positions, encoder_layers=1, decoder_layers=1)
+    source, target = torch.tensor([[5, 6, 7, EOS]]), torch.tensor([[BOS, 5, 6, 7]])
+    swapped = [0, 2, 1, 3]
+    memory = made.encode(source)
+    other = made.encode(source[:, swapped])
+    assert not torch.isclose(other.states[:, 3], memory.states[:, 3], atol=1e-4).all()
+    before, after = (made.decode(ids, memory)[:, 3] for ids in (target, target[:, swapped]))
+    assert not torch.isclose(before, after, atol=1e-4).all()
+    last: list[Tensor] = []
+    for ids in (target, target[:, swapped]):
+        cache = made.start(memory, beam_size=1)
+        last.append([made.step(ids[:, [place]], cache) for place in range(4)][-1])
+    torch.testing.assert_close(torch.cat(last), torch.stack([before, after])[:, 0][:, None])

@@ -1,8 +1,8 @@
 """An evaluation and a comparison of invented sentences."""
 
-import random
 from typing import Any
 
+import random_corpus
 from endeavour.evaluation import metrics
 from endeavour.evaluation.comparison import CompareConfig, Comparison, System, compare_systems
 from endeavour.evaluation.result import EvaluationResult
@@ -36,13 +36,10 @@ def evaluation(lines: dict[str, list[str]] | None = None, **more: Any) -> Evalua
 
 def comparison(*names: str, first: str = "falsch", **more: Any) -> Comparison:
     """Systems that get more and more words right; `first` is what the first one says to the first sentence."""
-    draw, lines = random.Random(4), corpus(40)
+    lines = corpus(40)
     outputs = [
-        [
-            " ".join(word if draw.random() < right else "falsch" for word in line.split())
-            for line in lines["references"]
-        ]
-        for right in (0.6 + 0.3 * number / len(names) for number in range(len(names)))
+        random_corpus.outputs(lines["references"], 0.6 + 0.3 * number / len(names), seed=number)
+        for number in range(len(names))
     ]
     outputs[0][0] = first
     systems = [

@@ -1,13 +1,14 @@
 """A vocabulary and a split of random ids that the tests of training share."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from starting import VOCABULARY
 
 from configs import run_config
 from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
-
-VOCABULARY = 300
 
 
 @pytest.fixture(scope="package")
@@ -16,12 +17,23 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
 
 
-@pytest.fixture(scope="package")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    """120 pairs of two to eight tokens and EOS."""
-    folder = tmp_path_factory.mktemp("arrays")
+def random_pairs(folder: Path, pairs: int, first: int | None = None) -> ParallelDataset:
+    """Of two to eight tokens and EOS; the first pair of `first` tokens."""
     random = np.random.default_rng(0)
     for side in ("source", "target"):
-        rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(120)]
+        rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(pairs)]
+        if first is not None:
+            rows[0] = random.integers(4, VOCABULARY, first).tolist()
         save_rows(folder / f"train.{side}", [flat(rows, vocabulary_size=VOCABULARY)])
     return ParallelDataset.open(folder, "train")
+
+
+@pytest.fixture(scope="package")
+def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
+    return random_pairs(tmp_path_factory.mktemp("arrays"), 120)
+
+
+@pytest.fixture(scope="package")
+def uneven_data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
+    """One pair fills a batch alone, so that some process has nothing to predict."""
+    return random_pairs(tmp_path_factory.mktemp("arrays"), 70, first=60)

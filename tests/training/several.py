@@ -5,38 +5,21 @@ import os
 import socket
 import traceback
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import load_file
-from silent import SilentMonitor
+from starting import ALONE, start, training_config
 
-from configs import run_config
-from endeavour.data.dataset import ParallelDataset, flat, save_rows
+from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.distributed import Ranks, join_ranks
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import train
 from endeavour.training.monitor import Validation
-from endeavour.training.optimizer import make_optimizer
-from endeavour.training.sharding import shard
-from endeavour.training.state import Checkpoints
-
-VOCABULARY = 300
-PAIRS = 70
-
-
-def uneven_data(folder: Path) -> ParallelDataset:
-    random = np.random.default_rng(0)
-    for side in ("source", "target"):
-        rows = [random.integers(4, VOCABULARY, random.integers(2, 9)).tolist() for _ in range(PAIRS)]
-        # One pair fills a batch alone, so that some process has nothing to predict.
-        rows[0] = random.integers(4, VOCABULARY, 60).tolist()
-        save_rows(folder / f"train.{side}", [flat(rows, vocabulary_size=VOCABULARY)])
-    return ParallelDataset.open(folder, "train")
 
 
 def free_port() -> int:
@@ -45,8 +28,8 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def forked(count: int, work: Callable[[], object], timeout_seconds: float = 180) -> list[int]:
-    """Runs `work` in `count` forks, in the environment that torchrun gives its processes. Returns their exit codes."""
+def forked(processes: int, work: Callable[[], object], timeout_seconds: float = 180) -> list[int]:
+    """Runs `work` in so many forks, in the environment that torchrun gives its processes. Returns their exit codes."""
     port = free_port()
 
     def one(rank: int) -> None:
@@ -56,7 +39,7 @@ def forked(count: int, work: Callable[[], object], timeout_seconds: float = 180)
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
             "RANK": str(rank),
-            "WORLD_SIZE": str(count),
+            "WORLD_SIZE": str(processes),
             "LOCAL_RANK": str(rank),
         }
         try:
@@ -68,7 +51,7 @@ def forked(count: int, work: Callable[[], object], timeout_seconds: float = 180)
             os._exit(1)
 
     context = multiprocessing.get_context("fork")
-    children = [context.Process(target=one, args=(rank,)) for rank in range(count)]
+    children = [context.Process(target=one, args=(rank,)) for rank in range(processes)]
     for child in children:
         child.start()
     for child in children:
@@ -79,61 +62,37 @@ def forked(count: int, work: Callable[[], object], timeout_seconds: float = 180)
     return [child.exitcode or 0 for child in children]
 
 
-def in_processes(count: int, work: Callable[[Ranks], object], timeout_seconds: float = 180) -> list[int]:
+def in_processes(processes: int, work: Callable[[Ranks], object], timeout_seconds: float = 180) -> list[int]:
     """`forked`, each process joined with the others."""
 
     def joined() -> None:
         with join_ranks(torch.device("cpu"), timeout_seconds) as ranks:
             work(ranks)
 
-    return forked(count, joined, timeout_seconds)
+    return forked(processes, joined, timeout_seconds)
 
 
 def run(
     folder: Path,
     data: ParallelDataset,
     tokenizer: Tokenizer,
-    ranks: Ranks,
+    ranks: Ranks = ALONE,
     *overrides: str,
-    after: Callable[[int], None] = lambda update: None,
     dropout: float = 0.0,
-    precision: torch.dtype = torch.float32,
+    **options: Any,
 ) -> list[str]:
-    """One start of a run, as the train stage makes it. Returns the notes of the restart."""
-    small = ["training.tokens_per_batch=128", "training.log_every=1", "training.validate_every=6"]
-    config = run_config(["training=smoke", *small, "training.max_updates=12", *overrides]).training
-    layout = run_config(["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]).model
-    layout.encoder_layers = layout.decoder_layers = 1
-    layout.dropout = layout.embedding_dropout = dropout
-    torch.manual_seed(1)
-    model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-    if config.sharded:
-        shard(model, ranks.device, ranks.count)
-    optimizer = make_optimizer(model, config)
-    folder.mkdir(exist_ok=True)
-    checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=2, keep_best=1)
-    state, notes = checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
-    validations: list[int] = []
+    """One start of a run, on one of several processes. Returns the notes of the restart."""
+    often = ("training.log_every=1", "training.validate_every=6", "training.max_updates=12")
+    config = training_config(*often, "training.keep_last=2", *overrides)
+    validations = count(1)
 
     def validate(model: Transformer) -> Validation:
         assert ranks.main
         model(torch.tensor([[5, 3]]), torch.tensor([[2, 5]]))  # by this process alone
-        validations.append(1)
-        return Validation(loss=float(len(validations)), perplexity=1.0, bleu=1.0, samples=[])
+        return Validation(loss=float(next(validations)), perplexity=1.0, bleu=1.0, samples=[])
 
-    train(
-        model,
-        data,
-        config,
-        seed=1,
-        precision=precision,
-        ranks=ranks,
-        optimizer=optimizer,
-        state=state,
-        checkpoints=checkpoints,
-        monitor=SilentMonitor(MetricLog(folder / "log.jsonl" if ranks.main else Path(os.devnull)), after),
-        validate=validate,
-    )
+    dropouts = [f"model.{where}dropout={dropout}" for where in ("", "attention_", "embedding_")]
+    _, notes = start(folder, data, tokenizer, config, validate, overrides=dropouts, ranks=ranks, **options)
     return notes
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import SafetensorError
+from starting import checkpoints_of, restore, save, training_config
 
-from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
@@ -20,18 +20,10 @@ from endeavour.training.checkpoint import (
     save_tensors,
     write_model,
 )
-from endeavour.training.optimizer import make_optimizer
-from endeavour.training.state import Checkpoints, TrainState
+from random_models import fresh
 
 
-def make_model(seed: int, *overrides: str) -> Transformer:
-    torch.manual_seed(seed)
-    small = ["model.width=16", "model.encoder_layers=1", "model.decoder_layers=1", "model.feed_forward=32"]
-    config = run_config(["model=tiny", *small, *overrides]).model
-    return Transformer(config, source_vocabulary=300, target_vocabulary=300)
-
-
-def save(folder: Path, model: Transformer, tokenizer: Tokenizer) -> None:
+def publish(folder: Path, model: Transformer, tokenizer: Tokenizer) -> None:
     with atomic_folder(folder) as partial:
         write_model(partial, model, (tokenizer, tokenizer))
 
@@ -40,8 +32,8 @@ def save(folder: Path, model: Transformer, tokenizer: Tokenizer) -> None:
 def test_a_model_comes_back_equal_from_its_folder_alone(
     overrides: list[str], tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    model = make_model(1, *overrides).eval()
-    save(tmp_path / "model", model, tokenizer)
+    model = fresh(300, *overrides).eval()
+    publish(tmp_path / "model", model, tokenizer)
     torch.manual_seed(99)
     loaded, (source, _) = load_model(tmp_path / "model", torch.device("cpu"))
     ids = torch.tensor([[5, 6, 3]])
@@ -55,7 +47,7 @@ def test_a_model_comes_back_equal_from_its_folder_alone(
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "model.json", "source.model", "target.model"])
 def test_a_flipped_byte_in_any_file_is_named(name: str, tmp_path: Path, tokenizer: Tokenizer) -> None:
-    save(tmp_path / "model", make_model(1), tokenizer)
+    publish(tmp_path / "model", fresh(300), tokenizer)
     content = bytearray((tmp_path / "model" / name).read_bytes())
     content[len(content) // 2] ^= 1
     (tmp_path / "model" / name).write_bytes(content)
@@ -70,10 +62,10 @@ def test_a_disk_that_is_full_before_the_first_checkpoint_is_named(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("endeavour.training.state.atomic_folder", full)
-    checkpoints = Checkpoints(tmp_path / "checkpoints", (tokenizer, tokenizer), keep_last=1, keep_best=1)
-    model = make_model(1)
+    checkpoints = checkpoints_of(tmp_path / "checkpoints", tokenizer)
+    model = fresh(300)
     with pytest.raises(RunError, match=r"No space left.*MB are free\nthe last checkpoint is none"):
-        checkpoints.save(model, make_optimizer(model, run_config([]).training), TrainState(), [])
+        save(checkpoints, model, 1)
 
 
 def test_a_disk_that_is_full_is_an_error_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,38 +84,33 @@ def test_a_disk_that_is_full_is_an_error_of_the_disk(tmp_path: Path, monkeypatch
 def test_where_no_checkpoint_is_intact_a_run_begins_again_and_says_so(
     tmp_path: Path, tokenizer: Tokenizer
 ) -> None:
-    model = make_model(0)
-    checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=2, keep_best=1)
-    optimizer = make_optimizer(model, run_config([]).training)
-
-    def save(update: int) -> None:
-        checkpoints.save(model, {}, TrainState(update=update), [random_state(torch.device("cpu"))])
-
-    save(300)
-    save(400)
+    model = fresh(300, seed=0)
+    checkpoints = checkpoints_of(tmp_path, tokenizer, keep_last=2)
+    for update in (300, 400):
+        save(checkpoints, model, update)
     for path in checkpoints_in(tmp_path):
         (path / "weights.safetensors").write_bytes(b"")
-    state, notes = checkpoints.restore_newest(model, optimizer)
+    _, state, notes = restore(checkpoints, model, training_config())
     assert state.update == 0
     assert [note.partition(":")[0] for note in notes] == [
         "skipped a damaged checkpoint",
         "skipped a damaged checkpoint",
         "no checkpoint is intact",
     ]
-    save(100)
-    save(200)
+    for update in (100, 200):
+        save(checkpoints, model, update)
     assert [path.name for path in checkpoints_in(tmp_path)] == ["update-00000100", "update-00000200"]
 
 
 def test_only_what_was_written_as_a_checkpoint_is_deleted(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=1, keep_best=1)
+    checkpoints = checkpoints_of(tmp_path, tokenizer)
     kept = [tmp_path / name for name in ("update-00000001.tar.gz", "update-00000001-mine", "notes")]
     left = [f"update-{1:08d}", f"update-{2:08d}-stopped", f".update-{2:08d}.partial", f".update-{1:08d}.old"]
     for path in (*kept[1:], *(tmp_path / name for name in left)):
         path.mkdir()
     kept[0].touch()
-    model = make_model(1)
-    checkpoints.save(model, {}, TrainState(update=3), [])
+    model = fresh(300)
+    save(checkpoints, model, 3)
     assert sorted(tmp_path.iterdir()) == sorted([*kept, checkpoints.path(3)])
 
 

@@ -11,24 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from several import VOCABULARY, assert_near, forked, in_processes, losses, run, uneven_data, weights
+from several import assert_near, forked, in_processes, losses, run, weights
+from starting import ALONE, CPU, VOCABULARY, checkpoints_of, restore, training_config
 from torch.distributed import HashStore
 
-from configs import run_config
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
-from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.distributed import Ranks, _agree_on_group, check_local_rank, join_ranks
-from endeavour.training.optimizer import make_optimizer
 from endeavour.training.signals import Interrupted
-from endeavour.training.state import Checkpoints
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    return uneven_data(tmp_path_factory.mktemp("arrays"))
+from random_models import fresh
 
 
 def test_processes_that_are_started_again_do_not_meet_the_dead() -> None:
@@ -61,12 +54,8 @@ def test_each_process_of_a_fresh_run_draws_its_own_random_numbers(
 ) -> None:
     draws: list[float] = []
     for rank, count in ((0, 1), (0, 2), (1, 2)):
-        torch.manual_seed(1)
-        layout = run_config(["model=tiny", "model.width=16", "model.feed_forward=32"]).model
-        model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-        config = run_config(["training=smoke"]).training
-        checkpoints = Checkpoints(tmp_path, (tokenizer, tokenizer), keep_last=1, keep_best=1)
-        checkpoints.restore_newest(model, make_optimizer(model, config), rank=rank, count=count)
+        checkpoints = checkpoints_of(tmp_path, tokenizer)
+        restore(checkpoints, fresh(VOCABULARY), training_config(), Ranks(rank, count, CPU))
         draws.append(float(torch.rand(())))
     assert draws[0] == draws[1] != draws[2]
 
@@ -74,12 +63,12 @@ def test_each_process_of_a_fresh_run_draws_its_own_random_numbers(
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("count", [2, 4])
 def test_the_number_of_processes_does_not_change_the_run(
-    count: int, accumulate: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    count: int, accumulate: int, tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     override = f"training.accumulate={accumulate}"
-    run(tmp_path / "one", data, tokenizer, Ranks(0, 1, torch.device("cpu")), override)
+    run(tmp_path / "one", uneven_data, tokenizer, ALONE, override)
     codes = in_processes(
-        count, lambda ranks: run(tmp_path / "many", data, tokenizer, ranks, override) and None
+        count, lambda ranks: run(tmp_path / "many", uneven_data, tokenizer, ranks, override) and None
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
@@ -89,12 +78,12 @@ def test_the_number_of_processes_does_not_change_the_run(
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of its own insides
 @pytest.mark.slow
 def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "one", data, tokenizer, Ranks(0, 1, torch.device("cpu")))
+    run(tmp_path / "one", uneven_data, tokenizer)
 
     def compiled(ranks: Ranks) -> None:
-        run(tmp_path / "two", data, tokenizer, ranks, "training.compile=always")
+        run(tmp_path / "two", uneven_data, tokenizer, ranks, "training.compile=always")
 
     assert in_processes(2, compiled, timeout_seconds=400) == [0, 0]
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=2e-4)
@@ -134,12 +123,14 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     def start(name: str, after: Callable[[int], None] = lambda update: None) -> list[int]:
         return in_processes(
             2,
-            lambda ranks: run(tmp_path / name, data, tokenizer, ranks, after=after, dropout=0.1) and None,
+            lambda ranks: (
+                run(tmp_path / name, uneven_data, tokenizer, ranks, after=after, dropout=0.1) and None
+            ),
         )
 
     assert start("whole") == [0, 0]
@@ -150,28 +141,28 @@ def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
 
 
 def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    alone = Ranks(0, 1, torch.device("cpu"))
-    run(tmp_path / "whole", data, tokenizer, alone)
+    run(tmp_path / "whole", uneven_data, tokenizer)
 
     def power_cut(update: int) -> None:
         if update == 8:
             os._exit(9)
 
-    codes = in_processes(2, lambda one: run(tmp_path / "cut", data, tokenizer, one, after=power_cut) and None)
+    codes = in_processes(
+        2, lambda one: run(tmp_path / "cut", uneven_data, tokenizer, one, after=power_cut) and None
+    )
     assert codes == [9, 9]
-    (note,) = run(tmp_path / "cut", data, tokenizer, alone)
+    (note,) = run(tmp_path / "cut", uneven_data, tokenizer)
     assert "2 processes" in note
     assert "now there are 1" in note
     assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 def test_a_signal_to_one_process_stops_all_after_the_same_update(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    alone = Ranks(0, 1, torch.device("cpu"))
-    run(tmp_path / "whole", data, tokenizer, alone)
+    run(tmp_path / "whole", uneven_data, tokenizer)
 
     def work(ranks: Ranks) -> None:
         def after(update: int) -> None:
@@ -179,7 +170,7 @@ def test_a_signal_to_one_process_stops_all_after_the_same_update(
                 os.kill(os.getpid(), signal.SIGTERM)
 
         try:
-            run(tmp_path / "cut", data, tokenizer, ranks, after=after)
+            run(tmp_path / "cut", uneven_data, tokenizer, ranks, after=after)
         except Interrupted as stop:
             (tmp_path / f"stopped-{ranks.rank}").write_text(str(stop))
 
@@ -189,19 +180,19 @@ def test_a_signal_to_one_process_stops_all_after_the_same_update(
     state = json.loads((stopped / "state.json").read_text())
     assert len(state["random"]) == 2
     assert 4 <= state["state"]["update"] <= 5
-    assert in_processes(2, lambda one: run(tmp_path / "cut", data, tokenizer, one) and None) == [0, 0]
+    assert in_processes(2, lambda one: run(tmp_path / "cut", uneven_data, tokenizer, one) and None) == [0, 0]
     assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
 def test_when_one_process_dies_the_other_ends_soon(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     def work(ranks: Ranks) -> None:
         def after(update: int) -> None:
             if update == 3 and ranks.rank == 1:
                 os._exit(9)
 
-        run(tmp_path, data, tokenizer, ranks, after=after)
+        run(tmp_path, uneven_data, tokenizer, ranks, after=after)
 
     codes = in_processes(2, work)
     assert codes[1] == 9

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -16,9 +16,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from silent import SilentMonitor
+from starting import (
+    CPU,
+    VOCABULARY,
+    assert_same,
+    checkpoints_of,
+    make_model,
+    no_validation,
+    outcome,
+    restore,
+    run,
+    training_config,
+)
 from torch.nn import functional
 
-from configs import run_config
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
@@ -30,92 +41,13 @@ from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.config import TrainingConfig
 from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricLog
-from endeavour.training.loop import Pruned, train
+from endeavour.training.loop import Pruned
 from endeavour.training.monitor import Validation
-from endeavour.training.optimizer import make_optimizer
 from endeavour.training.schedule import learning_rate
 from endeavour.training.signals import Interrupted
-from endeavour.training.state import Checkpoints, TrainState
+from endeavour.training.state import Checkpoints
 from endeavour.training.step import LossModel, accumulate_gradients
 from endeavour.training.updates import updates
-
-VOCABULARY = 300
-CPU = torch.device("cpu")
-
-
-def training_config(*overrides: str) -> TrainingConfig:
-    small = ["training.tokens_per_batch=128", "training.log_every=2", "training.validate_every=4"]
-    return run_config(
-        ["training=smoke", "training.compile=never", *small, "training.max_updates=24", *overrides]
-    ).training
-
-
-def make_model(*overrides: str) -> Transformer:
-    torch.manual_seed(1)
-    config = run_config(
-        ["model=tiny", "model.width=16", "model.feed_forward=32", "model.attention_dropout=0.1", *overrides]
-    )
-    config.model.encoder_layers = config.model.decoder_layers = 1
-    return Transformer(config.model, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
-
-
-def no_validation(model: Transformer) -> Validation:
-    assert not model.training
-    return Validation(loss=float(model.output_weight.detach().sum()), perplexity=1.0, bleu=1.0, samples=[])
-
-
-def run(
-    folder: Path,
-    data: ParallelDataset,
-    tokenizer: Tokenizer,
-    config: TrainingConfig,
-    validate: Callable[[Transformer], Validation] = no_validation,
-    overrides: Sequence[str] = (),
-    after: Callable[[int], None] = lambda update: None,
-    device: torch.device = CPU,
-    precision: torch.dtype = torch.float32,
-    prune: Callable[[], bool] | None = None,
-) -> TrainState:
-    """One start of the run in `folder`, as the train stage makes it; `overrides` are of the model."""
-    model = make_model(*overrides).to(device)
-    optimizer = make_optimizer(model, config)
-    checkpoints = Checkpoints(folder, (tokenizer, tokenizer), keep_last=config.keep_last, keep_best=1)
-    state, _ = checkpoints.restore_newest(model, optimizer)
-    log = MetricLog(folder / "log.jsonl")
-    folder.mkdir(exist_ok=True)
-    log.cut_after(state.update)
-    return train(
-        model,
-        data,
-        config,
-        seed=1,
-        precision=precision,
-        ranks=Ranks(0, 1, device),
-        optimizer=optimizer,
-        state=state,
-        checkpoints=checkpoints,
-        monitor=SilentMonitor(log, after),
-        validate=validate,
-        prune=prune,
-    )
-
-
-def outcome(folder: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, object]]]:
-    """Everything that must not depend on interruptions: final weights and optimizer state, logged losses."""
-    newest = checkpoints_in(folder)[-1]
-    tensors = load_file(newest / "weights.safetensors") | load_file(newest / "optimizer.safetensors")
-    kept = [path.name for path in checkpoints_in(folder)]  # what is averaged
-    lines = MetricLog(folder / "log.jsonl").read()
-    timing = ("seconds", "tokens_per_second")
-    logged = [{key: value for key, value in line.items() if key not in timing} for line in lines]
-    return tensors, [*logged, {"kept": kept}]
-
-
-def assert_same(first: Path, second: Path) -> None:
-    (tensors, lines), (other_tensors, other_lines) = outcome(first), outcome(second)
-    assert tensors.keys() == other_tensors.keys()
-    assert [name for name in tensors if not torch.equal(tensors[name], other_tensors[name])] == []
-    assert lines == other_lines
 
 
 def test_the_updates_are_those_of_a_plain_loop(
@@ -135,7 +67,7 @@ def test_the_updates_are_those_of_a_plain_loop(
         "training.adam_epsilon=0.1",
     )
     undropped = [f"model.{kind}=0" for kind in ("dropout", "attention_dropout", "embedding_dropout")]
-    run(tmp_path, data, tokenizer, config, overrides=undropped, device=device)
+    run(tmp_path, data, tokenizer, config, overrides=undropped, ranks=Ranks(0, 1, device))
     model = make_model(*undropped)
     optimizer = torch.optim.AdamW(
         [
@@ -263,7 +195,7 @@ def whole_run(
     """The folder of a run that nothing stopped, its settings and its precision."""
     overrides, precision = request.param
     folder, config = tmp_path_factory.mktemp("whole"), training_config(*overrides)
-    run(folder, data, tokenizer, config, device=device, precision=precision)
+    run(folder, data, tokenizer, config, ranks=Ranks(0, 1, device), precision=precision)
     return folder, config, precision
 
 
@@ -287,12 +219,12 @@ def test_a_run_that_died_ends_as_if_it_had_not(
         return no_validation(model)
 
     with pytest.raises(RuntimeError, match="power cut"):
-        run(tmp_path / "cut", data, tokenizer, config, die, device=device, precision=precision)
+        run(tmp_path / "cut", data, tokenizer, config, die, ranks=Ranks(0, 1, device), precision=precision)
     assert (
         json.loads((checkpoints_in(tmp_path / "cut")[-1] / "state.json").read_text())["state"]["update"]
         == dies_at
     )
-    run(tmp_path / "cut", data, tokenizer, config, device=device, precision=precision)
+    run(tmp_path / "cut", data, tokenizer, config, ranks=Ranks(0, 1, device), precision=precision)
     if device.type == "cpu":
         assert_same(whole_folder, tmp_path / "cut")
     else:  # where sums may be taken in another order each time; other draws of dropout would be further away
@@ -370,9 +302,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     weights = bytearray((newest / "weights.safetensors").read_bytes())
     weights[-3] ^= 1
     (newest / "weights.safetensors").write_bytes(weights)
-    model = make_model()
-    checkpoints = Checkpoints(tmp_path / "cut", (tokenizer, tokenizer), keep_last=2, keep_best=1)
-    state, notes = checkpoints.restore_newest(model, make_optimizer(model, config))
+    _, state, notes = restore(checkpoints_of(tmp_path / "cut", tokenizer), make_model(), config)
     assert state.update == 20
     assert len(notes) == 1
     assert "weights.safetensors" in notes[0]
@@ -380,27 +310,30 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert_same(tmp_path / "whole", tmp_path / "cut")
 
 
-def test_keeps_the_last_and_the_best(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
-    scores = iter([1.0, 9.0, 3.0, 4.0, 5.0, 6.0])
-
-    def validate(_: Transformer) -> Validation:
-        return Validation(loss=1.0, perplexity=1.0, bleu=next(scores), samples=[])
-
-    state = run(tmp_path, data, tokenizer, training_config("training.keep_last=2"), validate)
+@pytest.mark.parametrize(
+    ("metric", "losses", "scores", "best"),
+    [
+        ("bleu", [1.0] * 6, [1.0, 9.0, 3.0, 4.0, 5.0, 6.0], 9.0),
+        ("loss", [5.0, 1.0, 3.0, 4.0, 4.5, 4.7], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 1.0),
+    ],
+)
+def test_keeps_the_last_and_the_best(
+    metric: str,
+    losses: list[float],
+    scores: list[float],
+    best: float,
+    tmp_path: Path,
+    data: ParallelDataset,
+    tokenizer: Tokenizer,
+) -> None:
+    found = (
+        Validation(loss=loss, perplexity=1.0, bleu=bleu, samples=[])
+        for loss, bleu in zip(losses, scores, strict=True)
+    )
+    config = training_config("training.keep_last=2", f"training.metric={metric}")
+    state = run(tmp_path, data, tokenizer, config, lambda _: next(found))
     assert [path.name[-2:] for path in checkpoints_in(tmp_path)] == ["08", "20", "24"]
-    assert state.best == [(9.0, 8)]
-
-
-def test_by_loss_the_lowest_is_the_best(tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer) -> None:
-    losses, scores = iter([5.0, 1.0, 3.0, 4.0, 4.5, 4.7]), iter(range(6))
-
-    def validate(_: Transformer) -> Validation:
-        return Validation(loss=next(losses), perplexity=1.0, bleu=next(scores), samples=[])
-
-    config = training_config("training.keep_last=2", "training.metric=loss")
-    state = run(tmp_path, data, tokenizer, config, validate)
-    assert [path.name[-2:] for path in checkpoints_in(tmp_path)] == ["08", "20", "24"]
-    assert state.best == [(1.0, 8)]
+    assert state.best == [(best, 8)]
 
 
 @pytest.mark.parametrize(
@@ -550,7 +483,7 @@ def test_updates_with_gradients_that_are_not_finite_are_skipped_and_counted(
 ) -> None:
     config = training_config("training.max_skipped_updates=3", "training.log_every=4")
     poisoned(monkeypatch, {2, 3, 9})
-    run(tmp_path, data, tokenizer, config, device=device)
+    run(tmp_path, data, tokenizer, config, ranks=Ranks(0, 1, device))
     tensors, _ = outcome(tmp_path)
     assert all(tensor.isfinite().all() for tensor in tensors.values())
     steps = [tensor for name, tensor in tensors.items() if name.endswith(".step")]
@@ -622,7 +555,7 @@ def test_learns_to_translate(device: torch.device, tmp_path: Path, tokenizer: To
             *(f"training.{key}" for key in ("max_updates=200", "validate_every=200", "learning_rate=0.01"))
         )
         dataset = ParallelDataset.open(folder, "train")
-        run(folder / "run", dataset, tokenizer, config, overrides=eager, device=device)
+        run(folder / "run", dataset, tokenizer, config, overrides=eager, ranks=Ranks(0, 1, device))
         lines = MetricLog(folder / "run" / "log.jsonl").read()
         losses[name] = [line["loss"] for line in lines if line["kind"] == "train"][-1]
     assert losses["own"] < losses["others"] - 1.0, losses

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from several import assert_near, in_processes, losses, run, uneven_data, weights
+from several import assert_near, in_processes, losses, run, weights
+from starting import ALONE, CPU
 from torch import nn
 
 from endeavour.data.dataset import ParallelDataset
@@ -20,14 +21,7 @@ from endeavour.training.distributed import Ranks
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard
 
-CPU = torch.device("cpu")
-ALONE = Ranks(0, 1, CPU)
 FINITE, OVERFLOW = torch.tensor(True), torch.tensor(False)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    return uneven_data(tmp_path_factory.mktemp("arrays"))
 
 
 @pytest.fixture
@@ -94,11 +88,11 @@ def test_gradients_are_divided_by_it_without_rounding() -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_run_in_fp16_is_the_one_in_fp32_but_for_rounding(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, begins_with: Callable[[float], None]
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer, begins_with: Callable[[float], None]
 ) -> None:
     begins_with(256.0)
-    run(tmp_path / "exact", data, tokenizer, ALONE)
-    run(tmp_path / "fp16", data, tokenizer, ALONE, precision=torch.float16)
+    run(tmp_path / "exact", uneven_data, tokenizer)
+    run(tmp_path / "fp16", uneven_data, tokenizer, ALONE, precision=torch.float16)
     exact, rounded = losses(tmp_path / "exact"), losses(tmp_path / "fp16")
     assert exact != rounded
     for one, other in zip(exact, rounded, strict=True):
@@ -107,12 +101,12 @@ def test_a_run_in_fp16_is_the_one_in_fp32_but_for_rounding(
 
 
 def test_it_recovers_from_a_scale_that_is_too_large(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer, begins_with: Callable[[float], None]
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer, begins_with: Callable[[float], None]
 ) -> None:
     """Updates that overflow are skipped, until none does; none of them counts as diverged."""
     begins_with(2.0**20)
     overrides = ("training.max_skipped_updates=1",)
-    run(tmp_path / "run", data, tokenizer, ALONE, *overrides, precision=torch.float16)
+    run(tmp_path / "run", uneven_data, tokenizer, ALONE, *overrides, precision=torch.float16)
     skipped = [math.isnan(loss) for loss, _ in losses(tmp_path / "run")]
     count = skipped.count(True)
     assert 0 < count < len(skipped)
@@ -126,7 +120,7 @@ def test_it_recovers_from_a_scale_that_is_too_large(
 def test_a_run_that_was_cut_off_goes_on_with_its_scale_to_the_bit(
     cut_at: int,
     tmp_path: Path,
-    data: ParallelDataset,
+    uneven_data: ParallelDataset,
     tokenizer: Tokenizer,
     begins_with: Callable[[float], None],
 ) -> None:
@@ -144,7 +138,7 @@ def test_a_run_that_was_cut_off_goes_on_with_its_scale_to_the_bit(
         overrides = ("training.validate_every=2",)
         run(
             tmp_path / name,
-            data,
+            uneven_data,
             tokenizer,
             ALONE,
             *overrides,
@@ -167,17 +161,17 @@ def test_a_run_that_was_cut_off_goes_on_with_its_scale_to_the_bit(
 def test_two_processes_have_the_scale_of_one(
     sharded: str,
     tmp_path: Path,
-    data: ParallelDataset,
+    uneven_data: ParallelDataset,
     tokenizer: Tokenizer,
     begins_with: Callable[[float], None],
 ) -> None:
     """Although only one of them may see an overflow."""
     begins_with(2.0**18)
-    run(tmp_path / "one", data, tokenizer, ALONE, precision=torch.float16)
+    run(tmp_path / "one", uneven_data, tokenizer, ALONE, precision=torch.float16)
 
     def work(ranks: Ranks) -> None:
         overrides = (f"training.sharded={sharded}",)
-        run(tmp_path / "two", data, tokenizer, ranks, *overrides, precision=torch.float16)
+        run(tmp_path / "two", uneven_data, tokenizer, ranks, *overrides, precision=torch.float16)
 
     assert in_processes(2, work) == [0, 0]
     assert math.isnan(losses(tmp_path / "one")[0][0])

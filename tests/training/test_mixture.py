@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_loop import assert_same, run, training_config
+from starting import assert_same, run, training_config
 
-from endeavour.data.batching import Batch
 from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import UserError
@@ -153,13 +152,13 @@ def test_a_run_that_died_in_a_stage_ends_as_if_it_had_not(
 ) -> None:
     config = replace(training_config("training.tokens_per_batch=60"), mixture=STAGES)
     seen: list[set[str]] = []
-    make_update = loop.make_update
 
-    def noted(model: Any, optimizer: Any, guard: Any, batches: list[Batch], **keywords: Any) -> Any:
-        seen.append({part_of(int(first) - FIRST) for batch in batches for first in batch.source[:, 0]})
-        return make_update(model, optimizer, guard, batches, **keywords)
+    def noted(*arguments: Any, **options: Any) -> Iterator[Update]:
+        for update in updates(*arguments, **options):
+            seen.append({part_of(row) for row in rows_of(update)})
+            yield update
 
-    monkeypatch.setattr(loop, "make_update", noted)
+    monkeypatch.setattr(loop, "updates", noted)
     run(tmp_path / "whole", parts, tokenizer, config)
     assert set.union(*seen[:7]) == {"general"}
     assert set.union(*seen[7:10]) == {"mine", "spare"}

@@ -7,14 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from configs import run_config
-from endeavour.model.transformer import Transformer
 from endeavour.native import functions
 from endeavour.special import PAD
 from endeavour.training import r_drop as module
 from endeavour.training.loss import projected_loss
 from endeavour.training.r_drop import r_drop_loss
 from endeavour.training.step import LossModel
+from random_models import fresh
 
 VOCABULARY = 11
 
@@ -113,10 +112,8 @@ def test_another_device_than_a_cpu_is_asked_nothing(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_its_passes_differ_by_what_is_dropped_alone(dropout: float) -> None:
-    layout = run_config(["model=tiny", "model.width=16", "model.num_heads=2"]).model
-    layout.dropout = layout.attention_dropout = layout.embedding_dropout = dropout
-    torch.manual_seed(1)
-    model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY).train()
+    dropouts = (f"model.{where}dropout={dropout}" for where in ("", "attention_", "embedding_"))
+    model = fresh(VOCABULARY, *dropouts).train()
     source, target = torch.randint(4, VOCABULARY, (2, 3, 5))
     found: list[float] = []
     for r_drop in (0.0, 0.5, 5.0):

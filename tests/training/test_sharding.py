@@ -10,28 +10,20 @@ import pytest
 import torch
 import torch._dynamo  # with the next, here: so that not every process takes seconds for it
 import torch.distributed.fsdp
-from several import VOCABULARY, assert_near, forked, in_processes, losses, run, uneven_data, weights
+from several import assert_near, forked, in_processes, losses, run, weights
+from starting import ALONE, VOCABULARY, checkpoints_of, restore, training_config
 from torch import Tensor
 
 from commands import endeavour
-from configs import run_config
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
-from endeavour.model.transformer import Transformer
 from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.distributed import Ranks
-from endeavour.training.optimizer import make_optimizer
 from endeavour.training.sharding import shard
-from endeavour.training.state import Checkpoints
 from endeavour.training.step import LossModel
+from random_models import fresh
 
-ALONE = Ranks(0, 1, torch.device("cpu"))
 SHARDED, WHOLE = "training.sharded=true", "training.sharded=false"
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
-    return uneven_data(tmp_path_factory.mktemp("arrays"))
 
 
 def power_cut_at(last: int) -> Callable[[int], None]:
@@ -40,13 +32,13 @@ def power_cut_at(last: int) -> Callable[[int], None]:
 
 @pytest.mark.parametrize(("count", "accumulate"), [(2, 1), (3, 2)])
 def test_sharding_does_not_change_the_run(
-    count: int, accumulate: int, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    count: int, accumulate: int, tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     """Also where the rows of most weights cannot be divided equally, as among three."""
     overrides = (f"training.accumulate={accumulate}", "training.max_updates=6")
-    run(tmp_path / "one", data, tokenizer, ALONE, *overrides)
+    run(tmp_path / "one", uneven_data, tokenizer, ALONE, *overrides)
     codes = in_processes(
-        count, lambda ranks: run(tmp_path / "many", data, tokenizer, ranks, *overrides, SHARDED)
+        count, lambda ranks: run(tmp_path / "many", uneven_data, tokenizer, ranks, *overrides, SHARDED)
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
@@ -55,7 +47,7 @@ def test_sharding_does_not_change_the_run(
 
 @pytest.mark.parametrize(("first", "then"), [(SHARDED, WHOLE), (WHOLE, SHARDED)])
 def test_two_processes_go_on_sharded_or_not_to_the_bit(
-    first: str, then: str, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    first: str, then: str, tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     """With dropout. Gradients are not clipped: their norm is summed in another order where they are sharded."""
 
@@ -64,7 +56,9 @@ def test_two_processes_go_on_sharded_or_not_to_the_bit(
         after = power_cut_at(8 if cut else -1)
         return in_processes(
             2,
-            lambda ranks: run(tmp_path / name, data, tokenizer, ranks, *overrides, after=after, dropout=0.1),
+            lambda ranks: run(
+                tmp_path / name, uneven_data, tokenizer, ranks, *overrides, after=after, dropout=0.1
+            ),
         )
 
     assert start("whole", WHOLE) == [0, 0]
@@ -75,19 +69,21 @@ def test_two_processes_go_on_sharded_or_not_to_the_bit(
 
 
 def test_a_sharded_run_goes_on_with_another_number_of_processes(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     """Two that are cut off, three that are, and one alone."""
-    run(tmp_path / "one", data, tokenizer, ALONE)
+    run(tmp_path / "one", uneven_data, tokenizer)
     cut = tmp_path / "cut"
     assert in_processes(
-        2, lambda ranks: run(cut, data, tokenizer, ranks, SHARDED, after=power_cut_at(8))
+        2, lambda ranks: run(cut, uneven_data, tokenizer, ranks, SHARDED, after=power_cut_at(8))
     ) == [9, 9]
     more = (SHARDED, "training.validate_every=3")
-    codes = in_processes(3, lambda ranks: run(cut, data, tokenizer, ranks, *more, after=power_cut_at(11)))
+    codes = in_processes(
+        3, lambda ranks: run(cut, uneven_data, tokenizer, ranks, *more, after=power_cut_at(11))
+    )
     assert codes == [9, 9, 9]
     assert checkpoints_in(cut)[-1].name == "update-00000009"
-    (note,) = run(cut, data, tokenizer, ALONE)
+    (note,) = run(cut, uneven_data, tokenizer)
     assert "3 processes" in note
     assert_near(weights(cut), weights(tmp_path / "one"))
 
@@ -99,22 +95,16 @@ def stored(tensors: Iterable[Tensor]) -> int:
 
 
 def test_each_of_two_processes_holds_half_of_weights_gradients_and_optimizer_state(
-    tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer
+    tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "run", data, tokenizer, ALONE)
+    run(tmp_path / "run", uneven_data, tokenizer)
 
     def work(ranks: Ranks) -> None:
-        config = run_config(["training=smoke"]).training
-        layout = run_config(
-            ["model=tiny", "model.width=16", "model.feed_forward=32", "model.num_heads=2"]
-        ).model
-        layout.encoder_layers = layout.decoder_layers = 1
-        model = Transformer(layout, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
+        model = fresh(VOCABULARY)
         size = 4 * sum(parameter.numel() for parameter in model.parameters())
         shard(model, ranks.device, ranks.count)
-        optimizer = make_optimizer(model, config)
-        checkpoints = Checkpoints(tmp_path / "run", (tokenizer, tokenizer), keep_last=1, keep_best=1)
-        checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
+        checkpoints = checkpoints_of(tmp_path / "run", tokenizer)
+        optimizer, *_ = restore(checkpoints, model, training_config(), ranks)
         ids = torch.tensor([[5, 3]])
         for _ in range(2):
             LossModel(model, label_smoothing=0.1)(ids, ids, ids)[0].backward()

@@ -10,6 +10,7 @@ import pytest
 
 from endeavour.data.dataset import ParallelDataset
 from endeavour.training.updates import PREFETCHED, Update, prefetch, updates
+from waiting import until
 
 
 def stream(data: ParallelDataset, accumulate: int, epoch: int = 0, position: int = 0) -> Iterator[Update]:
@@ -63,10 +64,7 @@ def test_no_more_is_computed_ahead_than_asked_for() -> None:
     made: list[int] = []
     with prefetch(made.append(i) or i for i in range(100)) as items:
         next(items)
-        for _ in range(10_000):  # in another thread
-            if len(made) >= 1 + PREFETCHED:
-                break
-            time.sleep(0.001)
+        until(lambda: len(made) >= 1 + PREFETCHED)  # in another thread
         time.sleep(0.1)
         assert len(made) == 1 + PREFETCHED
     assert len(made) <= 1 + PREFETCHED

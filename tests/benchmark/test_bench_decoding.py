@@ -31,10 +31,9 @@ def test_a_never_ending_model_decodes_to_the_limit(norm: str, tie: str) -> None:
         found = beam_search(
             model,
             source,
+            [12, 12],
             beam_size=beam,
             alpha=0.0,
-            max_length_ratio=0.0,
-            max_length_offset=12,
             num_hypotheses=1,
         )
         assert [len(row[0].ids) for row in found] == [12, 12]

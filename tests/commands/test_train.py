@@ -139,26 +139,26 @@ def test_a_run_keeps_the_precision_that_it_chose_on_whatever_machine_it_goes_on(
     parallel_files: list[str], folders: list[str], run_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = [*parallel_files, *folders, "training.precision=auto"]
-    measured: list[torch.dtype] = []
+    measured: list[str] = []
 
-    def machine(precision: torch.dtype) -> None:
+    def machine(precision: str) -> None:
         def choose(*_: object, **__: object) -> Precision:
             measured.append(precision)
             return Precision(precision, "as this machine measured")
 
         monkeypatch.setattr(training_process, "choose_training_precision", choose)
 
-    machine(torch.bfloat16)
+    machine("bf16")
     assert endeavour("train", *settings) == 0
     whole = Run(run_folder.parent, run_folder.name).weights_digest
     # As if it had been stopped half-way, and goes on where bf16 is slow.
-    machine(torch.float32)
+    machine("fp32")
     (run_folder / "summary.json").unlink()
     shutil.rmtree(run_folder / "model")
     shutil.rmtree(run_folder / "checkpoints" / "update-00000006")
     assert endeavour("train", *settings) == 0
     run = Run(run_folder.parent, run_folder.name)
-    assert measured == [torch.bfloat16]
+    assert measured == ["bf16"]
     assert run.summary["precision"] == "bf16"
     assert run.weights_digest == whole
     # Thrown away, it chooses anew.

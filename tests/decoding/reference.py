@@ -7,9 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from configs import run_config
 from endeavour.decoding.beam_search import beam_search
-from endeavour.decoding.engine import Hypothesis
+from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.model import Model
+from endeavour.decoding.sampling import sample
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
 from random_models import drawn, tiny
@@ -34,13 +36,35 @@ def random_sources(vocabulary: int, lengths: list[int]) -> Tensor:
     return rows
 
 
-def search(model: Model, source: Tensor, **changes: object) -> list[list[Hypothesis]]:
-    settings: dict[str, object] = {
-        **{"beam_size": 4, "alpha": 0.6, "max_length_ratio": 1.5, "max_length_offset": 2},
-        **{"num_hypotheses": 1},
-        **changes,
-    }
-    return beam_search(model, source, **settings)  # type: ignore[arg-type]
+def limits_of(model: Model, source: Tensor, *, ratio: float = 1.5, offset: int = 2) -> list[int]:
+    decoding = replace(run_config().decoding, max_length_ratio=ratio, max_length_offset=offset)
+    lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
+    return [limit_of(decoding, length, positions=model.max_target_length) for length in lengths]
+
+
+def search(
+    model: Model, source: Tensor, *, limit: int | None = None, **changes: object
+) -> list[list[Hypothesis]]:
+    """`beam_search`; each translation has at most `limit` tokens, otherwise by the length of its source."""
+    limits = limits_of(model, source) if limit is None else [limit] * len(source)
+    settings: dict[str, object] = {"beam_size": 4, "alpha": 0.6, "num_hypotheses": 1, **changes}
+    return beam_search(model, source, limits, **settings)  # type: ignore[arg-type]
+
+
+def draw(
+    model: Model,
+    source: Tensor,
+    count: int = 1,
+    *,
+    seed: int = 1,
+    limit: int | None = None,
+    **changes: object,
+) -> list[list[Hypothesis]]:
+    """`sample`, with the limits of `search`, and by default from the model's own distribution."""
+    limits = limits_of(model, source) if limit is None else [limit] * len(source)
+    settings: dict[str, object] = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "alpha": 0.0, **changes}
+    settings.setdefault("generator", torch.Generator("cpu").manual_seed(seed))
+    return sample(model, source, limits, num_hypotheses=count, **settings)  # type: ignore[arg-type]
 
 
 def log_probability_of(model: Logits, source: Tensor, ids: list[int]) -> float:

@@ -35,10 +35,7 @@ def test_a_wide_beam_equals_exhaustive_search(alpha: float, seed: int) -> None:
         log_probability = log_probability_of(model, source, ids)
         everything.append(Hypothesis(ids, score_of(log_probability, ids, alpha), log_probability))
     everything.sort(key=lambda hypothesis: -hypothesis.score)
-    (found,) = search(
-        model, source, beam_size=121, num_hypotheses=121, alpha=alpha, max_length_ratio=0.0,
-        max_length_offset=limit,
-    )  # fmt: skip
+    (found,) = search(model, source, limit=limit, beam_size=121, num_hypotheses=121, alpha=alpha)
     assert_same(found, everything)
 
 
@@ -90,7 +87,7 @@ def test_stopping_early_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_limit_of_nothing_gives_the_empty_sentence() -> None:
     model = random_model(12)
-    (found,) = search(model, random_sources(12, [0]), num_hypotheses=4, max_length_offset=0)
+    (found,) = search(model, random_sources(12, [0]), num_hypotheses=4, limit=0)
     assert [hypothesis.ids for hypothesis in found] == [[]]
     assert search(model, torch.empty(0, 3, dtype=torch.int64)) == []
 

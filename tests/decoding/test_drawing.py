@@ -4,11 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import pytest
 import torch
-from reference import log_probability_of, random_model, random_sources, search
+from reference import draw, log_probability_of, random_model, random_sources, search
 from transformers.generation.logits_process import (
     EpsilonLogitsWarper,
     LogitsProcessorList,
@@ -19,21 +18,10 @@ from transformers.generation.logits_process import (
 from configs import run_config
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
-from endeavour.decoding.model import Model
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.sampling import sample, truncated
 from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS, PAD
-
-PLAIN: dict[str, Any] = {"temperature": 1.0, "top_k": None, "epsilon": 0.0}
-
-
-def draw(
-    model: Model, source: torch.Tensor, count: int, *, seed: int = 1, **changes: float
-) -> list[list[Hypothesis]]:
-    settings = {**PLAIN, "alpha": 0.0, "max_length_ratio": 1.5, "max_length_offset": 2, **changes}
-    generator = torch.Generator().manual_seed(seed)
-    return sample(model, source, num_hypotheses=count, generator=generator, **settings)
 
 
 def assert_as_often_as_probable(
@@ -65,14 +53,14 @@ def chance(models: Sequence[Transformer], source: torch.Tensor, ids: tuple[int, 
 
 def test_sentences_come_as_often_as_the_model_finds_them_probable() -> None:
     model, source = random_model(6, seed=2), random_sources(6, [3])
-    (found,) = draw(model, source, 20_000, max_length_ratio=0.0, max_length_offset=3)
+    (found,) = draw(model, source, 20_000, limit=3)
     assert len(found) == 20_000
     assert_as_often_as_probable(found, [model], source)
 
 
 def test_an_ensemble_draws_from_the_mean_of_its_models() -> None:
     models, source = [random_model(6, seed=seed) for seed in (2, 3)], random_sources(6, [3])
-    (found,) = draw(Ensemble(models), source, 20_000, max_length_ratio=0.0, max_length_offset=3)
+    (found,) = draw(Ensemble(models), source, 20_000, limit=3)
     assert_as_often_as_probable(found, models, source)
     with pytest.raises(AssertionError):  # which neither of them alone explains
         assert_as_often_as_probable(found, models[:1], source)
@@ -137,7 +125,9 @@ def test_of_equal_tokens_no_more_than_k_stay() -> None:
 def test_limits_hold_and_what_is_drawn_is_a_matter_of_the_seed() -> None:
     model = random_model(12)
     source = random_sources(12, [5, 0, 9])
-    found = draw(model, source, 40, temperature=3.0, max_length_ratio=0.5, max_length_offset=1)
+    generator = torch.Generator().manual_seed(1)
+    hot = {"temperature": 3.0, "top_k": None, "epsilon": 0.0, "alpha": 0.0}
+    found = sample(model, source, [3, 1, 5], num_hypotheses=40, generator=generator, **hot)
     assert [max(len(one.ids) for one in row) for row in found] == [3, 1, 5]
     assert draw(model, source, 8) == draw(model, source, 8)
     assert draw(model, source, 8) != draw(model, source, 8, seed=2)

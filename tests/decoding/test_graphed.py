@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from reference import limits_of
 from torch import Tensor
 
 from configs import run_config
@@ -12,7 +13,7 @@ from emulated_graphs import EmulatedCapture
 from endeavour.cuda_graphs import Capture
 from endeavour.decoding import graphed
 from endeavour.decoding.beam_search import beam_search
-from endeavour.decoding.engine import Hypothesis, length_limit
+from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.graphed import GraphedModel, search_model
 from endeavour.decoding.model import Model
@@ -23,7 +24,7 @@ from random_models import drawn
 from untrained import TINIEST
 
 VOCABULARY = 24
-RATIO, OFFSET = 1.5, 3
+DECODING = replace(run_config().decoding, max_length_ratio=1.5, max_length_offset=2)
 # Sentences and tokens with EOS; lengths of 1 to 8 share a shape, as do 9 to 16. The last takes almost all positions.
 SHAPES = [(3, 5), (3, 7), (9, 12), (3, 3), (10, 16), (10, 9), (3, 6), (2, 17)]
 VARIANTS = {
@@ -41,7 +42,7 @@ def a_model(*overrides: str, seed: int = 0) -> Transformer:
 
 def limit(length: int) -> int:
     """Of a search for sources of this length with EOS."""
-    return length_limit(length - 1, ratio=RATIO, offset=OFFSET, positions=None) + 1
+    return limit_of(DECODING, length - 1, positions=None) + 1
 
 
 def batches(device: torch.device) -> list[Tensor]:
@@ -63,10 +64,9 @@ def searched(model: Model, sources: Sequence[Tensor], beam_size: int) -> list[li
         beam_search(
             model,
             source,
+            limits_of(model, source),
             beam_size=beam_size,
             alpha=0.6,
-            max_length_ratio=RATIO,
-            max_length_offset=OFFSET,
             num_hypotheses=beam_size,
         )
         for source in sources

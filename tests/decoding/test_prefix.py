@@ -17,7 +17,7 @@ from reference import (
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.decoding.engine import Hypothesis
-from endeavour.decoding.prefix import Prefix, Prefixes, typed_prefix
+from endeavour.decoding.prefix import ForcedPrefix, Prefix, typed_prefix
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
 from endeavour.special import EOS
@@ -26,8 +26,8 @@ from endeavour.special import EOS
 SPELLINGS = [None, None, None, None, b"a", b"b", b"a", b"ab", b"abc", b"\xc3", b"ba", b"\xc3\xa4"]
 
 
-def prefixes(*rows: Prefix) -> Prefixes:
-    return Prefixes(rows, SPELLINGS)
+def forced(ids: tuple[int, ...] = (), text: bytes = b"") -> ForcedPrefix:
+    return ForcedPrefix(Prefix(ids, text), SPELLINGS)
 
 
 def spelt(ids: list[int]) -> bytes:
@@ -37,42 +37,35 @@ def spelt(ids: list[int]) -> bytes:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_each_sentence_continues_its_own_prefix_as_the_simple_search_does(beam: int) -> None:
     model = random_model(12, seed=beam)
-    lengths = [5, 1, 8, 3, 3]
-    source = random_sources(12, lengths)
-    forced = [(7, 5), (), (4, 4, 11, 8, 5, 6, 7, 9), (10,), (9, 4)]
-    found = search(
-        model, source, beam_size=beam, num_hypotheses=beam, prefixes=prefixes(*map(Prefix, forced))
-    )
-    for row, length, ids, hypotheses in zip(source, lengths, forced, found, strict=True):
+    for length, ids in ((5, (7, 5)), (1, ()), (8, (4, 4, 11, 8, 5, 6, 7, 9)), (1, (10,) * 4), (3, (9, 4))):
+        source = random_sources(12, [length])
+        (found,) = search(model, source, beam_size=beam, num_hypotheses=beam, prefix=forced(ids))
         limit = max(int(1.5 * length + 2), len(ids))
-        expected = simple_search(model, row[None, : length + 1], beam, limit, 0.6, prefix=list(ids))
-        assert_same(hypotheses, expected[:beam])
+        expected = simple_search(model, source, beam, limit, 0.6, prefix=list(ids))
+        assert_same(found, expected[:beam])
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_greedy_decoding_continues_a_prefix_of_its_own_result_with_the_rest_of_it(seed: int) -> None:
     model = random_model(40, seed=seed)
-    source = random_sources(40, [7, 4, 6])
-    free = search(model, source, beam_size=1)
-    longest = max(len(one.ids) for (one,) in free)
-    for count in range(longest + 1):
-        forced = Prefixes([Prefix(tuple(one.ids[:count])) for (one,) in free], [None] * 4 + [b"x"] * 36)
-        for ours, theirs in zip(search(model, source, beam_size=1, prefixes=forced), free, strict=True):
-            assert_same(ours, theirs)
+    for length in (7, 4, 6):
+        source = random_sources(40, [length])
+        (free,) = search(model, source, beam_size=1)
+        for count in range(len(free[0].ids) + 1):
+            prefix = ForcedPrefix(Prefix(tuple(free[0].ids[:count])), [None] * 4 + [b"x"] * 36)
+            (found,) = search(model, source, beam_size=1, prefix=prefix)
+            assert_same(found, free)
 
 
 def test_a_whole_translation_as_prefix_has_the_score_of_the_search() -> None:
     model = random_model(12, seed=1)
     source = random_sources(12, [6])
     ids = [7, 4, 11]
-    (found,) = search(model, source, beam_size=12, num_hypotheses=12, prefixes=prefixes(Prefix((7, 4, 11))))
+    (found,) = search(model, source, beam_size=12, num_hypotheses=12, prefix=forced((7, 4, 11)))
     (whole,) = (one for one in found if one.ids == ids)
     value = log_probability_of(model, source, ids)
     assert whole.log_probability == pytest.approx(value, abs=1e-4)
-    at_limit = search(
-        model, source, num_hypotheses=1, max_length_ratio=0, max_length_offset=0,
-        prefixes=prefixes(Prefix((7, 4, 11))),
-    )  # fmt: skip
+    at_limit = search(model, source, limit=0, prefix=forced((7, 4, 11)))
     assert_same(at_limit[0], [Hypothesis(ids, score_of(value, ids, 0.6), value)])
 
 
@@ -80,8 +73,8 @@ def test_a_whole_translation_as_prefix_has_the_score_of_the_search() -> None:
 def test_typed_text_may_be_split_in_any_way_and_its_last_piece_may_say_more(text: bytes) -> None:
     model = random_model(12, seed=5)
     source = random_sources(12, [5])
-    wide = {"num_hypotheses": 1000, "beam_size": 1000, "max_length_ratio": 0, "max_length_offset": 3}
-    (found,) = search(model, source, **wide, prefixes=prefixes(Prefix((10,), text)))
+    wide = {"num_hypotheses": 1000, "beam_size": 1000, "limit": 3}
+    (found,) = search(model, source, **wide, prefix=forced((10,), text))
     assert all(one.ids[0] == 10 and spelt(one.ids[1:]).startswith(text) for one in found)
     # Every sentence of up to three tokens that agrees with it is there: the beam has room for all.
     free = {tuple(one.ids): one for one in search(model, source, **wide)[0] if 1 not in one.ids}
@@ -93,40 +86,41 @@ def test_typed_text_may_be_split_in_any_way_and_its_last_piece_may_say_more(text
 
 
 def test_what_may_follow() -> None:
-    rows = prefixes(Prefix((8, 5), b"ab"), Prefix(), Prefix((), b"\xc3\xa4"), Prefix((4,)))
-    assert rows.allowed(0, []) == [8]
-    assert rows.allowed(0, [8]) == [5]
-    assert sorted(rows.allowed(0, [8, 5]) or []) == [4, 6, 7, 8]
-    assert sorted(rows.allowed(0, [8, 5, 6]) or []) == [5, 10]
-    assert rows.allowed(0, [8, 5, 7]) is rows.allowed(0, [8, 5, 8]) is rows.allowed(1, []) is None
-    assert sorted(rows.allowed(2, []) or []) == [9, 11]
-    assert rows.lengths == [4, 0, 2, 1]
-    assert rows.allowed(3, []) == [4]
+    typed = forced((8, 5), b"ab")
+    assert typed.allowed([]) == [8]
+    assert typed.allowed([8]) == [5]
+    assert sorted(typed.allowed([8, 5]) or []) == [4, 6, 7, 8]
+    assert sorted(typed.allowed([8, 5, 6]) or []) == [5, 10]
+    assert typed.allowed([8, 5, 7]) is typed.allowed([8, 5, 8]) is forced().allowed([]) is None
+    assert sorted(forced((), b"\xc3\xa4").allowed([]) or []) == [9, 11]
+    assert forced((4,)).allowed([]) == [4]
+    assert [one.longest_within(None) for one in (typed, forced(), forced((4,)))] == [4, 0, 1]
 
 
 @pytest.mark.parametrize("number", [-1, 0, EOS, 12])
 def test_an_id_that_no_translation_holds_is_refused(number: int) -> None:
     with pytest.raises(UserError, match=str(number)):
-        prefixes(Prefix((4,)), Prefix((4, number)))
+        forced((4, number))
 
 
 def test_learned_positions_bound_a_prefix() -> None:
     model = random_model(12, positions="learned", max_length=7)
     source = random_sources(12, [4])
-    (found,) = search(model, source, prefixes=prefixes(Prefix((4,) * 6)))
+    (found,) = search(model, source, prefix=forced((4,) * 6))
     assert found[0].ids == [4] * 6
     with pytest.raises(UserError, match="6 tokens"):
-        search(model, source, prefixes=prefixes(Prefix((4,) * 5, b"ab")))
+        search(model, source, prefix=forced((4,) * 5, b"ab"))
 
 
 def test_what_cannot_be_spelt_and_a_model_without_probabilities_are_the_users_errors() -> None:
     model, source = random_model(12), random_sources(12, [4])
     with pytest.raises(UserError, match="prefix: no pieces"):
-        search(model, source, prefixes=prefixes(Prefix((), b"z")))
+        search(model, source, prefix=forced((), b"z"))
     with torch.no_grad():
         model.output_weight.fill_(torch.nan)
-    with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
-        search(model, source)
+    for prefix in (None, forced((4,))):
+        with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
+            search(model, source, prefix=prefix)
 
 
 TEXT = [f"Das Haus {i} hat Häute wie {i * 7}, Übermut und größere Bäume." for i in range(300)]
@@ -169,9 +163,8 @@ def test_what_is_typed_for_a_lowercased_vocabulary_is_lowercased() -> None:
 def test_what_is_written_begins_with_what_was_typed(tokenizer: Tokenizer, typed: str) -> None:
     model = _model(tokenizer)
     source = [*tokenizer.encode(["Ein Haus."])[0], EOS]
-    forced = Prefixes([typed_prefix(tokenizer, typed)], tokenizer.spellings())
-    short = {"beam_size": 2, "max_length_ratio": 0.0, "max_length_offset": 4}
-    ((found, *_),) = search(model, torch.tensor([source]), **short, prefixes=forced)
+    prefix = ForcedPrefix(typed_prefix(tokenizer, typed), tokenizer.spellings())
+    ((found, *_),) = search(model, torch.tensor([source]), limit=4, beam_size=2, prefix=prefix)
     (text,) = tokenizer.decode([found.ids])
     wanted = " ".join(typed.split())
     assert (text + " ").startswith(wanted + " " * bool(wanted and typed[-1].isspace()))
@@ -197,7 +190,7 @@ def _model(tokenizer: Tokenizer) -> Transformer:
 def test_prefixes_are_forced_on_the_models_device() -> None:
     model = random_model(12, seed=1)
     source = random_sources(12, [5])
-    expected = search(model, source, prefixes=prefixes(Prefix((7,), b"ab")))
+    expected = search(model, source, prefix=forced((7,), b"ab"))
     with torch.device("meta"):  # what is made there could not be used together with the others
-        found = search(model, source, prefixes=prefixes(Prefix((7,), b"ab")))
+        found = search(model, source, prefix=forced((7,), b"ab"))
     assert found == expected

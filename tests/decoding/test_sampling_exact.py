@@ -4,16 +4,15 @@ import math
 
 import pytest
 import torch
-from reference import random_model, random_sources, search
+from reference import draw, random_model, random_sources, search
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
 from endeavour.decoding import scoring
 from endeavour.decoding.beam_search import STEPS_UNSEEN
-from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.minimum_bayes_risk import most_useful, pairwise
-from endeavour.decoding.sampling import sample, truncated
+from endeavour.decoding.sampling import truncated
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
@@ -22,27 +21,16 @@ from scripted import OTHER, REST, WORD, Scripted, sources
 CERTAIN = 1.0 - 1e-9
 
 
-def draw(model: object, source: Tensor, count: int = 1, **changes: object) -> list[list[Hypothesis]]:
-    settings: dict[str, object] = {
-        **{"temperature": 1.0, "top_k": None, "epsilon": 0.0, "alpha": 0.0},
-        **{"max_length_ratio": 0.0, "max_length_offset": 5},
-        **changes,
-    }
-    if "generator" not in settings:
-        settings["generator"] = torch.Generator().manual_seed(1)
-    return sample(model, source, num_hypotheses=count, **settings)  # type: ignore[arg-type]
-
-
 def test_draws_that_have_ended_leave_the_batch_together() -> None:
     """Each draw is a row of its own; one of eight waits, two of eight are a quarter and go."""
     lengths = [1, 4, 2, 4, 5, 4, 4, 4]
     model = Scripted([[*[{WORD: CERTAIN}] * length, {EOS: CERTAIN}] for length in lengths])
-    found = draw(model, sources(8))
+    found = draw(model, sources(8), limit=5)
     assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
     assert [one.log_probability for (one,) in found] == pytest.approx([0.0] * 8, abs=1e-4)
     assert model.seen == [(8, 1)] * 3 + [(6, 1)] * 2 + [(1, 1)]
     model.seen.clear()
-    assert [[one.ids for one in row] for row in draw(model, sources(8), 3)] == [
+    assert [[one.ids for one in row] for row in draw(model, sources(8), 3, limit=5)] == [
         [[WORD] * length] * 3 for length in lengths
     ]
     assert model.seen[0] == (24, 1)
@@ -52,7 +40,7 @@ def test_on_a_gpu_the_host_asks_every_few_steps_who_has_ended(monkeypatch: pytes
     monkeypatch.setitem(STEPS_UNSEEN, "cpu", 4)
     lengths = [1, 4, 2, 4, 5, 4, 4, 4]
     model = Scripted([[*[{WORD: CERTAIN}] * length, {EOS: CERTAIN}] for length in lengths])
-    found = draw(model, sources(8))
+    found = draw(model, sources(8), limit=5)
     assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
     assert model.seen == [(8, 1)] * 4 + [(6, 1)] * 2
 
@@ -67,7 +55,7 @@ def test_a_model_without_probabilities_is_the_users_error() -> None:
 
 def test_a_draw_at_its_limit_ends_at_the_models_price() -> None:
     model = Scripted([[{WORD: 0.6, OTHER: 0.3}, {EOS: 0.05, WORD: 0.9}]] * 2)
-    for row in draw(model, sources(2), 20, max_length_offset=1):
+    for row in draw(model, sources(2), 20, limit=1):
         for one in row:
             chance = {WORD: 0.6, OTHER: 0.3, REST: 0.1}[one.ids[0]]
             assert len(one.ids) == 1
@@ -163,7 +151,7 @@ def test_everything_is_made_on_the_models_device_whatever_the_default_is(positio
     ensemble = Ensemble([model, random_model(12, seed=1)])
     source = random_sources(12, [5, 2, 7])
     tokens, parents, kept = torch.full((3, 2), BOS), torch.tensor([[1, 0]] * 3), torch.tensor([2, 0])
-    options = {"max_length_ratio": 1.0, "top_k": 5, "epsilon": 0.01, "temperature": 0.9}
+    options = {"top_k": 5, "epsilon": 0.01, "temperature": 0.9}
     expected = draw(model, source, 3, **options), search(model, source, beam_size=3, num_hypotheses=2)
     generator = torch.Generator().manual_seed(1)
     with torch.device("meta"):

@@ -1,14 +1,16 @@
 """When a search ends, and what it gives back then, on models small enough to work out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from reference import search
 
+from configs import run_config
 from endeavour.decoding import beam_search as module
-from endeavour.decoding.beam_search import length_limits
-from endeavour.decoding.engine import length_limit
+from endeavour.decoding.beam_search import beam_search
+from endeavour.decoding.engine import limit_of
 from endeavour.special import BOS, EOS, PAD
 from scripted import OTHER, REST, WORD, Scripted, sources
 
@@ -33,9 +35,7 @@ def test_a_search_ends_when_the_longest_sentence_could_not_win_and_not_before(
 ) -> None:
     reachable = -1.0 / penalty(limit + 1)  # by what lives on: `limit` tokens and EOS
     model = rivals(limit, reachable + margin)
-    ((best,),) = search(
-        model, sources(1), beam_size=2, alpha=1.0, max_length_ratio=0.0, max_length_offset=limit
-    )
+    ((best,),) = search(model, sources(1), beam_size=2, alpha=1.0, limit=limit)
     if margin > 0:
         assert best.ids == []
         assert len(model.seen) == 1
@@ -75,16 +75,15 @@ def test_sentences_that_are_done_leave_the_batch_together(beam: int) -> None:
     """One of eight waits, two of eight are a quarter and go; each has its own translation."""
     lengths = [1, 4, 2, 4, 5, 4, 4, 4]
     model = Scripted([long(length) for length in lengths])
-    found = search(model, sources(8), beam_size=beam, alpha=0.0, max_length_ratio=0.0, max_length_offset=5)
+    found = search(model, sources(8), beam_size=beam, alpha=0.0, limit=5)
     assert [one.ids for (one,) in found] == [[WORD] * length for length in lengths]
-    assert module.DONE_SHARE == 0.25
     assert [batch for batch, _ in model.seen] == [8, 8, 8, 6, 6, 1]
     assert {width for _, width in model.seen} == {beam}
 
 
 def test_only_eos_follows_the_last_token_that_a_limit_allows_at_the_models_price() -> None:
     script = [{WORD: 0.7, OTHER: 0.2}, {WORD: 0.9, EOS: 0.06}]
-    limited = {"alpha": 0.0, "max_length_ratio": 0.0, "max_length_offset": 1, "num_hypotheses": 3}
+    limited = {"alpha": 0.0, "limit": 1, "num_hypotheses": 3}
     (found,) = search(Scripted([script]), sources(1), beam_size=3, **limited)
     assert [one.ids for one in found] == [[WORD], [OTHER], [REST]]
     assert [math.exp(one.log_probability) for one in found] == pytest.approx(
@@ -95,7 +94,7 @@ def test_only_eos_follows_the_last_token_that_a_limit_allows_at_the_models_price
 def test_each_sentence_of_a_batch_ends_at_its_own_limit() -> None:
     source = torch.tensor([[WORD, EOS, PAD, PAD], [WORD, WORD, WORD, EOS], [EOS, PAD, PAD, PAD]])
     model = Scripted([[{WORD: 0.9, EOS: 0.01}]] * 3)
-    found = search(model, source, beam_size=2, alpha=0.0, max_length_ratio=1.0, max_length_offset=0)
+    found = beam_search(model, source, [1, 3, 0], beam_size=2, alpha=0.0, num_hypotheses=1)
     assert [len(one.ids) for (one,) in found] == [1, 3, 0]
     for (one,) in found:
         expected = 0.01 * 0.9 ** len(one.ids)
@@ -104,39 +103,33 @@ def test_each_sentence_of_a_batch_ends_at_its_own_limit() -> None:
 
 def test_padding_and_bos_are_never_generated_however_probable() -> None:
     model = Scripted([[{PAD: 0.5, BOS: 0.4, WORD: 0.02, EOS: 0.05}]])
-    (found,) = search(
-        model, sources(1), beam_size=4, num_hypotheses=4, max_length_ratio=0.0, max_length_offset=2
-    )
+    (found,) = search(model, sources(1), beam_size=4, num_hypotheses=4, limit=2)
     assert all(set(one.ids) <= {WORD, REST} for one in found)
     assert math.exp(max(found, key=lambda one: one.log_probability).log_probability) == pytest.approx(0.05)
 
 
 def test_a_length_limit_is_that_of_its_formula() -> None:
-    assert length_limit(10, ratio=1.25, offset=3, positions=None) == 15
-    assert length_limit(10, ratio=0.99, offset=0, positions=None) == 9
-    assert length_limit(10, ratio=1.0, offset=0, positions=11) == 10
-    assert length_limit(10, ratio=1.0, offset=0, positions=10) == 9
-    assert length_limit(0, ratio=2.0, offset=0, positions=1) == 0
-
-
-def test_limits_count_neither_padding_nor_eos() -> None:
-    source = torch.tensor([[WORD, OTHER, EOS, PAD], [EOS, PAD, PAD, PAD], [WORD, WORD, WORD, EOS]])
-    assert length_limits(Scripted([]), source, 2.0, 1) == [5, 1, 7]
-    assert length_limits(Scripted([], max_target_length=6), source, 2.0, 1) == [5, 1, 5]
+    for tokens, ratio, offset, positions, expected in (
+        (10, 1.25, 3, None, 15),
+        (10, 0.99, 0, None, 9),
+        (10, 1.0, 0, 11, 10),
+        (10, 1.0, 0, 10, 9),
+        (0, 2.0, 0, 1, 0),
+    ):
+        decoding = replace(run_config().decoding, max_length_ratio=ratio, max_length_offset=offset)
+        assert limit_of(decoding, tokens, positions=positions) == expected
 
 
 def test_beams_that_are_wider_than_the_vocabulary_find_all_there_is() -> None:
     model = Scripted([[{EOS: 0.5, WORD: 0.3}]])
-    (found,) = search(
-        model, sources(1), beam_size=40, num_hypotheses=40, max_length_ratio=0.0, max_length_offset=1
-    )
+    (found,) = search(model, sources(1), beam_size=40, num_hypotheses=40, limit=1)
     assert {tuple(one.ids) for one in found if one.log_probability > -20} == {(), (WORD,), (REST,)}
 
 
 def test_a_sentence_ends_by_its_own_hypotheses_alone() -> None:
     script, certain = rivals(3, -0.4).scripts[0], long(3)
     model = Scripted([script, certain])
-    found = search(model, sources(2), beam_size=2, alpha=1.0, max_length_ratio=0.0, max_length_offset=3)
+    found = search(model, sources(2), beam_size=2, alpha=1.0, limit=3)
     assert [one.ids for (one,) in found] == [[], [WORD] * 3]
     assert [batch for batch, _ in model.seen] == [2, 1, 1, 1]
 

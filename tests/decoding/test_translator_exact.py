@@ -9,14 +9,13 @@ import pytest
 import torch
 from echo import BEAM, WORD_START, Echo, Letters, translator
 from reference import random_model, random_sources, search
-from torch import Tensor
 
 from endeavour.decoding import translator as module
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translation, Translator
-from endeavour.special import BOS, EOS, PAD
+from endeavour.special import BOS, EOS
 
 
 def parts(line: str, longest: int) -> list[str]:
@@ -196,10 +195,10 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
 class Recording(PyTorchEngine):
     """Notes the shape of each batch, and gives back the length of each source."""
 
-    def _search_batch(self, source: Tensor, generator: torch.Generator) -> list[list[Hypothesis]]:
-        self.shapes = [*getattr(self, "shapes", []), tuple(source.shape)]
+    def _search_batch(self, sources: Sequence[Sequence[int]], *_: object) -> list[list[Hypothesis]]:
+        self.shapes = [*getattr(self, "shapes", []), (len(sources), max(map(len, sources)))]
         assert not self.model.training
-        return [[Hypothesis([int((row != PAD).sum())], 0.0, 0.0)] for row in source]
+        return [[Hypothesis([len(source)], 0.0, 0.0)] for source in sources]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ def test_an_engine_searches_with_its_settings() -> None:
         "num_hypotheses": 2,
     }
     engine = PyTorchEngine(model, replace(BEAM, **settings))
-    expected = search(model, source, alpha=2.0, **{k: settings[k] for k in settings if k != "length_penalty"})
+    expected = search(model, source, limit=6, beam_size=3, alpha=2.0, num_hypotheses=2)
     assert engine.search(source.tolist()) == expected
     for key, other in (
         ("beam_size", 6),

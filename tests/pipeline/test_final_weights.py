@@ -11,7 +11,7 @@ from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.pipeline.final_weights import WORSE, load_final_weights
-from endeavour.training.checkpoint import optimizer_tensors
+from endeavour.training.distributed import Ranks
 from endeavour.training.state import Checkpoints, TrainState
 
 # Update → value of all weights then; update 6 has the best validation, 3 the next.
@@ -46,9 +46,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Transformer, Checkpoi
             parameter.detach().fill_(value)
         state.update = update
         state.note_validation({3: 2.0, 6: 3.0, 9: 1.0}[update], higher_is_better=True, keep=2)
-        checkpoints.save(
-            model, optimizer_tensors(optimizer, keep=True), state, cast(list[dict[str, Any]], [{}])
-        )
+        checkpoints.save(model, optimizer, state, Ranks(0, 1, torch.device("cpu")))
     return model, checkpoints, state
 
 

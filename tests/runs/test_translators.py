@@ -91,7 +91,7 @@ def test_models_that_do_not_decode_together(change: Callable[[Run], None], messa
 
 
 def test_an_export_has_no_precision_to_choose(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    faster = Precision(torch.bfloat16, "measured")
+    faster = Precision("bf16", "measured")
     monkeypatch.setattr(translators, "choose_decoding_precision", lambda *_, **__: faster)
     model, _ = Run(root, "a").load_model(CPU)
     ours = run_config([*SMALL, "decoding.precision=auto"]).decoding

@@ -53,8 +53,8 @@ def checkpoints_of(folder: Path, tokenizer: Tokenizer, keep_last: int = 1) -> Ch
 
 
 def save(checkpoints: Checkpoints, model: Transformer, update: int) -> None:
-    """A checkpoint of this update, without the state of an optimizer."""
-    checkpoints.save(model, {}, TrainState(update=update), [])
+    """A checkpoint of this update, of an optimizer that has made no step."""
+    checkpoints.save(model, make_optimizer(model, training_config()), TrainState(update=update), ALONE)
 
 
 def restore(
@@ -62,7 +62,7 @@ def restore(
 ) -> tuple[torch.optim.Optimizer, TrainState, list[str]]:
     """A new optimizer that goes on from the newest checkpoint, with the notes of the restart."""
     optimizer = make_optimizer(model, config)
-    return optimizer, *checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
+    return optimizer, *checkpoints.restore_newest(model, optimizer, ranks)
 
 
 def start(

@@ -230,8 +230,8 @@ def test_a_step_is_made_only_where_the_norm_is_finite_and_the_others_are_counted
     for norm in (math.inf, 1.0, math.nan, math.nan, -math.inf, math.nan, 0.5, math.inf):
         before = weight.detach().clone()
         weight.grad = torch.ones(2)
-        finite = skipping.step(optimizer, torch.tensor(norm))
-        assert bool(finite) == math.isfinite(norm) == (not torch.equal(weight, before))
+        skipping.step(optimizer, torch.tensor(norm))
+        assert math.isfinite(norm) == (not torch.equal(weight, before))
         counts.append(skipping.skipped_in_a_row())
     assert counts == [(3, 3), (0, 3), (1, 3), (2, 3), (3, 3), (4, 4), (0, 4), (1, 4)]
 
@@ -250,22 +250,22 @@ def update(*batches: Batch, tokens: int) -> Update:
     return Update(list(batches), tokens, 0, 0, 0)
 
 
-def add(window: MetricWindow, loss: float, nll: float, norm: float, finite: bool, one: Update) -> None:
-    window.add(one, StepResult(*map(torch.tensor, (loss, nll, norm, finite))))
+def add(window: MetricWindow, loss: float, nll: float, norm: float, one: Update) -> None:
+    window.add(one, StepResult(*map(torch.tensor, (loss, nll, norm))))
 
 
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_window_gives_the_means_of_the_updates_that_were_made(resumed: bool, count: int) -> None:
     window = MetricWindow()
-    add(window, 10.0, 8.0, 1.0, True, update(batch(ROWS[:2]), tokens=4))
-    add(window, math.nan, math.nan, math.inf, False, update(batch(ROWS[2:]), batch(ROWS[:1]), tokens=100))
+    add(window, 10.0, 8.0, 1.0, update(batch(ROWS[:2]), tokens=4))
+    add(window, math.nan, math.nan, math.inf, update(batch(ROWS[2:]), batch(ROWS[:1]), tokens=100))
     if resumed:
         saved = window.state(Alone(count))  # type: ignore[arg-type]
         assert saved["updates"] == 2
         assert saved["tokens"] == 104
         window = MetricWindow(saved)
-    add(window, 20.0, 4.0, 4.0, True, update(batch(ROWS[1:2]), tokens=6))
+    add(window, 20.0, 4.0, 4.0, update(batch(ROWS[1:2]), tokens=6))
     found = window.close(Alone(count), epoch=3, rate=0.5, seconds=9.0)  # type: ignore[arg-type]
     cells = [one.padding for one in (batch(ROWS[:2]), batch(ROWS[2:]), batch(ROWS[:1]), batch(ROWS[1:2]))]
     assert found.pop("tokens_per_second") > 0
@@ -285,7 +285,7 @@ def test_a_window_gives_the_means_of_the_updates_that_were_made(resumed: bool, c
 
 def test_a_window_of_nothing_but_skipped_updates_has_no_means() -> None:
     window = MetricWindow()
-    add(window, math.nan, 1.0, math.inf, False, update(batch(ROWS), tokens=4))
+    add(window, math.nan, 1.0, math.inf, update(batch(ROWS), tokens=4))
     found = window.close(Alone(), epoch=0, rate=0.1, seconds=0.0)  # type: ignore[arg-type]
     assert math.isnan(found["loss"])
     assert math.isnan(found["gradient_norm"])
@@ -296,7 +296,7 @@ def test_a_window_of_nothing_but_skipped_updates_has_no_means() -> None:
 
 def test_a_perplexity_beyond_all_numbers_is_a_number() -> None:
     window = MetricWindow()
-    add(window, 1.0, 4e6, 1.0, True, update(batch(ROWS), tokens=1))
+    add(window, 1.0, 4e6, 1.0, update(batch(ROWS), tokens=1))
     found = window.close(Alone(), epoch=0, rate=0.1, seconds=0.0)  # type: ignore[arg-type]
     assert found["perplexity"] == math.exp(700.0)
 
@@ -306,18 +306,18 @@ def test_the_speed_counts_the_time_before_a_resume(monkeypatch: pytest.MonkeyPat
     # Not in `time` itself: threads of other tests would wait by that clock.
     monkeypatch.setattr(log, "time", SimpleNamespace(monotonic=lambda: now))
     window = MetricWindow()
-    add(window, 1.0, 1.0, 1.0, True, update(batch(ROWS), tokens=30))
+    add(window, 1.0, 1.0, 1.0, update(batch(ROWS), tokens=30))
     now = 104.0
     saved = window.state(Alone())  # type: ignore[arg-type]
     assert saved["seconds"] == 4.0
     now = 900.0
     window = MetricWindow(saved)
-    add(window, 1.0, 1.0, 1.0, False, update(batch(ROWS), tokens=50))
+    add(window, 1.0, 1.0, math.inf, update(batch(ROWS), tokens=50))
     now = 906.0
     found = window.close(Alone(), epoch=0, rate=0.1, seconds=0.0)  # type: ignore[arg-type]
     assert found["tokens_per_second"] == pytest.approx(80 / 10)
     window = MetricWindow()
-    add(window, 1.0, 1.0, 1.0, True, update(batch(ROWS), tokens=7))
+    add(window, 1.0, 1.0, 1.0, update(batch(ROWS), tokens=7))
     now = 906.25
     found = window.close(Alone(), epoch=0, rate=0.1, seconds=0.0)  # type: ignore[arg-type]
     assert found["tokens_per_second"] == pytest.approx(28)

@@ -16,7 +16,7 @@ from endeavour.native import functions
 from endeavour.training import graphs as graphs_module
 from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
-from endeavour.training.step import LossModel, accumulate_gradients, make_update
+from endeavour.training.step import LossModel, Updater, accumulate_gradients
 from untrained import TINIEST
 
 CPU = torch.device("cpu")
@@ -77,23 +77,21 @@ def trained(device: torch.device, graphs: Callable[[Transformer], Graphs | None]
     model = Transformer(config.model, source_vocabulary=20, target_vocabulary=20).to(device).train()
     loss_model = LossModel(model, label_smoothing=0.1, r_drop=0.5)
     optimizer, guard = make_optimizer(model, config.training), NonFiniteGuard(0, device)
-    used = graphs(model)
+    updater = Updater(
+        loss_model=loss_model,
+        optimizer=optimizer,
+        guard=guard,
+        clip_norm=1.0,
+        device=device,
+        precision=torch.bfloat16,
+        graphs=graphs(model),
+    )
     torch.manual_seed(1)
     sums: list[Tensor] = []
     for _ in range(3):
         ready = list(batches())
         for pair in zip(ready[::2], ready[1::2], strict=False):
-            result = make_update(
-                loss_model,
-                optimizer,
-                guard,
-                pair,
-                target_tokens=20,
-                clip_norm=1.0,
-                device=device,
-                precision=torch.bfloat16,
-                graphs=used,
-            )
+            result = updater.update(pair, 20)
             sums += [result.loss, result.nll, result.norm]
     return [*sums, *(parameter.detach() for parameter in model.parameters())]
 

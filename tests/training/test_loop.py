@@ -80,9 +80,7 @@ def test_the_updates_are_those_of_a_plain_loop(
     stream = updates(data, tokens_per_batch=128, accumulate=2, seed=1, epoch=0, position=0)
     rates: list[float] = []
     for number, made in enumerate(islice(stream, 8), start=1):
-        rates.append(
-            learning_rate(number, schedule="cosine", peak=1.0, warmup_updates=4, max_updates=8, final=0.0)
-        )
+        rates.append(learning_rate(number, config))
         for group in optimizer.param_groups:
             group["lr"] = rates[-1]
         optimizer.zero_grad()

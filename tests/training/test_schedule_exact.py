@@ -2,22 +2,33 @@
 
 import itertools
 import math
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from configs import run_config
+from endeavour.training.config import TrainingConfig
 from endeavour.training.schedule import learning_rate
 
 PEAK, FINAL, END = 1e-3, 1e-5, 60
 
 
+def settings_of(schedule: str, warmup: int) -> TrainingConfig:
+    return replace(
+        run_config([]).training,
+        schedule=cast(Any, schedule),
+        learning_rate=PEAK,
+        final_learning_rate=FINAL,
+        warmup_updates=warmup,
+        max_updates=END,
+    )
+
+
 def rates(schedule: str, warmup: int) -> list[float]:
     """Of updates 1, 2 … to beyond the end."""
-    return [
-        learning_rate(
-            update, schedule=schedule, peak=PEAK, warmup_updates=warmup, max_updates=END, final=FINAL
-        )
-        for update in range(1, END + 20)
-    ]
+    settings = settings_of(schedule, warmup)
+    return [learning_rate(update, settings) for update in range(1, END + 20)]
 
 
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine"])
@@ -52,13 +63,9 @@ def test_a_cosine_without_a_fall_ends_at_once() -> None:
 
 def test_vaswani_formula_needs_no_end() -> None:
     """d^-1/2 · min(n^-1/2, n · w^-3/2) is this schedule with the peak (d · w)^-1/2."""
+    settings = replace(
+        settings_of("inverse_sqrt", 100), learning_rate=(512 * 100) ** -0.5, max_updates=None, max_epochs=1
+    )
     for update in (1, 10, 100, 1000):
-        rate = learning_rate(
-            update,
-            schedule="inverse_sqrt",
-            peak=(512 * 100) ** -0.5,
-            warmup_updates=100,
-            max_updates=None,
-            final=0.0,
-        )
+        rate = learning_rate(update, settings)
         assert rate == pytest.approx(512**-0.5 * min(update**-0.5, update * 100**-1.5))

@@ -25,7 +25,7 @@ from endeavour.training.graphs import Graphs, choose_graphs
 from endeavour.training.loss_scale import LossScale
 from endeavour.training.optimizer import NonFiniteGuard, make_optimizer
 from endeavour.training.precision import DTYPES, autocast
-from endeavour.training.step import LossModel, choose_compile, make_update
+from endeavour.training.step import LossModel, Updater, choose_compile
 from endeavour.training.updates import prefetch
 
 REMEDY = (
@@ -46,14 +46,18 @@ class Ours:
         self.slower = prepare_kernels(task.device)  # why it is slower than it could be
         self.graphed = choose_graphs(settings.cuda_graphs, task.device, self.model, tokens=tokens, alone=True)
         compiled = choose_compile(settings.compile, task.device, graphed=self.graphed)
-        self._loss_model = LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled)
-        self._graphs = Graphs(self.model, task.device) if self.graphed else None
         # How often it trains on a batch before all that is made for its shape is there.
         self.passes = 2 if self.graphed else int(compiled)
-        self._optimizer = make_optimizer(self.model, settings)
         scale = LossScale(loss_scale.FIRST, 0, task.device) if precision == torch.float16 else None
-        self._guard = NonFiniteGuard(0, task.device, loss_scale=scale)
-        self._precision = precision
+        self._updater = Updater(
+            loss_model=LossModel(self.model, label_smoothing=settings.label_smoothing, compiled=compiled),
+            optimizer=make_optimizer(self.model, settings),
+            guard=NonFiniteGuard(0, task.device, loss_scale=scale),
+            clip_norm=settings.clip_norm,
+            device=task.device,
+            precision=precision,
+            graphs=Graphs(self.model, task.device) if self.graphed else None,
+        )
         self.task = task
 
     def read(self, batches: Iterator[Batch]) -> AbstractContextManager[Iterator[Batch]]:
@@ -66,17 +70,7 @@ class Ours:
     def update(self, batch: Batch) -> Tensor:
         """One update; returns the loss summed over target tokens, not waited for."""
         try:
-            return make_update(
-                self._loss_model,
-                self._optimizer,
-                self._guard,
-                [batch],
-                target_tokens=batch.target_tokens,
-                clip_norm=self.task.settings.clip_norm,
-                device=self.task.device,
-                precision=self._precision,
-                graphs=self._graphs,
-            ).loss
+            return self._updater.update([batch], batch.target_tokens).loss
         except UserError as error:  # whose remedies are keys of training
             raise UserError(f"{first_line(error)}\n{REMEDY}") from error
 

@@ -53,10 +53,9 @@ class Ours:
         found = beam_search(
             self._model,
             ids,
+            [tokens - 1] * len(sources),
             beam_size=beam_size,
             alpha=0.0,
-            max_length_ratio=0.0,
-            max_length_offset=tokens - 1,
             num_hypotheses=1,
         )
         return [len(row[0].ids) + 1 for row in found]

@@ -15,16 +15,16 @@ A prefix that is forced (`prefix`) leaves only the tokens that fit it. `on_step`
 Shapes: batch = unfinished sentences; beam = live hypotheses per sentence; best = finished ones kept per sentence.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from endeavour.decoding.engine import Hypothesis, length_limit
+from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
-from endeavour.decoding.prefix import Prefixes
+from endeavour.decoding.prefix import ForcedPrefix
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 
@@ -44,13 +44,12 @@ MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
 def beam_search(
     model: Model,
     source: Tensor,
+    limits: Sequence[int],
     *,
     beam_size: int,
     alpha: float,
-    max_length_ratio: float,
-    max_length_offset: int,
     num_hypotheses: int,
-    prefixes: Prefixes | None = None,
+    prefix: ForcedPrefix | None = None,
     on_step: Callable[[Tensor, Tensor, Tensor], None] | None = None,
     extra: int = 0,
 ) -> list[list[Hypothesis]]:
@@ -59,25 +58,27 @@ def beam_search(
     Args:
         model: in evaluation mode.
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
+        limits: the most tokens of each translation, not counting EOS, `engine.limit_of`.
         beam_size: hypotheses alive at a time; 1 is greedy decoding.
         alpha: α ≥ 0 of the length penalty; 0 ranks by log-probability, more favours longer translations.
-        max_length_ratio, max_length_offset: a translation has at most int(ratio × source tokens + offset)
-            tokens, neither side counting EOS.
         num_hypotheses: at most beam_size; fewer come back only where the limits allow no more.
-        prefixes: what the translations begin with; a limit is raised where a prefix needs more.
-        on_step: is given the best extensions of each step, as `_State.extend` returns them; there is one sentence then.
-            What it raises ends the search.
+        prefix: what the translation of a single sentence begins with; its limit is raised where that needs more.
+        on_step: is given the best extensions of each step of a single sentence, as `_State.extend` returns them. What
+            it raises ends the search.
         extra: how many `on_step` is given of those that found no place in the beam.
     """
     assert 1 <= num_hypotheses <= beam_size
-    assert min(alpha, max_length_ratio, max_length_offset) >= 0
+    assert alpha >= 0
+    assert len(limits) == len(source)
+    assert len(source) == 1 or (prefix is None and on_step is None)
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     if not results:
         return results
-    limits = length_limits(model, source, max_length_ratio, max_length_offset, prefixes)
+    if prefix is not None:
+        limits = [max(*limits, prefix.longest_within(model.max_target_length))]
     state = _State(
-        limits, prefixes, beam_size=beam_size, best=num_hypotheses, alpha=alpha, device=source.device
+        limits, prefix, beam_size=beam_size, best=num_hypotheses, alpha=alpha, device=source.device
     )
     cache = model.start(model.encode(source), beam_size=beam_size)
     unseen = 1 if on_step is not None else STEPS_UNSEEN.get(source.device.type, 1)
@@ -105,8 +106,8 @@ class _State:
 
     def __init__(
         self,
-        limits: list[int],
-        prefixes: Prefixes | None,
+        limits: Sequence[int],
+        prefix: ForcedPrefix | None,
         *,
         beam_size: int,
         best: int,
@@ -114,7 +115,7 @@ class _State:
         device: torch.device,
     ) -> None:
         batch = len(limits)
-        self.prefixes = prefixes
+        self.prefix = prefix
         self.alpha = alpha
         self.rows = torch.arange(batch, device=device)
         """The row of each sentence in the source, (batch)."""
@@ -148,8 +149,10 @@ class _State:
         log_probabilities = logits.float().log_softmax(dim=-1)
         for never in (PAD, BOS):
             log_probabilities.select(-1, never).fill_(-torch.inf)
-        if self.prefixes is not None:
-            self.prefixes.restrict(log_probabilities, self.rows.tolist(), self.sequences[:, :, 1:])
+        if self.prefix is not None:
+            if log_probabilities.isnan().any():  # of which `restrict` would make an impossible prefix
+                raise UserError(NO_PROBABILITIES)
+            self.prefix.restrict(log_probabilities[0], self.sequences[0, :, 1:])
         # The best of all extensions are among the best extensions of each hypothesis.
         beam = min(self.live.shape[1] + extra, self.live.shape[1] * logits.shape[-1])
         scores, tokens = largest(log_probabilities, min(beam, logits.shape[-1]))
@@ -212,7 +215,7 @@ class _State:
             if not results[row]:
                 raise UserError(
                     NO_PROBABILITIES
-                    if self.prefixes is None
+                    if self.prefix is None
                     else "prefix: no pieces of this model's vocabulary spell it"
                 )
 
@@ -255,21 +258,3 @@ def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     from_rest = index - count * BLOCK
     block = chosen.gather(-1, (index // BLOCK).clamp_(max=count - 1))
     return found, torch.where(from_rest < 0, block * BLOCK + index % BLOCK, blocks * BLOCK + from_rest)
-
-
-def length_limits(
-    model: Model, source: Tensor, ratio: float, offset: int, prefixes: Prefixes | None = None
-) -> list[int]:
-    """Most tokens of each translation, EOS not counted; each depends on its own source and prefix only.
-
-    Raises:
-        UserError: a prefix may not fit the model's positions.
-    """
-    lengths = ((source != PAD) & (source != EOS)).sum(dim=1).tolist()
-    positions = model.max_target_length
-    limits = [length_limit(length, ratio=ratio, offset=offset, positions=positions) for length in lengths]
-    if prefixes is None:
-        return limits
-    if positions is not None and max(prefixes.lengths, default=0) >= positions:
-        raise UserError(f"prefix: it may take more than the {positions - 1} tokens that this model can write")
-    return [max(pair) for pair in zip(limits, prefixes.lengths, strict=True)]

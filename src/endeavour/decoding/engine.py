@@ -38,20 +38,10 @@ class Engine(Protocol):
         ...
 
 
-def length_limit(source_tokens: int, *, ratio: float, offset: int, positions: int | None) -> int:
-    """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
-    limit = int(ratio * source_tokens + offset)
-    return limit if positions is None else min(limit, positions - 1)
-
-
 def limit_of(decoding: DecodingConfig, source_tokens: int, *, positions: int | None) -> int:
-    """`length_limit` of these settings."""
-    return length_limit(
-        source_tokens,
-        ratio=decoding.max_length_ratio,
-        offset=decoding.max_length_offset,
-        positions=positions,
-    )
+    """Most tokens of a translation, neither side counting EOS; `positions` count BOS, None is no limit."""
+    limit = int(decoding.max_length_ratio * source_tokens + decoding.max_length_offset)
+    return limit if positions is None else min(limit, positions - 1)
 
 
 def batches_of_one_length(sources: Sequence[Sequence[int]], tokens_per_batch: int) -> list[list[int]]:

@@ -45,39 +45,41 @@ def typed_prefix(tokenizer: Tokenizer, text: str) -> Prefix:
     return Prefix(tuple(ids), (SPACE_MARK + last).encode())
 
 
-class Prefixes:
-    """The prefixes of a batch's sentences, over one target vocabulary.
+class ForcedPrefix:
+    """The prefix of one translation, over a target vocabulary.
 
     Args:
-        prefixes: one for each sentence.
         spellings: what each id spells, see `Tokenizer.spellings`.
 
     Raises:
-        UserError: a prefix holds an id that is no piece of a translation.
+        UserError: the prefix holds an id that is no piece of a translation.
     """
 
-    def __init__(self, prefixes: Sequence[Prefix], spellings: Sequence[bytes | None]) -> None:
-        for prefix in prefixes:
-            for number in prefix.ids:
-                if not 0 <= number < len(spellings) or spellings[number] is None:
-                    raise UserError(
-                        f"prefix: {number} is not the id of a piece; there are {len(spellings)}, of which the first "
-                        "four are special"
-                    )
-        self._prefixes = prefixes
+    def __init__(self, prefix: Prefix, spellings: Sequence[bytes | None]) -> None:
+        for number in prefix.ids:
+            if not 0 <= number < len(spellings) or spellings[number] is None:
+                raise UserError(
+                    f"prefix: {number} is not the id of a piece; there are {len(spellings)}, of which the first "
+                    "four are special"
+                )
+        self._prefix = prefix
         self._spellings = spellings
         # In the order of their bytes, so that all pieces that begin with something stand together.
         self._sorted = sorted((text, number) for number, text in enumerate(spellings) if text)
         self._longest = max((len(text) for text, _ in self._sorted), default=0)
 
-    @property
-    def lengths(self) -> list[int]:
-        """The most tokens that each prefix can take."""
-        return [prefix.longest for prefix in self._prefixes]
+    def longest_within(self, positions: int | None) -> int:
+        """The most tokens that it can take. Raises `UserError` where these may not fit a model's positions."""
+        longest = self._prefix.longest
+        if positions is not None and longest >= positions:
+            raise UserError(
+                f"prefix: it may take more than the {positions - 1} tokens that this model can write"
+            )
+        return longest
 
-    def allowed(self, row: int, ids: Sequence[int]) -> list[int] | None:
-        """The ids that may follow `ids` in the sentence `row`; None once its prefix is complete."""
-        prefix = self._prefixes[row]
+    def allowed(self, ids: Sequence[int]) -> list[int] | None:
+        """The ids that may follow `ids`; None once the prefix is complete."""
+        prefix = self._prefix
         if len(ids) < len(prefix.ids):
             return [prefix.ids[len(ids)]]
         spelt = sum(len(self._spellings[number] or b"") for number in ids[len(prefix.ids) :])
@@ -92,22 +94,20 @@ class Prefixes:
         ]
         return whole + parts
 
-    def restrict(self, log_probabilities: Tensor, rows: Sequence[int], generated: Tensor) -> None:
+    def restrict(self, log_probabilities: Tensor, generated: Tensor) -> None:
         """Sets what does not fit to -inf, in place.
 
         Args:
-            log_probabilities: (batch, beam, vocabulary) of the next token.
-            rows: (batch), the sentence of each.
-            generated: (batch, beam, tokens so far) ids, without BOS.
+            log_probabilities: (beam, vocabulary) of the next token.
+            generated: (beam, tokens so far) ids, without BOS.
         """
-        for place, (row, beam) in enumerate(zip(rows, generated.tolist(), strict=True)):
-            for number, ids in enumerate(beam):
-                allowed = self.allowed(row, ids)
-                if allowed is not None:
-                    possible = torch.tensor(allowed, dtype=torch.int64, device=log_probabilities.device)
-                    values = log_probabilities[place, number, possible]
-                    log_probabilities[place, number] = -torch.inf
-                    log_probabilities[place, number, possible] = values
+        for row, ids in zip(log_probabilities, generated.tolist(), strict=True):
+            allowed = self.allowed(ids)
+            if allowed is not None:
+                possible = torch.tensor(allowed, dtype=torch.int64, device=row.device)
+                values = row[possible]
+                row.fill_(-torch.inf)
+                row[possible] = values
 
     def _beginning_with(self, text: bytes) -> range:
         start = end = bisect_left(self._sorted, (text, 0))

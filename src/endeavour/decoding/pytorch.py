@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from endeavour.data.batching import length_batches, pad
 from endeavour.decoding.beam_search import beam_search
@@ -42,7 +41,7 @@ class PyTorchEngine:
         self.model = model if half is None else copy.deepcopy(model).to(half)
         self.decoding = decoding
         self.longest: int | None = self.model.max_target_length
-        self._searched = search_model(self.model, decoding, self._most_steps)
+        self._searched = search_model(self.model, decoding, lambda length: self._limit(length) + 1)
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """See `decoding.engine.Engine`; sentences of similar length share a batch.
@@ -63,43 +62,44 @@ class PyTorchEngine:
         for rows in length_batches(lengths, budget):
             shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
             with named_memory_error(shape, SMALLER_BATCHES):
-                found = self._search_batch(pad([sources[row] for row in rows]).to(device), generator)
+                found = self._search_batch([sources[row] for row in rows], device, generator)
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
         return results
 
-    def _most_steps(self, length: int) -> int:
-        """Of a search for sources of this length, both with EOS."""
-        return limit_of(self.decoding, length - 1, positions=self.longest) + 1
+    def _limit(self, length: int) -> int:
+        """Of a translation, without EOS, of a source of this length, with it."""
+        return limit_of(self.decoding, length - 1, positions=self.longest)
 
     def _seed(self, sources: Sequence[Sequence[int]]) -> int:
         """By the sources, so that earlier calls do not matter."""
         content = hashlib.sha256(repr((self.decoding.seed, [list(source) for source in sources])).encode())
         return int.from_bytes(content.digest()[:8], "little") >> 1
 
-    def _search_batch(self, source: Tensor, generator: torch.Generator) -> list[list[Hypothesis]]:
-        """The hypotheses of one batch, ids (batch, source); samples are drawn with `generator`."""
+    def _search_batch(
+        self, sources: Sequence[Sequence[int]], device: torch.device, generator: torch.Generator
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses of one batch; samples are drawn with `generator`."""
         settings = self.decoding
+        source, limits = pad(sources).to(device), [self._limit(len(one)) for one in sources]
         if settings.sampling:
             return sample(
                 self.model,
                 source,
+                limits,
                 num_hypotheses=settings.num_hypotheses,
                 temperature=settings.temperature,
                 top_k=settings.top_k,
                 epsilon=settings.epsilon,
                 generator=generator,
                 alpha=settings.length_penalty,
-                max_length_ratio=settings.max_length_ratio,
-                max_length_offset=settings.max_length_offset,
             )
         return beam_search(
             self._searched,
             source,
+            limits,
             beam_size=settings.beam_size,
             alpha=settings.length_penalty,
-            max_length_ratio=settings.max_length_ratio,
-            max_length_offset=settings.max_length_offset,
             num_hypotheses=settings.num_hypotheses,
         )

@@ -8,11 +8,12 @@ Shapes: batch = sentences; draws = unfinished translations of all sentences.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from endeavour.decoding.beam_search import DONE_SHARE, NO_PROBABILITIES, STEPS_UNSEEN, length_limits
+from endeavour.decoding.beam_search import DONE_SHARE, NO_PROBABILITIES, STEPS_UNSEEN
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
@@ -24,6 +25,7 @@ from endeavour.special import BOS, EOS, PAD
 def sample(
     model: Model,
     source: Tensor,
+    limits: Sequence[int],
     *,
     num_hypotheses: int,
     temperature: float,
@@ -31,8 +33,6 @@ def sample(
     epsilon: float,
     generator: torch.Generator,
     alpha: float,
-    max_length_ratio: float,
-    max_length_offset: int,
 ) -> list[list[Hypothesis]]:
     """`num_hypotheses` translations of each sentence, drawn independently, the highest score first.
 
@@ -44,7 +44,7 @@ def sample(
         source: (batch, source) ids, rows ending in EOS, PAD on the right, on the model's device.
         temperature, top_k, epsilon: see `truncated`.
         generator: on the same device; the samples depend on its state and on the batch.
-        alpha, max_length_ratio, max_length_offset: see `beam_search`.
+        limits, alpha: see `beam_search`.
     """
     assert not model.training, "decoding with dropout: call model.eval() first"
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
@@ -53,8 +53,7 @@ def sample(
     device = source.device
     # Each sample is a row of its own, like a beam of one, because samples share no past.
     sentences = torch.arange(len(source), device=device).repeat_interleave(num_hypotheses)
-    longest = length_limits(model, source, max_length_ratio, max_length_offset)
-    limits = torch.tensor(longest, device=device)[sentences]
+    limit = torch.tensor(limits, device=device)[sentences]
     drawn = torch.full((len(sentences), 1), BOS, device=device)
     log_probabilities = torch.zeros(len(sentences), device=device)
     ended = torch.zeros(len(sentences), dtype=torch.bool, device=device)
@@ -64,23 +63,25 @@ def sample(
     while len(sentences):
         logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
         probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
-        probabilities.nan_to_num_(nan=1.0)  # something is drawn, and its price says that there are none
+        probabilities.nan_to_num_(
+            nan=1.0
+        )  # something is drawn, and its log-probability says that there are none
         tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
-        tokens = tokens.masked_fill(limits == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
-        prices = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)
-        log_probabilities += prices.masked_fill(ended, 0.0)
+        tokens = tokens.masked_fill(limit == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
+        token_log_probabilities = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)
+        log_probabilities += token_log_probabilities.masked_fill(ended, 0.0)
         drawn = torch.cat([drawn, tokens[:, None]], dim=1)
         ended |= tokens == EOS
         generated = drawn.shape[1] - 1
-        if generated % unseen and generated <= max(longest):
+        if generated % unseen and generated <= max(limits):
             continue
         if ended.sum() >= DONE_SHARE * len(ended):
             columns = (sentences, drawn, log_probabilities)
             for sentence, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
                 results[sentence].append(_hypothesis(ids, log_probability, alpha))
             remaining = (~ended).nonzero().squeeze(1)
-            sentences, limits, drawn, log_probabilities, ended = (
-                column[remaining] for column in (sentences, limits, drawn, log_probabilities, ended)
+            sentences, limit, drawn, log_probabilities, ended = (
+                column[remaining] for column in (sentences, limit, drawn, log_probabilities, ended)
             )
             cache.select(remaining)
     return [sorted(found, key=lambda one: (-one.score, one.ids)) for found in results]

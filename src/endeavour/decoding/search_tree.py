@@ -15,7 +15,7 @@ from endeavour.decoding.beam_search import beam_search
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
-from endeavour.decoding.prefix import Prefix, Prefixes
+from endeavour.decoding.prefix import ForcedPrefix, Prefix
 from endeavour.special import BOS, EOS
 
 Status = Literal["kept", "finished", "pruned"]
@@ -118,12 +118,11 @@ def trace_search(
     (found,) = beam_search(
         model,
         torch.tensor([source], device=device),
+        [max_length],
         beam_size=beam_size,
         alpha=alpha,
-        max_length_ratio=0.0,
-        max_length_offset=max_length,
         num_hypotheses=num_hypotheses,
-        prefixes=None if prefix is None else Prefixes([prefix], spellings),
+        prefix=None if prefix is None else ForcedPrefix(prefix, spellings),
         on_step=observer.step,
         extra=pruned,
     )

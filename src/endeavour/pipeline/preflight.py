@@ -3,6 +3,7 @@
 import math
 import shutil
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,10 @@ from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.runs.translators import resolve_decoding
-from endeavour.training.checkpoint import load_model, optimizer_tensors, random_state, size_of
+from endeavour.training.checkpoint import load_model, size_of
 from endeavour.training.distributed import Ranks
 from endeavour.training.optimizer import make_optimizer
-from endeavour.training.sharding import shard, whole_model
+from endeavour.training.sharding import shard
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.step import SMALLER_BATCHES, LossModel, accumulate_gradients
 
@@ -99,12 +100,11 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         _longest_batch(config, loss_model, data, ranks, precision)
         with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
             optimizer.step()
-    whole = whole_model(model, keep=ranks.main)
-    moments = optimizer_tensors(optimizer, keep=ranks.main)
-    if whole is not None:
-        with tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=folder) as rehearsal:
-            checkpoints = open_checkpoints(config, Path(rehearsal), data)
-            checkpoints.save(whole, moments, TrainState(), [random_state(ranks.device)])
+    here = tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=folder) if ranks.main else nullcontext("")
+    with here as rehearsal:
+        checkpoints = open_checkpoints(config, Path(rehearsal), data)
+        checkpoints.save(model, optimizer, TrainState(), ranks)
+        if ranks.main:
             _translate(checkpoints.path(0), config.validation_decoding, data, ranks.device)
 
 

@@ -40,7 +40,7 @@ from endeavour.training.distributed import Ranks
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import train
 from endeavour.training.monitor import Monitor
-from endeavour.training.precision import DTYPES, Precision, choose_training_precision
+from endeavour.training.precision import Precision, choose_training_precision
 from endeavour.training.sharding import whole_model
 from endeavour.training.state import Checkpoints, TrainState
 from endeavour.training.trackers import open_tracker
@@ -71,7 +71,7 @@ class TrainingProcess:
                 gc.collect()  # its model, in cycles of references, would stay beside the next one
         model, optimizer = fresh_model(config, self.data, ranks)
         checkpoints = open_checkpoints(config, run.folder, self.data)
-        state, notes = checkpoints.restore_newest(model, optimizer, rank=ranks.rank, count=ranks.count)
+        state, notes = checkpoints.restore_newest(model, optimizer, ranks)
         state.precision = precision.name
         pretrained = load_pretrained_weights(config, model, state)
         if pretrained is not None:
@@ -127,7 +127,7 @@ class TrainingProcess:
             # A damaged one is skipped, as it will be by the loop.
             with suppress(OSError, ValueError, KeyError):
                 name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
-                return Precision(DTYPES[name], f"{name}: as this run began")
+                return Precision(name, f"{name}: as this run began")
         return choose_training_precision(
             settings.precision,
             self.ranks.device,

@@ -77,10 +77,10 @@ class MetricWindow:
         self._padding, self._cells = saved["cells"]
 
     def add(self, update: Update, result: StepResult) -> None:
-        """Adds one update and what `make_update` returned for it."""
+        """Adds one update and what `Updater` returned for it."""
         tokens = torch.full_like(result.loss, update.target_tokens)
         row = torch.stack((result.loss, result.nll, result.norm, tokens, torch.ones_like(result.loss)))
-        self._rows.append(torch.where(result.finite, row, 0.0))
+        self._rows.append(torch.where(result.norm.isfinite(), row, 0.0))
         self._updates += 1
         self._tokens += update.target_tokens
         for batch in update.batches:

@@ -15,7 +15,7 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.errors import UserError
 from endeavour.model.attention import prepare_kernels
 from endeavour.model.transformer import Transformer
-from endeavour.training.checkpoint import checkpoints_in, optimizer_tensors, random_state
+from endeavour.training.checkpoint import checkpoints_in
 from endeavour.training.config import TrainingConfig
 from endeavour.training.distributed import Ranks
 from endeavour.training.graphs import Graphs, choose_graphs
@@ -26,7 +26,7 @@ from endeavour.training.optimizer import NonFiniteGuard, set_learning_rate
 from endeavour.training.sharding import is_sharded, whole_model
 from endeavour.training.signals import Interrupted, StopSignal
 from endeavour.training.state import Checkpoints, TrainState
-from endeavour.training.step import LossModel, choose_compile, make_update
+from endeavour.training.step import LossModel, Updater, choose_compile
 from endeavour.training.updates import Update, prefetch, updates
 
 
@@ -70,24 +70,23 @@ def train(
     loss_model, graphs = _loss_model(model, config, ranks, note=monitor.note)
     loss_scale = LossScale(*state.loss_scale, device) if precision == torch.float16 else None
     guard = NonFiniteGuard(state.skipped_in_a_row, device, loss_scale=loss_scale)
+    updater = Updater(
+        loss_model=loss_model,
+        optimizer=optimizer,
+        guard=guard,
+        clip_norm=config.clip_norm,
+        device=device,
+        precision=precision,
+        world_size=ranks.count,
+        graphs=graphs,
+    )
     window = MetricWindow(state.window)
     started = time.monotonic() - state.seconds
     model.train()
     with StopSignal() as stop, _stream(data, config, seed, state, ranks) as stream:
         for update in stream:
             rate = set_learning_rate(optimizer, state.update + 1, config)
-            result = make_update(
-                loss_model,
-                optimizer,
-                guard,
-                update.batches,
-                target_tokens=update.target_tokens,
-                clip_norm=config.clip_norm,
-                device=device,
-                precision=precision,
-                world_size=ranks.count,
-                graphs=graphs,
-            )
+            result = updater.update(update.batches, update.target_tokens)
             state.advance(update)
             # All processes must agree: a signal that comes after this line waits for the next update.
             state.seconds, signalled = ranks.all_reduce_max(time.monotonic() - started, stop.number)
@@ -101,16 +100,16 @@ def train(
             if logs:
                 metrics = window.close(ranks, epoch=state.epoch, rate=rate, seconds=state.seconds)
                 monitor.trained(state.update, metrics)
-                window = MetricWindow()
             if validates:
                 _validate(model, validate, config, state, ranks, monitor)
-                window = MetricWindow()  # the validation's time does not count as training time
                 state.seconds, signalled = ranks.all_reduce_max(time.monotonic() - started, stop.number)
+            if logs:
+                window = MetricWindow()  # a validation's time does not count as training time
             if validates or signalled:
                 state.window = {} if validates else window.state(ranks)
                 if loss_scale is not None:
                     state.loss_scale = loss_scale.state()
-                _save(model, optimizer, state, checkpoints, ranks, stopped=not validates)
+                checkpoints.save(model, optimizer, state, ranks, stopped=not validates)
                 ends = _finished(state, config)  # asked again, because the validation took time too
                 pruned = False
                 if validates and not ends and prune is not None:
@@ -205,23 +204,6 @@ def _validate(
         keep=config.keep_best,
     )
     monitor.validated(state.update, validation)
-
-
-def _save(
-    model: Transformer,
-    optimizer: torch.optim.Optimizer,
-    state: TrainState,
-    checkpoints: Checkpoints,
-    ranks: Ranks,
-    *,
-    stopped: bool,
-) -> None:
-    """Writes a checkpoint from the main process; the others give their parts."""
-    random_states = ranks.gather(random_state(ranks.device))
-    whole = whole_model(model, keep=ranks.main)
-    moments = optimizer_tensors(optimizer, keep=ranks.main)
-    if whole is not None:
-        checkpoints.save(whole, moments, state, random_states, stopped=stopped)
 
 
 def _finished(state: TrainState, config: TrainingConfig) -> bool:

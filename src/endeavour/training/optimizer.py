@@ -41,14 +41,7 @@ def make_optimizer(model: nn.Module, config: OptimizerSettings) -> torch.optim.O
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, update: int, config: TrainingConfig) -> float:
     """Sets the learning rate of update number `update`, counted from 1, and returns it."""
-    rate = learning_rate(
-        update,
-        schedule=config.schedule,
-        peak=config.learning_rate,
-        warmup_updates=config.warmup_updates,
-        max_updates=config.max_updates,
-        final=config.final_learning_rate,
-    )
+    rate = learning_rate(update, config)
     for group in optimizer.param_groups:
         group["lr"] = rate
     return rate
@@ -71,8 +64,8 @@ class NonFiniteGuard:
         self._in_a_row = torch.tensor(skipped_in_a_row, dtype=torch.int64, device=device)
         self._longest = self._in_a_row
 
-    def step(self, optimizer: torch.optim.Optimizer, norm: Tensor) -> Tensor:
-        """One step, unless `norm`, the norm of the gradients, is not finite. Returns whether it is."""
+    def step(self, optimizer: torch.optim.Optimizer, norm: Tensor) -> None:
+        """One step, unless `norm`, the norm of the gradients, is not finite."""
         finite = norm.isfinite()
         counts = 1 if self.loss_scale is None else self.loss_scale.is_smallest()
         self._in_a_row = torch.where(finite, 0, self._in_a_row + counts)
@@ -84,7 +77,6 @@ class NonFiniteGuard:
             optimizer.step()
         if self.loss_scale is not None:
             self.loss_scale.adapt(finite)
-        return finite
 
     def skipped_in_a_row(self) -> tuple[int, int]:
         """Steps skipped since the last one that was made, and the most in a row so far; waits for the device."""

@@ -31,15 +31,14 @@ CACHE = "precision.json"
 
 @dataclass(frozen=True)
 class Precision:
-    """What matrix products compute in, with one line for the user on how it was chosen."""
+    """What matrix products compute in, fp32, bf16 or fp16, with one line for the user on how it was chosen."""
 
-    dtype: torch.dtype
+    name: str
     reason: str
 
     @property
-    def name(self) -> str:
-        """`fp32`, `bf16` or `fp16`."""
-        return next(name for name, dtype in DTYPES.items() if dtype == self.dtype)
+    def dtype(self) -> torch.dtype:
+        return DTYPES[self.name]
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[object]:
@@ -61,7 +60,7 @@ def choose_training_precision(
     """
     if name != "auto":
         slow = "" if _has_units(name, device) else "; no units for it are known here: slower than fp32"
-        return Precision(DTYPES[name], f"{name}, as asked for{slow}")
+        return Precision(name, f"{name}, as asked for{slow}")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
     return _choose(device, "training", sizes, lambda: training_speedup(**sizes), WORTHWHILE)
 
@@ -89,15 +88,15 @@ def _choose(
         major, minor = torch.cuda.get_device_capability(device)
         if major >= 8:
             return Precision(
-                torch.bfloat16, f"bf16: this GPU, of compute capability {major}.{minor}, has units for it"
+                "bf16", f"bf16: this GPU, of compute capability {major}.{minor}, has units for it"
             )
         return Precision(
-            torch.float32, f"fp32: this GPU, of compute capability {major}.{minor}, has no units for bf16"
+            "fp32", f"fp32: this GPU, of compute capability {major}.{minor}, has no units for bf16"
         )
     if device.type != "cpu":
-        return Precision(torch.float32, f"fp32, as always on {device.type}")
+        return Precision("fp32", f"fp32, as always on {device.type}")
     if not _has_bf16_instructions():
-        return Precision(torch.float32, "fp32: this processor has no bf16 instructions")
+        return Precision("fp32", "fp32: this processor has no bf16 instructions")
     key = f"{_machine()}: {task}, " + ", ".join(f"{size} {number}" for size, number in sizes.items())
     ratio = _remembered(key)
     if ratio is None:
@@ -105,8 +104,8 @@ def _choose(
         _remember(key, ratio)
     found = f"products are {ratio:.2f} times as fast in bf16 as in fp32 here, measured"
     if ratio >= least:
-        return Precision(torch.bfloat16, f"bf16: {found}")
-    return Precision(torch.float32, f"fp32: {found}; {task} gains from {least} on")
+        return Precision("bf16", f"bf16: {found}")
+    return Precision("fp32", f"fp32: {found}; {task} gains from {least} on")
 
 
 def _has_units(name: str, device: torch.device) -> bool:

@@ -21,15 +21,18 @@ from endeavour.model.transformer import Transformer
 from endeavour.storage import atomic_folder, verify
 from endeavour.training import loss_scale
 from endeavour.training.checkpoint import (
-    Tensors,
     checkpoints_in,
     load_weights,
+    optimizer_tensors,
+    random_state,
     restore_optimizer,
     restore_random_state,
     save_tensors,
     size_of,
     write_model,
 )
+from endeavour.training.distributed import Ranks
+from endeavour.training.sharding import whole_model
 from endeavour.training.updates import Update
 
 STOPPED = "-stopped"
@@ -102,33 +105,36 @@ class Checkpoints:
     def save(
         self,
         model: Transformer,
-        moments: Tensors,
+        optimizer: torch.optim.Optimizer,
         state: TrainState,
-        random_states: list[dict[str, Any]],
+        ranks: Ranks,
         *,
         stopped: bool = False,
     ) -> None:
         """Writes a checkpoint atomically, then deletes those that need not be kept.
 
+        All processes call this together; the main one writes, and the others give it their parts.
+
         One that was written because the run was `stopped` only serves to resume: an uninterrupted run would not
         have it, so it is not averaged, and the next save deletes it.
-
-        Args:
-            moments: the optimizer's state, as `optimizer_tensors` returns it.
-            random_states: those of all processes, by rank.
 
         Raises:
             RunError: the disk is full or fails; the earlier checkpoints are intact.
         """
+        random_states = ranks.gather(random_state(ranks.device))
+        whole = whole_model(model, keep=ranks.main)
+        moments = optimizer_tensors(optimizer, keep=ranks.main)
+        if whole is None:
+            return
         target = self.path(state.update, stopped=stopped)
         try:
             with atomic_folder(target) as partial:
-                write_model(partial, model, self._tokenizers)
+                write_model(partial, whole, self._tokenizers)
                 save_tensors(moments, partial / "optimizer.safetensors")
                 content = {"state": asdict(state), "random": random_states}
                 (partial / "state.json").write_text(json.dumps(content), "utf-8")
         except (OSError, SafetensorError) as error:
-            raise RunError(self._unwritable(target, model, error)) from error
+            raise RunError(self._unwritable(target, whole, error)) from error
         kept = {target, *self.last(state), *self.best(state)}
         for path in self.folder.iterdir():  # also what a kill left half written or half deleted
             if path not in kept and _OWN.fullmatch(path.name):
@@ -145,17 +151,16 @@ class Checkpoints:
         )
 
     def restore_newest(
-        self, model: Transformer, optimizer: torch.optim.Optimizer, *, rank: int = 0, count: int = 1
+        self, model: Transformer, optimizer: torch.optim.Optimizer, ranks: Ranks
     ) -> tuple[TrainState, list[str]]:
         """Loads the newest intact checkpoint; without one the state is a fresh one.
 
-        Args:
-            rank, count: this process's rank and the number of processes. If another number wrote the checkpoint, each
-                process seeds its random numbers anew from seed, update and rank.
+        If another number of processes wrote it, each seeds its random numbers anew from seed, update and rank.
 
         Returns:
             The state, and lines for the user: damaged checkpoints that were skipped, another number of processes.
         """
+        rank, count = ranks.rank, ranks.count
         notes: list[str] = []
         there = checkpoints_in(self.folder)
         for path in reversed(there):

@@ -6,6 +6,7 @@ Knows a model, its loss, batches and an optimizer; not the order of the batches,
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -32,13 +33,12 @@ SMALLER_BATCHES = (
 class StepResult(NamedTuple):
     """Sums of the loss and the negative log-likelihood over this process's tokens, and the norm of the gradients.
 
-    Scalars on the device; an update whose norm is not `finite` was skipped.
+    Scalars on the device; an update whose norm is not finite was skipped.
     """
 
     loss: Tensor
     nll: Tensor
     norm: Tensor
-    finite: Tensor
 
 
 class LossModel(nn.Module):
@@ -154,40 +154,41 @@ def accumulate_gradients(
     return loss_sum, nll_sum
 
 
-def make_update(
-    loss_model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    guard: NonFiniteGuard,
-    batches: Sequence[Batch],
-    *,
-    target_tokens: int,
-    clip_norm: float | None,
-    device: torch.device,
-    precision: torch.dtype,
-    world_size: int = 1,
-    graphs: Graphs | None = None,
-) -> StepResult:
-    """One update of the weights: gradients, clipping, and the optimizer's step, which `guard` may skip.
+@dataclass(frozen=True, kw_only=True)
+class Updater:
+    """Makes updates of the weights: gradients, clipping, and the optimizer's step, which `guard` may skip.
 
-    Args:
-        target_tokens: in the batches of all `world_size` processes together.
+    The arguments are those of `accumulate_gradients`; `clip_norm` of None clips nothing.
     """
-    loss, nll = accumulate_gradients(
-        loss_model,
-        batches,
-        target_tokens=target_tokens,
-        device=device,
-        precision=precision,
-        world_size=world_size,
-        loss_scale=1.0 if guard.loss_scale is None else guard.loss_scale.value,
-        graphs=graphs,
-    )
-    if guard.loss_scale is not None:
-        guard.loss_scale.unscale(loss_model.parameters())
-    norm = whole_tensor(nn.utils.clip_grad_norm_(loss_model.parameters(), clip_norm or math.inf))
-    finite = guard.step(optimizer, norm)
-    optimizer.zero_grad(set_to_none=graphs is None)
-    return StepResult(loss, nll, norm, finite)
+
+    loss_model: nn.Module
+    optimizer: torch.optim.Optimizer
+    guard: NonFiniteGuard
+    clip_norm: float | None
+    device: torch.device
+    precision: torch.dtype
+    world_size: int = 1
+    graphs: Graphs | None = None
+
+    def update(self, batches: Sequence[Batch], target_tokens: int) -> StepResult:
+        """One update by the batches of this process, with `target_tokens` in those of all."""
+        loss_scale, parameters = self.guard.loss_scale, list(self.loss_model.parameters())
+        loss, nll = accumulate_gradients(
+            self.loss_model,
+            batches,
+            target_tokens=target_tokens,
+            device=self.device,
+            precision=self.precision,
+            world_size=self.world_size,
+            loss_scale=1.0 if loss_scale is None else loss_scale.value,
+            graphs=self.graphs,
+        )
+        if loss_scale is not None:
+            loss_scale.unscale(parameters)
+        norm = whole_tensor(nn.utils.clip_grad_norm_(parameters, self.clip_norm or math.inf))
+        self.guard.step(self.optimizer, norm)
+        self.optimizer.zero_grad(set_to_none=self.graphs is None)
+        return StepResult(loss, nll, norm)
 
 
 @contextmanager

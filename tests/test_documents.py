@@ -1,19 +1,26 @@
-"""The documents point at files, headings and make targets that exist, and their commands set keys that do."""
+"""The documents point at files, headings and make targets that exist; their commands, tables and prose name keys,
+options and Python that do."""
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+import endeavour
 from endeavour.__main__ import COMMANDS
+from endeavour.data.crawled import CrawledConfig
+from endeavour.data.perturbations import PERTURBATIONS
+from endeavour.export.formats import FORMATS
 from endeavour.settings import config_folder
 from roots import KINDS, groups_of, keys_of
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("[!.]*/README.md")])
 
 
 def text_of(path: Path) -> str:
@@ -79,3 +86,88 @@ def test_the_commands_of_the_documents_set_keys_that_there_are() -> None:
             assert not unknown, f"{path}: {command} {unknown}"
             seen += len(typed)
     assert seen > 200
+
+
+def options_of(group: str) -> set[str]:
+    return {path.stem for path in (config_folder() / group).glob("*.yaml")}
+
+
+def table_of(name: str, heading: str) -> list[list[list[str]]]:
+    """What stands as code in each cell of each row of the table that so begins."""
+    _, _, below = (ROOT / name).read_text("utf-8").partition(f"\n{heading}")
+    rows = below.partition("\n\n")[0].splitlines()[2:]
+    return [[re.findall(r"`([^`]+)`", cell) for cell in row.split("|")[1:-1]] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "heading", "expected"),
+    [
+        ("README.md", "| command | does", COMMANDS.keys() - {"evaluate"}),
+        ("docs/data.md", "| `corpus=` | what it is", options_of("corpus")),
+        ("docs/data.md", "| key | what is dropped", {field.name for field in fields(CrawledConfig)}),
+        ("docs/evaluation.md", "| name | source | reference", set(PERTURBATIONS)),
+        ("docs/training.md", "| `experiment=` | for", options_of("experiment")),
+        ("docs/training.md", "| | needs | where", {f"tracking={one}" for one in options_of("tracking")}),
+        ("docs/export.md", "| format | models", FORMATS.keys()),
+    ],
+)
+def test_tables_list_all_there_is_and_nothing_else(name: str, heading: str, expected: set[str]) -> None:
+    listed = [code for first, *_ in table_of(name, heading) for code in first]
+    assert sorted(listed) == sorted(expected)
+
+
+def test_the_table_of_what_to_choose_names_every_option() -> None:
+    rows = {chosen: named for (chosen,), named in table_of("docs/training.md", "| choose")}
+    options = {group: options_of(group) for group in ("corpus", "tokenizer", "model", "training")}
+    for group, there in options.items():
+        named = {one for one in rows[f"{group}="] if one.isidentifier()}
+        assert there <= named <= set.union(*options.values()), group
+
+
+def test_the_quantizations_of_each_format_are_those_of_its_row() -> None:
+    rows = {name: named for (name,), _, named in table_of("docs/export.md", "| format | models")}
+    for name, named in rows.items():
+        listed = rows.get(named[0], named) if named else ["float32"]  # one refers to another's row
+        assert listed == list(FORMATS[name].quantizations), name
+
+
+# Of experiments that were made and taken out again; files; and a method.
+NO_KEYS = r"training\.(simcut\w*|subword_noise)|.*\.(json|md|py)|model\.project"
+
+
+def test_the_keys_that_documents_and_comments_name_are_there() -> None:
+    keys = {key for kind in KINDS.values() for key in keys_of(kind)}
+    sections = {key.partition(".")[0] for key in keys if "." in key}
+    prose = {
+        path: re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL))
+        for path in DOCUMENTS
+    }
+    for path in config_folder().rglob("*.yaml"):
+        prose[path] = re.findall(r"#(.*)", path.read_text("utf-8"))
+    seen = 0
+    for path, texts in prose.items():
+        for key in re.findall(r"(?<![\w./-])[a-z_]+\.[a-z_][\w.]*\b", "\n".join(texts)):
+            if key.partition(".")[0] in sections and not re.fullmatch(NO_KEYS, key):
+                assert any(fnmatchcase(key, known) for known in keys), f"{path}: {key}"
+                seen += 1
+    assert seen > 200
+
+
+def test_python_in_the_documents_compiles_and_names_what_there_is() -> None:
+    trees = {
+        path.name: [
+            ast.parse(block)
+            for block in re.findall(r"```python\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
+        ]
+        for path in DOCUMENTS
+    }
+    kinds = dict.fromkeys(("run", "wide", "whole"), endeavour.TrainedRun)
+    kinds |= {"endeavour": endeavour, "attention": endeavour.PairAttention, "one": endeavour.Translation}
+    read = [
+        (node.value.id, node.attr)
+        for tree in trees["python.md"]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    ]
+    assert {holder for holder, _ in read} == kinds.keys()
+    assert not [(holder, name) for holder, name in read if not hasattr(kinds[holder], name)]

@@ -144,9 +144,9 @@ def test_r_drop_is_that_of_torchs_operations(vocabulary: int, size: float, dtype
     targets[0] = vocabulary - 1
     exact = logits.float().clone()
     loss, nll = r_drop_module._replace_few_by_gradient(exact, targets, 0.1, 0.7)
-    losses, surprises = functions.r_drop(logits, targets, smoothing=0.1, weight=0.7)
+    losses, nlls = functions.r_drop(logits, targets, smoothing=0.1, weight=0.7)
     torch.testing.assert_close(losses.sum(), loss)
-    torch.testing.assert_close(surprises.sum(), nll)
+    torch.testing.assert_close(nlls.sum(), nll)
     scale = float(exact.abs().max())
     tolerance = 1e-5 + 1e-6 * size if dtype == torch.float32 else 4e-3
     torch.testing.assert_close(logits.float() / scale, exact / scale, rtol=tolerance, atol=tolerance)

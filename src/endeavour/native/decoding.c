@@ -23,7 +23,7 @@ struct layer {
     struct map input, output, query, cross_output, inner, outer;
     struct norm norms[3];
     long heads;
-    int half, norm_first, activation;
+    int bf16, norm_first, activation;
 };
 
 struct step {
@@ -40,8 +40,8 @@ struct step {
 #define OUTPUTS 4 /* numbers that are computed together, of each of so many rows: their sums are in registers */
 #define ROWS (WIDE / 4)
 
-INLINE lanes pick(const void *numbers, int half, long index) {
-    if (!half) return *(const lanes *)((const float *)numbers + index);
+INLINE lanes pick(const void *numbers, int bf16, long index) {
+    if (!bf16) return *(const lanes *)((const float *)numbers + index);
     const void *first = (const uint16_t *)numbers + index; /* gcc 12 converts them more slowly by itself */
 #if WIDE == 16
     return (lanes)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(first)), 16);
@@ -69,27 +69,27 @@ INLINE lanes held(lanes numbers) {
 
 /* What one instruction multiplies: a register of numbers, or of bf16 two, whose products it adds. */
 #ifdef __AVX512BF16__
-#define AT_ONCE(half) (half ? 2 * WIDE : WIDE)
+#define AT_ONCE(bf16) (bf16 ? 2 * WIDE : WIDE)
 #else
-#define AT_ONCE(half) WIDE
+#define AT_ONCE(bf16) WIDE
 #endif
 
 /* Adds to the sums AT_ONCE products for each of some outputs of some rows; `weight` and `x` are the first ones'. Memory
    sends the weights of the next outputs meanwhile. */
 INLINE void add_products(
-    const void *weight, const void *x, int half, long inputs, int rows, int outputs, lanes sums[ROWS][OUTPUTS]
+    const void *weight, const void *x, int bf16, long inputs, int rows, int outputs, lanes sums[ROWS][OUTPUTS]
 ) {
 #ifdef __AVX512BF16__
-    if (half) {
+    if (bf16) {
         __m512bh weights[OUTPUTS];
 #pragma GCC unroll 4
         for (int k = 0; k < outputs; k++) {
-            weights[k] = (__m512bh)_mm512_loadu_si512(row_of(weight, half, k * inputs));
-            __builtin_prefetch(row_of(weight, half, (outputs + k) * inputs));
+            weights[k] = (__m512bh)_mm512_loadu_si512(row_of(weight, bf16, k * inputs));
+            __builtin_prefetch(row_of(weight, bf16, (outputs + k) * inputs));
         }
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
-            __m512bh numbers = (__m512bh)_mm512_loadu_si512(row_of(x, half, r * inputs));
+            __m512bh numbers = (__m512bh)_mm512_loadu_si512(row_of(x, bf16, r * inputs));
 #pragma GCC unroll 4
             for (int k = 0; k < outputs; k++)
                 sums[r][k] = (lanes)_mm512_dpbf16_ps((__m512)sums[r][k], numbers, weights[k]);
@@ -100,12 +100,12 @@ INLINE void add_products(
     lanes weights[OUTPUTS];
 #pragma GCC unroll 4
     for (int k = 0; k < outputs; k++) {
-        weights[k] = held(pick(weight, half, k * inputs));
-        __builtin_prefetch(row_of(weight, half, (outputs + k) * inputs));
+        weights[k] = held(pick(weight, bf16, k * inputs));
+        __builtin_prefetch(row_of(weight, bf16, (outputs + k) * inputs));
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
-        lanes numbers = held(pick(x, half, r * inputs));
+        lanes numbers = held(pick(x, bf16, r * inputs));
 #pragma GCC unroll 4
         for (int k = 0; k < outputs; k++) sums[r][k] += numbers * weights[k];
     }
@@ -113,53 +113,53 @@ INLINE void add_products(
 
 /* Some outputs of some rows; both counts are constants, so that the sums are in registers. */
 INLINE void multiply(
-    const struct map *map, int half, const void *x, void *y, int y_half, long row, long output, int rows, int outputs
+    const struct map *map, int bf16, const void *x, void *y, int y_bf16, long row, long output, int rows, int outputs
 ) {
     lanes sums[ROWS][OUTPUTS] = {0};
     long inputs = map->inputs;
-    for (long i = 0; i < inputs; i += AT_ONCE(half)) {
-        const void *weight = row_of(map->weight, half, output * inputs + i);
-        add_products(weight, row_of(x, half, row * inputs + i), half, inputs, rows, outputs, sums);
+    for (long i = 0; i < inputs; i += AT_ONCE(bf16)) {
+        const void *weight = row_of(map->weight, bf16, output * inputs + i);
+        add_products(weight, row_of(x, bf16, row * inputs + i), bf16, inputs, rows, outputs, sums);
     }
     for (int r = 0; r < rows; r++)
         for (int k = 0; k < outputs; k++) {
-            float bias = map->bias ? read(map->bias, half, output + k) : 0;
-            write(y, y_half, (row + r) * map->outputs + output + k, sum_of(sums[r][k]) + bias);
+            float bias = map->bias ? read(map->bias, bf16, output + k) : 0;
+            write(y, y_bf16, (row + r) * map->outputs + output + k, sum_of(sums[r][k]) + bias);
         }
 }
 
 INLINE void multiply_rows(
-    const struct map *map, int half, const void *x, void *y, int y_half, long rows, long output, int outputs
+    const struct map *map, int bf16, const void *x, void *y, int y_bf16, long rows, long output, int outputs
 ) {
     long row = 0;
-    for (; row + ROWS <= rows; row += ROWS) multiply(map, half, x, y, y_half, row, output, ROWS, outputs);
-    for (; row + 2 <= rows; row += 2) multiply(map, half, x, y, y_half, row, output, 2, outputs);
-    if (row < rows) multiply(map, half, x, y, y_half, row, output, 1, outputs);
+    for (; row + ROWS <= rows; row += ROWS) multiply(map, bf16, x, y, y_bf16, row, output, ROWS, outputs);
+    for (; row + 2 <= rows; row += 2) multiply(map, bf16, x, y, y_bf16, row, output, 2, outputs);
+    if (row < rows) multiply(map, bf16, x, y, y_bf16, row, output, 1, outputs);
 }
 
-INLINE void multiply_all(const struct map *map, int half, const void *x, void *y, int y_half, long rows) {
+INLINE void multiply_all(const struct map *map, int bf16, const void *x, void *y, int y_bf16, long rows) {
 #pragma omp for
     for (long output = 0; output < map->outputs; output += OUTPUTS) {
         if (output + OUTPUTS <= map->outputs) {
-            multiply_rows(map, half, x, y, y_half, rows, output, OUTPUTS);
+            multiply_rows(map, bf16, x, y, y_bf16, rows, output, OUTPUTS);
             continue;
         }
-        for (long last = output; last < map->outputs; last++) multiply_rows(map, half, x, y, y_half, rows, last, 1);
+        for (long last = output; last < map->outputs; last++) multiply_rows(map, bf16, x, y, y_bf16, rows, last, 1);
     }
 }
 
 /* y (rows, outputs) = x (rows, inputs) · weight (transposed) + bias, by all threads together; x has the weights' type. */
 static __attribute__((noinline)) void map_rows(
-    const struct map *map, int half, const void *x, void *y, int y_half, long rows
+    const struct map *map, int bf16, const void *x, void *y, int y_bf16, long rows
 ) {
-    if (half)
-        multiply_all(map, 1, x, y, y_half, rows);
+    if (bf16)
+        multiply_all(map, 1, x, y, y_bf16, rows);
     else
-        multiply_all(map, 0, x, y, y_half, rows);
+        multiply_all(map, 0, x, y, y_bf16, rows);
 }
 
-/* From fp32 to the type of `to_half`, which may be in the same place. */
-INLINE void normalize(const struct norm *norm, int half, const float *from, void *to, int to_half, long width) {
+/* From fp32 to fp32, perhaps in the same place, or to bf16 if `to_bf16`. */
+INLINE void normalize(const struct norm *norm, int bf16, const float *from, void *to, int to_bf16, long width) {
     float mean = 0, variance = 0;
 #pragma omp simd reduction(+ : mean)
     for (long i = 0; i < width; i++) mean += from[i];
@@ -169,29 +169,29 @@ INLINE void normalize(const struct norm *norm, int half, const float *from, void
     float scale = 1 / sqrtf(variance / width + norm->epsilon);
 #pragma omp simd
     for (long i = 0; i < width; i++)
-        write(to, to_half, i, (from[i] - mean) * scale * read(norm->weight, half, i) + read(norm->bias, half, i));
+        write(to, to_bf16, i, (from[i] - mean) * scale * read(norm->weight, bf16, i) + read(norm->bias, bf16, i));
 }
 
 /* What the next map reads of a row's states. */
-INLINE void enter(const struct norm *norm, int half, const float *states, void *entered, long width) {
+INLINE void enter(const struct norm *norm, int bf16, const float *states, void *entered, long width) {
     if (norm)
-        normalize(norm, half, states, entered, half, width);
+        normalize(norm, bf16, states, entered, bf16, width);
     else
-        for (long i = 0; i < width; i++) write(entered, half, i, states[i]);
+        for (long i = 0; i < width; i++) write(entered, bf16, i, states[i]);
 }
 
 /* Adds what sublayer `place` has computed to the states, and makes what the next one reads. */
 INLINE void leave(
-    const struct layer *layer, int half, int place, const float *change, float *states, void *entered, long rows,
+    const struct layer *layer, int bf16, int place, const float *change, float *states, void *entered, long rows,
     long width
 ) {
 #pragma omp for
     for (long row = 0; row < rows; row++) {
         float *own = states + row * width;
         for (long i = 0; i < width; i++) own[i] += change[row * width + i];
-        if (!layer->norm_first) normalize(layer->norms + place, half, own, own, 0, width);
+        if (!layer->norm_first) normalize(layer->norms + place, bf16, own, own, 0, width);
         const struct norm *next = layer->norm_first ? layer->norms + place + 1 : NULL;
-        if (place < 2) enter(next, half, own, row_of(entered, half, row * width), width);
+        if (place < 2) enter(next, bf16, own, row_of(entered, bf16, row * width), width);
     }
 }
 
@@ -206,16 +206,16 @@ static void turn(float *numbers, const float *cosine, const float *sine, long wi
 /* The query becomes the mean of the values, weighted by the softmax of query · key, or 0 if none is to be seen; there is
    room for `count` scores. What is hidden is not read, as it may not have been written yet. */
 INLINE void attend(
-    float *query, const void *keys, const void *values, const void *mask, int half, long mask_start, long count,
+    float *query, const void *keys, const void *values, const void *mask, int bf16, long mask_start, long count,
     long width, float *scores
 ) {
     float largest = -INFINITY, sum = 0, scale = 1 / sqrtf(width);
     for (long j = 0; j < count; j++) {
         scores[j] = -INFINITY;
-        if (mask && read(mask, half, mask_start + j) < SEEN) continue;
+        if (mask && read(mask, bf16, mask_start + j) < SEEN) continue;
         lanes product = {0};
         for (long i = 0; i < width; i += WIDE)
-            product += *(const lanes *)(query + i) * pick(keys, half, j * width + i);
+            product += *(const lanes *)(query + i) * pick(keys, bf16, j * width + i);
         scores[j] = sum_of(product) * scale;
         largest = scores[j] > largest ? scores[j] : largest;
     }
@@ -226,9 +226,9 @@ INLINE void attend(
         sum += scores[j];
     }
     for (long j = 0; j < count; j++) {
-        if (mask && read(mask, half, mask_start + j) < SEEN) continue;
+        if (mask && read(mask, bf16, mask_start + j) < SEEN) continue;
         for (long i = 0; i < width; i += WIDE)
-            *(lanes *)(query + i) += scores[j] / sum * pick(values, half, j * width + i);
+            *(lanes *)(query + i) += scores[j] / sum * pick(values, bf16, j * width + i);
     }
 }
 
@@ -244,13 +244,13 @@ INLINE float activated(int activation, float x) {
 }
 
 /* What the inner map has computed, (rows, count) or with a gate (rows, 2 · count), to what the outer one reads. */
-INLINE void activate(int activation, int half, const float *inner, void *result, long rows, long count) {
+INLINE void activate(int activation, int bf16, const float *inner, void *result, long rows, long count) {
     int gated = activation == SWIGLU;
     for (long row = 0; row < rows; row++) {
         const float *from = inner + row * count * (1 + gated);
 #pragma omp for nowait
         for (long i = 0; i < count; i++)
-            write(result, half, row * count + i, activated(activation, from[i]) * (gated ? from[count + i] : 1));
+            write(result, bf16, row * count + i, activated(activation, from[i]) * (gated ? from[count + i] : 1));
     }
 #pragma omp barrier
 }
@@ -272,7 +272,7 @@ static struct layout layout_of(const struct layer *layer, const struct step *ste
 }
 
 /* By all threads together. */
-INLINE void compute(const struct layer *layer, const struct step *step, int half, float *memory) {
+INLINE void compute(const struct layer *layer, const struct step *step, int bf16, float *memory) {
     long rows = step->batch * step->beam, width = layer->output.outputs, heads = layer->heads, head = width / heads;
     struct layout at = layout_of(layer, step);
     float *states = memory + at.states, *change = memory + at.change, *wide = memory + at.wide;
@@ -280,11 +280,11 @@ INLINE void compute(const struct layer *layer, const struct step *step, int half
 #pragma omp for
     for (long row = 0; row < rows; row++) {
         float *own = states + row * width;
-        for (long i = 0; i < width; i++) own[i] = read(step->states, half, row * width + i);
-        enter(layer->norm_first ? layer->norms : NULL, half, own, row_of(entered, half, row * width), width);
+        for (long i = 0; i < width; i++) own[i] = read(step->states, bf16, row * width + i);
+        enter(layer->norm_first ? layer->norms : NULL, bf16, own, row_of(entered, bf16, row * width), width);
     }
 
-    map_rows(&layer->input, half, entered, wide, 0, rows);
+    map_rows(&layer->input, bf16, entered, wide, 0, rows);
 #pragma omp for
     for (long unit = 0; unit < rows * heads; unit++) {
         long row = unit / heads, place = unit % heads, batch = row / step->beam;
@@ -294,40 +294,40 @@ INLINE void compute(const struct layer *layer, const struct step *step, int half
             turn(key, step->cosine, step->sine, head);
         }
         long first = (batch * heads + place) * step->slots * head, newest = step->used + row % step->beam;
-        void *keys = row_of(step->own, half, first);
-        void *values = row_of(keys, half, step->batch * heads * step->slots * head);
+        void *keys = row_of(step->own, bf16, first);
+        void *values = row_of(keys, bf16, step->batch * heads * step->slots * head);
         for (long i = 0; i < head; i++) {
-            write(keys, half, newest * head + i, key[i]);
-            write(values, half, newest * head + i, value[i]);
+            write(keys, bf16, newest * head + i, key[i]);
+            write(values, bf16, newest * head + i, value[i]);
         }
         float *scores = memory + at.scores + unit * at.longest;
-        attend(query, keys, values, step->mask, half, row * step->slots, step->slots, head, scores);
-        for (long i = 0; i < head; i++) write(entered, half, row * width + place * head + i, query[i]);
+        attend(query, keys, values, step->mask, bf16, row * step->slots, step->slots, head, scores);
+        for (long i = 0; i < head; i++) write(entered, bf16, row * width + place * head + i, query[i]);
     }
-    map_rows(&layer->output, half, entered, change, 0, rows);
-    leave(layer, half, 0, change, states, entered, rows, width);
+    map_rows(&layer->output, bf16, entered, change, 0, rows);
+    leave(layer, bf16, 0, change, states, entered, rows, width);
 
-    map_rows(&layer->query, half, entered, wide, 0, rows);
+    map_rows(&layer->query, bf16, entered, wide, 0, rows);
 #pragma omp for
     for (long unit = 0; unit < rows * heads; unit++) {
         long row = unit / heads, place = unit % heads, batch = row / step->beam;
         long first = (batch * heads + place) * step->keys * head, from = row * width + place * head;
-        void *keys = row_of(step->key, half, first), *values = row_of(step->value, half, first);
+        void *keys = row_of(step->key, bf16, first), *values = row_of(step->value, bf16, first);
         float *scores = memory + at.scores + unit * at.longest;
         attend(
-            wide + from, keys, values, step->memory_mask, half, batch * step->keys, step->keys, head, scores
+            wide + from, keys, values, step->memory_mask, bf16, batch * step->keys, step->keys, head, scores
         );
-        for (long i = 0; i < head; i++) write(entered, half, from + i, wide[from + i]);
+        for (long i = 0; i < head; i++) write(entered, bf16, from + i, wide[from + i]);
     }
-    map_rows(&layer->cross_output, half, entered, change, 0, rows);
-    leave(layer, half, 1, change, states, entered, rows, width);
+    map_rows(&layer->cross_output, bf16, entered, change, 0, rows);
+    leave(layer, bf16, 1, change, states, entered, rows, width);
 
-    map_rows(&layer->inner, half, entered, wide, 0, rows);
-    activate(layer->activation, half, wide, active, rows, layer->outer.inputs);
-    map_rows(&layer->outer, half, active, change, 0, rows);
-    leave(layer, half, 2, change, states, entered, rows, width);
+    map_rows(&layer->inner, bf16, entered, wide, 0, rows);
+    activate(layer->activation, bf16, wide, active, rows, layer->outer.inputs);
+    map_rows(&layer->outer, bf16, active, change, 0, rows);
+    leave(layer, bf16, 2, change, states, entered, rows, width);
 #pragma omp for
-    for (long i = 0; i < rows * width; i++) write(step->result, half, i, states[i]);
+    for (long i = 0; i < rows * width; i++) write(step->result, bf16, i, states[i]);
 }
 
 /* The layer's states for the newest tokens, whose keys and values are stored. Returns whether there was memory for it. */
@@ -336,7 +336,7 @@ int decode(const struct layer *layer, const struct step *step, int threads) {
     if (!memory) return 0;
 #pragma omp parallel num_threads(threads)
     {
-        if (layer->half)
+        if (layer->bf16)
             compute(layer, step, 1, memory);
         else
             compute(layer, step, 0, memory);
@@ -345,8 +345,8 @@ int decode(const struct layer *layer, const struct step *step, int threads) {
     return 1;
 }
 
-/* result (rows, outputs) = x (rows, inputs) · weight (transposed) + bias, all of the type of `half`. */
-void map_few(const struct map *map, int half, const void *x, void *result, long rows, int threads) {
+/* result (rows, outputs) = x (rows, inputs) · weight (transposed) + bias, all of one type. */
+void map_few(const struct map *map, int bf16, const void *x, void *result, long rows, int threads) {
 #pragma omp parallel num_threads(threads)
-    map_rows(map, half, x, result, half, rows);
+    map_rows(map, bf16, x, result, bf16, rows);
 }

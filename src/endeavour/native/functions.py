@@ -68,7 +68,7 @@ def _dropped(numbers: Tensor, seed: int, threshold: int, scale: float) -> Tensor
     library().drop(
         address(numbers),
         address(result),
-        is_half(numbers),
+        is_bf16(numbers),
         ctypes.c_long(numbers.numel()),
         ctypes.c_uint64(seed),
         threshold,
@@ -95,21 +95,21 @@ def r_drop(logits: Tensor, targets: Tensor, *, smoothing: float, weight: float) 
     assert (targets.dtype, len(targets)) == (torch.int64, rows)
     if rows and not 0 <= int(targets.min()) <= int(targets.max()) < vocabulary:
         raise IndexError(f"a target is not in a vocabulary of {vocabulary}")
-    loss, surprise = torch.empty(2, rows, device=logits.device, dtype=torch.float32)
+    loss, nll = torch.empty(2, rows, device=logits.device, dtype=torch.float32)
     enough = library().r_drop(
         address(logits),
-        is_half(logits),
+        is_bf16(logits),
         address(targets),
         ctypes.c_long(rows),
         ctypes.c_long(vocabulary),
         ctypes.c_float(smoothing),
         ctypes.c_float(weight),
         address(loss),
-        address(surprise),
+        address(nll),
         torch.get_num_threads(),
     )
     check(enough)
-    return loss, surprise
+    return loss, nll
 
 
 def attends(maps: Sequence[Tensor], num_heads: int, mask: Tensor | None) -> bool:
@@ -154,22 +154,22 @@ class _Attention(torch.autograd.Function):
     def forward(ctx: Any, num_heads: int, causal: bool, *tensors: Any) -> Tensor:
         ctx.settings = num_heads, causal
         ctx.save_for_backward(*tensors)
-        described = _Inputs.of(*ctx.settings, *tensors)
-        attended = torch.empty_like(_parts(tensors[3:])[0], memory_format=torch.contiguous_format)
-        check(library().attend(ctypes.byref(described), address(attended), torch.get_num_threads()))
-        return attended
+        query = _parts(tensors[3:])[0]
+        result = torch.empty_like(query, memory_format=torch.contiguous_format)
+        _Attended.of(*ctx.settings, *tensors).compute(result=result)
+        return result
 
     @staticmethod
     @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: by the decorator, which has no types
         ctx: Any, *gradients: Any
     ) -> tuple[Tensor | None, ...]:
-        gradient = gradients[0].contiguous()
-        saved = ctx.saved_tensors
+        saved = ctx.saved_tensors  # held here: hooks may have made them anew
         found = [torch.empty_like(tensor) for tensor in saved[3:]]
-        described = _Inputs.of(*ctx.settings, *saved)
-        addresses = map(start_of, (gradient, *_parts(found)))
-        check(library().attend_backward(ctypes.byref(described), *addresses, torch.get_num_threads()))
+        query, key, value = _parts(found)
+        _Attended.of(*ctx.settings, *saved).compute(
+            towards=gradients[0].contiguous(), of_query=query, of_key=key, of_value=value
+        )
         return None, None, None, None, None, *found
 
 
@@ -178,16 +178,17 @@ def _parts(maps: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return maps[0].chunk(3, dim=-1) if len(maps) == 1 else (maps[0], *maps[1].chunk(2, dim=-1))
 
 
-class _Inputs(ctypes.Structure):
+class _Attended(ctypes.Structure):
     """`struct attention` of `training.c`."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "mask", "cosine", "sine")),
+        *((name, ctypes.c_void_p) for name in ("result", "towards", "of_query", "of_key", "of_value")),
         *(
             (name, ctypes.c_long)
             for name in ("query_stride", "key_stride", "batch", "heads", "queries", "keys", "width")
         ),
-        *((name, ctypes.c_int) for name in ("half", "causal")),
+        *((name, ctypes.c_int) for name in ("bf16", "causal")),
     )
 
     @classmethod
@@ -199,14 +200,28 @@ class _Inputs(ctypes.Structure):
         cosine: Tensor | None,
         sine: Tensor | None,
         *maps: Tensor,
-    ) -> "_Inputs":
+    ) -> "_Attended":
         query, key, value = _parts(maps)
         batch, queries, width = query.shape
-        tensors = (query, key, value, mask, cosine, sine)
-        addresses = [None if tensor is None else start_of(tensor) for tensor in tensors]
-        strides = query.stride(1), key.stride(1)
-        sizes = batch, num_heads, queries, key.shape[1], width // num_heads
-        return cls(*addresses, *strides, *sizes, is_half(query), int(causal))
+        read = {"query": query, "key": key, "value": value, "mask": mask, "cosine": cosine, "sine": sine}
+        return cls(
+            **{name: start_of(tensor) for name, tensor in read.items() if tensor is not None},
+            query_stride=query.stride(1),
+            key_stride=key.stride(1),
+            batch=batch,
+            heads=num_heads,
+            queries=queries,
+            keys=key.shape[1],
+            width=width // num_heads,
+            bf16=is_bf16(query),
+            causal=int(causal),
+        )
+
+    def compute(self, **written: Tensor) -> None:
+        """The result, or the gradients, which are all given then."""
+        for name, tensor in written.items():
+            setattr(self, name, start_of(tensor))
+        check(library().attend(ctypes.byref(self), torch.get_num_threads()))
 
 
 def check(enough: int) -> None:
@@ -214,7 +229,7 @@ def check(enough: int) -> None:
         raise MemoryError("not enough memory")
 
 
-def is_half(tensor: Tensor) -> int:
+def is_bf16(tensor: Tensor) -> int:
     return int(tensor.dtype == torch.bfloat16)
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from endeavour.native.compiler import library
-from endeavour.native.functions import LANES, address, check, is_half, takes
+from endeavour.native.functions import LANES, address, check, is_bf16, takes
 
 INPUTS = 32  # of `numbers.h`
 # Weights that are worth a thread.
@@ -63,7 +63,7 @@ def few_rows(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     result = rows.new_empty(*rows.shape[:-1], len(weight))
     library().map_few(
         ctypes.byref(_Map.of(weight, bias)),
-        is_half(weight),
+        is_bf16(weight),
         address(rows),
         address(result),
         ctypes.c_long(rows.numel() // rows.shape[-1]),
@@ -105,7 +105,7 @@ class LayerKernel:
                 *(_Norm(address(one.weight), address(one.bias), one.epsilon) for one in self._norms)
             ),
             heads,
-            is_half(maps[0][0]),
+            is_bf16(maps[0][0]),
             int(norm_first),
             ACTIVATIONS.index(activation),
         )
@@ -194,7 +194,7 @@ class _Layer(ctypes.Structure):
         ("maps", _Map * 6),
         ("norms", _Norm * 3),
         ("heads", ctypes.c_long),
-        *((name, ctypes.c_int) for name in ("half", "norm_first", "activation")),
+        *((name, ctypes.c_int) for name in ("bf16", "norm_first", "activation")),
     )
 
 

@@ -8,10 +8,10 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Numbers are fp32 or, if `half`, bf16: the upper 16 bits of fp32. */
+/* Numbers are fp32 or, if `bf16`, bf16: the upper 16 bits of fp32. */
 
-INLINE float read(const void *numbers, int half, long index) {
-    if (!half) return ((const float *)numbers)[index];
+INLINE float read(const void *numbers, int bf16, long index) {
+    if (!bf16) return ((const float *)numbers)[index];
     uint32_t bits = (uint32_t)((const uint16_t *)numbers)[index] << 16;
     float number;
     memcpy(&number, &bits, sizeof number);
@@ -19,8 +19,8 @@ INLINE float read(const void *numbers, int half, long index) {
 }
 
 /* To bf16 it is rounded to the nearest, and of two as near to the even one. */
-INLINE void write(void *numbers, int half, long index, float number) {
-    if (!half) {
+INLINE void write(void *numbers, int bf16, long index, float number) {
+    if (!bf16) {
         ((float *)numbers)[index] = number;
         return;
     }
@@ -30,8 +30,8 @@ INLINE void write(void *numbers, int half, long index, float number) {
     ((uint16_t *)numbers)[index] = (uint16_t)(number != number ? 0x7fc0 : rounded); /* NaN remains */
 }
 
-INLINE void *row_of(const void *numbers, int half, long index) {
-    return (char *)numbers + index * (half ? 2 : 4);
+INLINE void *row_of(const void *numbers, int bf16, long index) {
+    return (char *)numbers + index * (bf16 ? 2 : 4);
 }
 
 /* exp(x) for x ≤ 0, and 0 below -87: 2^n · e^r with |r| ≤ log(2) / 2, and e^r by its Taylor series, the rest of which is

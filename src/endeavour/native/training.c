@@ -15,7 +15,7 @@ INLINE uint32_t mixed(uint32_t x) {
 #define BLOCK 1024 /* numbers that are dropped at a time, a multiple of the four that share a draw */
 
 INLINE void drop_block(
-    const void *numbers, void *result, int half, long start, int count, uint64_t seed, int threshold, float scale
+    const void *numbers, void *result, int bf16, long start, int count, uint64_t seed, int threshold, float scale
 ) {
     uint32_t draws[BLOCK / 4];
     for (uint32_t i = 0; i < BLOCK / 4; i++)
@@ -23,18 +23,18 @@ INLINE void drop_block(
     const uint8_t *bytes = (const uint8_t *)draws;
 #pragma omp simd
     for (int i = 0; i < count; i++)
-        write(result, half, start + i, read(numbers, half, start + i) * (bytes[i] < threshold ? 0 : scale));
+        write(result, bf16, start + i, read(numbers, bf16, start + i) * (bytes[i] < threshold ? 0 : scale));
 }
 
 /* Dropout: a number is multiplied by 0 where its byte, a function of its place and the seed, is below `threshold`, and by
    `scale` elsewhere. */
 void drop(
-    const void *numbers, void *result, int half, long count, uint64_t seed, int threshold, float scale, int threads
+    const void *numbers, void *result, int bf16, long count, uint64_t seed, int threshold, float scale, int threads
 ) {
 #pragma omp parallel for num_threads(threads)
     for (long start = 0; start < count; start += BLOCK) {
         int size = count - start < BLOCK ? count - start : BLOCK;
-        if (half)
+        if (bf16)
             drop_block(numbers, result, 1, start, size, seed, threshold, scale);
         else
             drop_block(numbers, result, 0, start, size, seed, threshold, scale);
@@ -49,14 +49,14 @@ INLINE float pull(float power, float other, float apart, float own, float slope,
 }
 
 INLINE void r_drop_row(
-    void *first, void *second, int half, long target, long vocabulary, float smoothing, float weight, float *powers,
-    float *loss, float *surprise
+    void *first, void *second, int bf16, long target, long vocabulary, float smoothing, float weight, float *powers,
+    float *loss, float *nll
 ) {
     float *others = powers + vocabulary;
     float largest = -INFINITY, other_largest = -INFINITY, logits = 0;
 #pragma omp simd reduction(max : largest, other_largest) reduction(+ : logits)
     for (long i = 0; i < vocabulary; i++) {
-        float p = read(first, half, i), q = read(second, half, i);
+        float p = read(first, bf16, i), q = read(second, bf16, i);
         largest = p > largest ? p : largest;
         other_largest = q > other_largest ? q : other_largest;
         logits += p + q;
@@ -64,7 +64,7 @@ INLINE void r_drop_row(
     float sum = 0, other_sum = 0, expected = 0, other_expected = 0;
 #pragma omp simd reduction(+ : sum, other_sum, expected, other_expected)
     for (long i = 0; i < vocabulary; i++) {
-        float p = read(first, half, i), q = read(second, half, i);
+        float p = read(first, bf16, i), q = read(second, bf16, i);
         powers[i] = exponential(p - largest);
         others[i] = exponential(q - other_largest);
         sum += powers[i];
@@ -74,26 +74,26 @@ INLINE void r_drop_row(
     }
     expected /= sum;
     other_expected /= other_sum;
-    float p = read(first, half, target), q = read(second, half, target);
-    *surprise = (largest + logf(sum) - p + other_largest + logf(other_sum) - q) / 2;
-    *loss = *surprise + (smoothing * (p + q - logits / vocabulary) + weight * (expected - other_expected)) / 2;
+    float p = read(first, bf16, target), q = read(second, bf16, target);
+    *nll = (largest + logf(sum) - p + other_largest + logf(other_sum) - q) / 2;
+    *loss = *nll + (smoothing * (p + q - logits / vocabulary) + weight * (expected - other_expected)) / 2;
     float uniform = smoothing / vocabulary / 2, hot = (1 - smoothing) / 2 + uniform;
     float slope = weight / sum / 2, own = (1 + weight - weight * expected) / sum / 2;
     float other_slope = weight / other_sum / 2, other_own = (1 + weight + weight * other_expected) / other_sum / 2;
     for (long i = 0; i < vocabulary; i++) {
-        float apart = read(first, half, i) - read(second, half, i);
-        write(first, half, i, pull(powers[i], others[i], apart, own, slope, other_slope) - uniform);
-        write(second, half, i, pull(others[i], powers[i], -apart, other_own, other_slope, slope) - uniform);
+        float apart = read(first, bf16, i) - read(second, bf16, i);
+        write(first, bf16, i, pull(powers[i], others[i], apart, own, slope, other_slope) - uniform);
+        write(second, bf16, i, pull(others[i], powers[i], -apart, other_own, other_slope, slope) - uniform);
     }
-    write(first, half, target, pull(powers[target], others[target], p - q, own, slope, other_slope) - hot);
-    write(second, half, target, pull(others[target], powers[target], q - p, other_own, other_slope, slope) - hot);
+    write(first, bf16, target, pull(powers[target], others[target], p - q, own, slope, other_slope) - hot);
+    write(second, bf16, target, pull(others[target], powers[target], q - p, other_own, other_slope, slope) - hot);
 }
 
 /* Logits (2, rows, vocabulary) of two passes become the gradient of R-Drop's loss; that and -log p are written besides,
    both means of the passes. Returns whether there was memory for it. */
 int r_drop(
-    void *logits, int half, const int64_t *targets, long rows, long vocabulary, float smoothing, float weight,
-    float *loss, float *surprise, int threads
+    void *logits, int bf16, const int64_t *targets, long rows, long vocabulary, float smoothing, float weight,
+    float *loss, float *nll, int threads
 ) {
     int enough = 1;
 #pragma omp parallel num_threads(threads) reduction(&& : enough)
@@ -103,11 +103,11 @@ int r_drop(
 #pragma omp for
         for (long row = 0; row < rows; row++) {
             if (!powers) continue;
-            void *p = row_of(logits, half, row * vocabulary), *q = row_of(logits, half, (rows + row) * vocabulary);
-            if (half)
-                r_drop_row(p, q, 1, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
+            void *p = row_of(logits, bf16, row * vocabulary), *q = row_of(logits, bf16, (rows + row) * vocabulary);
+            if (bf16)
+                r_drop_row(p, q, 1, targets[row], vocabulary, smoothing, weight, powers, loss + row, nll + row);
             else
-                r_drop_row(p, q, 0, targets[row], vocabulary, smoothing, weight, powers, loss + row, surprise + row);
+                r_drop_row(p, q, 0, targets[row], vocabulary, smoothing, weight, powers, loss + row, nll + row);
         }
         free(powers);
     }
@@ -145,12 +145,12 @@ INLINE void transpose(const float *from, float *to, long rows, long columns) {
 
 /* One head's rows (length, width), each `scale` times, turned as in model/positions.py if there is a rotation. */
 INLINE void load(
-    const void *numbers, int half, long start, long stride, long length, long width, float scale, const float *cosine,
+    const void *numbers, int bf16, long start, long stride, long length, long width, float scale, const float *cosine,
     const float *sine, float *to
 ) {
     for (long i = 0; i < length; i++) {
         long from = start + i * stride;
-        for (long d = 0; d < width; d++) to[i * width + d] = read(numbers, half, from + d) * scale;
+        for (long d = 0; d < width; d++) to[i * width + d] = read(numbers, bf16, from + d) * scale;
         if (!cosine) continue;
         float *first = to + i * width, *second = first + width / 2;
         const float *c = cosine + i * width, *s = sine + i * width + width / 2;
@@ -165,32 +165,32 @@ INLINE void load(
 
 /* The gradient of what `load` has read. */
 INLINE void store(
-    const float *from, void *numbers, int half, long start, long stride, long length, long width, float scale,
+    const float *from, void *numbers, int bf16, long start, long stride, long length, long width, float scale,
     const float *cosine, const float *sine
 ) {
     for (long i = 0; i < length; i++) {
         const float *first = from + i * width, *second = first + width / 2;
         long to = start + i * stride;
         if (!cosine) {
-            for (long d = 0; d < width; d++) write(numbers, half, to + d, first[d] * scale);
+            for (long d = 0; d < width; d++) write(numbers, bf16, to + d, first[d] * scale);
             continue;
         }
         const float *c = cosine + i * width, *s = sine + i * width + width / 2;
         for (long d = 0; d < width / 2; d++) {
-            write(numbers, half, to + d, (first[d] * c[d] + second[d] * s[d]) * scale);
-            write(numbers, half, to + width / 2 + d, (second[d] * c[d] - first[d] * s[d]) * scale);
+            write(numbers, bf16, to + d, (first[d] * c[d] + second[d] * s[d]) * scale);
+            write(numbers, bf16, to + width / 2 + d, (second[d] * c[d] - first[d] * s[d]) * scale);
         }
     }
 }
 
 /* Scores (keys, queries) become weights; those of padding, and of the future if `causal`, 0. */
-INLINE void weigh(float *scores, const void *mask, int half, long mask_start, int queries, int keys, int causal) {
+INLINE void softmax(float *scores, const void *mask, int bf16, long mask_start, int queries, int keys, int causal) {
     int rows = padded(keys), columns = padded(queries);
     for (int start = 0; start < columns; start += LANES) {
         float largest[LANES], sum[LANES];
         for (int lane = 0; lane < LANES; lane++) largest[lane] = -INFINITY, sum[lane] = 0;
         for (int j = 0; j < keys; j++) {
-            float *row = scores + j * columns + start, shown = mask ? read(mask, half, mask_start + j) : 0;
+            float *row = scores + j * columns + start, shown = mask ? read(mask, bf16, mask_start + j) : 0;
 #pragma omp simd
             for (int lane = 0; lane < LANES; lane++) {
                 row[lane] = causal && start + lane < j ? -INFINITY : row[lane] + shown;
@@ -214,35 +214,8 @@ INLINE void weigh(float *scores, const void *mask, int half, long mask_start, in
     memset(scores + keys * columns, 0, (rows - keys) * columns * sizeof(float));
 }
 
-/* The sizes and places of what attention reads. `query` is (batch, queries, …), `key` and `value` are (batch, keys, …), with
-   the strides of the tokens; of each they are the first heads · width numbers, one head after the other. */
-struct attention {
-    const void *query, *key, *value, *mask; /* the mask is (batch, keys), or NULL */
-    const float *cosine, *sine;             /* (length, width), or NULL */
-    long query_stride, key_stride, batch, heads, queries, keys, width;
-    int half, causal;
-};
-
-/* The result is (batch, queries, heads, width). Scores and weights are (keys, queries): sums over keys go down columns, and
-   so many of them are made at a time. */
-INLINE void attend_head(const struct attention *a, int half, long unit, void *result, float *room) {
-    long m = padded(a->queries), n = padded(a->keys), width = a->width;
-    float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
-    float *out = p + m * n;
-    long batch = unit / a->heads, head = unit % a->heads * width;
-    long query = batch * a->queries * a->query_stride + head, key = batch * a->keys * a->key_stride + head;
-    load(a->query, half, query, a->query_stride, a->queries, width, 1 / sqrtf(width), a->cosine, a->sine, q);
-    load(a->key, half, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
-    load(a->value, half, key, a->key_stride, a->keys, width, 1, NULL, NULL, v);
-    transpose(q, across, m, width);
-    product(k, 0, across, p, n, width, m);
-    weigh(p, a->mask, half, batch * a->keys, a->queries, a->keys, a->causal);
-    product(p, 1, v, out, m, n, width);
-    store(out, result, half, batch * a->queries * a->heads * width + head, a->heads * width, a->queries, width, 1, NULL, NULL);
-}
-
 /* Of weights p (n, m) and their gradient: that of the scores, in its place. */
-INLINE void unweigh(const float *p, float *gradient, long n, long m) {
+INLINE void softmax_backward(const float *p, float *gradient, long n, long m) {
     for (long start = 0; start < m; start += WIDE) {
         lanes mean = {0};
         for (long j = 0; j < n; j++) mean += *(const lanes *)(p + j * m + start) * *(lanes *)(gradient + j * m + start);
@@ -253,76 +226,66 @@ INLINE void unweigh(const float *p, float *gradient, long n, long m) {
     }
 }
 
-/* `gradient` is that of the result, laid out like it; the others like what they are gradients of. */
-INLINE void attend_head_backward(
-    const struct attention *a, int half, long unit, const void *towards, void *of_query, void *of_key, void *of_value,
-    float *room
-) {
-    long m = padded(a->queries), n = padded(a->keys), width = a->width;
+/* What attention reads and writes, and its sizes. `query` is (batch, queries, …), `key` and `value` are (batch, keys, …), with
+   the strides of the tokens; of each they are the first heads · width numbers, one head after the other. The result and
+   its gradient are (batch, queries, heads · width). */
+struct attention {
+    const void *query, *key, *value, *mask; /* the mask is (batch, keys), or NULL */
+    const float *cosine, *sine;             /* (length, width), or NULL */
+    void *result;                           /* NULL if gradients are asked for: of the result there is */
+    const void *towards;                    /* this one, */
+    void *of_query, *of_key, *of_value;     /* and these are laid out like what they are gradients of */
+    long query_stride, key_stride, batch, heads, queries, keys, width;
+    int bf16, causal;
+};
+
+/* Scores and weights are (keys, queries): sums over keys go down columns, and so many of them are made at a time. */
+INLINE void attend_head(const struct attention *a, int bf16, long unit, float *room) {
+    long m = padded(a->queries), n = padded(a->keys), width = a->width, all = a->heads * width;
     float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
     float *g = p + m * n, *scores = g + m * width, *out = scores + m * n;
-    long batch = unit / a->heads, head = unit % a->heads * width;
+    long batch = unit / a->heads, head = unit % a->heads * width, result = batch * a->queries * all + head;
     long query = batch * a->queries * a->query_stride + head, key = batch * a->keys * a->key_stride + head;
-    long result = batch * a->queries * a->heads * width + head;
     float scale = 1 / sqrtf(width);
-    load(a->query, half, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine, q);
-    load(a->key, half, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
-    load(a->value, half, key, a->key_stride, a->keys, width, 1, NULL, NULL, v);
-    load(towards, half, result, a->heads * width, a->queries, width, 1, NULL, NULL, g);
+    load(a->query, bf16, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine, q);
+    load(a->key, bf16, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
+    load(a->value, bf16, key, a->key_stride, a->keys, width, 1, NULL, NULL, v);
     transpose(q, across, m, width);
     product(k, 0, across, p, n, width, m);
-    weigh(p, a->mask, half, batch * a->keys, a->queries, a->keys, a->causal);
+    softmax(p, a->mask, bf16, batch * a->keys, a->queries, a->keys, a->causal);
+    if (a->result) {
+        product(p, 1, v, out, m, n, width);
+        store(out, a->result, bf16, result, all, a->queries, width, 1, NULL, NULL);
+        return;
+    }
+    load(a->towards, bf16, result, all, a->queries, width, 1, NULL, NULL, g);
     product(p, 0, g, out, n, m, width);
-    store(out, of_value, half, key, a->key_stride, a->keys, width, 1, NULL, NULL);
+    store(out, a->of_value, bf16, key, a->key_stride, a->keys, width, 1, NULL, NULL);
     transpose(g, across, m, width);
     product(v, 0, across, scores, n, width, m);
-    unweigh(p, scores, n, m);
+    softmax_backward(p, scores, n, m);
     product(scores, 1, k, out, m, n, width);
-    store(out, of_query, half, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine);
+    store(out, a->of_query, bf16, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine);
     product(scores, 0, q, out, n, m, width);
-    store(out, of_key, half, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine);
+    store(out, a->of_key, bf16, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine);
 }
 
-static float *room_for(const struct attention *a) {
+/* Returns whether there was memory for it. */
+int attend(const struct attention *a, int threads) {
     long m = padded(a->queries), n = padded(a->keys), longest = m > n ? m : n;
-    return malloc((3 * m * a->width + 2 * n * a->width + 2 * m * n + longest * a->width) * sizeof(float));
-}
-
-/* Returns whether there was memory for it, as does the next. */
-int attend(const struct attention *a, void *result, int threads) {
+    long numbers = (3 * m + 2 * n + longest) * a->width + 2 * m * n;
     int enough = 1;
 #pragma omp parallel num_threads(threads) reduction(&& : enough)
     {
-        float *room = room_for(a);
+        float *room = malloc(numbers * sizeof(float));
         enough = room != NULL;
 #pragma omp for
         for (long unit = 0; unit < a->batch * a->heads; unit++) {
             if (!room) continue;
-            if (a->half)
-                attend_head(a, 1, unit, result, room);
+            if (a->bf16)
+                attend_head(a, 1, unit, room);
             else
-                attend_head(a, 0, unit, result, room);
-        }
-        free(room);
-    }
-    return enough;
-}
-
-int attend_backward(
-    const struct attention *a, const void *gradient, void *query, void *key, void *value, int threads
-) {
-    int enough = 1;
-#pragma omp parallel num_threads(threads) reduction(&& : enough)
-    {
-        float *room = room_for(a);
-        enough = room != NULL;
-#pragma omp for
-        for (long unit = 0; unit < a->batch * a->heads; unit++) {
-            if (!room) continue;
-            if (a->half)
-                attend_head_backward(a, 1, unit, gradient, query, key, value, room);
-            else
-                attend_head_backward(a, 0, unit, gradient, query, key, value, room);
+                attend_head(a, 0, unit, room);
         }
         free(room);
     }

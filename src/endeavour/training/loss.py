@@ -86,14 +86,14 @@ class _ProjectedLoss(torch.autograd.Function):
             rounded = needs_gradient and logits.dtype != torch.float16
             probabilities = logits.softmax(dim=-1, dtype=logits.dtype if rounded else torch.float32)
             chosen, chosen_logits = probabilities[each, ids].float(), logits[each, ids].float()
-            surprise = -chosen.clamp_min(SMALLEST).log()
+            token_nll = -chosen.clamp_min(SMALLEST).log()
             # On a CPU it costs nothing to ask whether there are such rows; on a GPU the host would have to wait.
             if chosen.device.type != "cpu" or bool((chosen < SMALLEST).any()):
                 largest = logits.amax(dim=-1).float()  # here nearly log Σ
-                surprise = surprise.where(chosen >= SMALLEST, largest - chosen_logits)
-            nll += (surprise * counts).sum()
+                token_nll = token_nll.where(chosen >= SMALLEST, largest - chosen_logits)
+            nll += (token_nll * counts).sum()
             # (1 - ε)·(log Σ - chosen logit) + ε·(log Σ - mean of the logits), the last of which is there already
-            loss += ((surprise + smoothing * chosen_logits) * counts).sum()
+            loss += ((token_nll + smoothing * chosen_logits) * counts).sum()
             if states_gradient is None or weight_gradient is None:
                 continue
             # d loss / d logits = softmax - (1 - ε)·one-hot - ε / vocabulary, the last of which is added elsewhere

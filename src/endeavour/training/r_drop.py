@@ -95,8 +95,8 @@ def _replace_by_gradient(
     On a CPU no token is PAD.
     """
     if native.takes(logits):
-        losses, surprises = native.r_drop(logits, ids, smoothing=smoothing, weight=r_drop)
-        return losses.sum(), surprises.sum()
+        losses, nlls = native.r_drop(logits, ids, smoothing=smoothing, weight=r_drop)
+        return losses.sum(), nlls.sum()
     few = CACHED_ROWS if logits.device.type == "cpu" else len(ids)
     parts = zip(logits.split(few, dim=1), ids.split(few), strict=True)
     sums = [_replace_few_by_gradient(*part, smoothing, r_drop) for part in parts]
@@ -122,8 +122,8 @@ def _replace_few_by_gradient(
     # The largest probability is never so small that its logarithm is inexact.
     log_sum = exact.amax(dim=-1) - probabilities.amax(dim=-1).log()
     chosen = exact[:, each, ids]
-    surprise = log_sum - chosen
-    smooth = surprise + smoothing * (chosen - exact.mean(dim=-1))
+    nll = log_sum - chosen
+    smooth = nll + smoothing * (chosen - exact.mean(dim=-1))
     apart = exact[0] - exact[1]
     expected = torch.stack([(side * apart).sum(dim=-1, keepdim=True) for side in probabilities])
     divergence = (expected[0] - expected[1])[:, 0] / 2
@@ -134,4 +134,4 @@ def _replace_few_by_gradient(
         gradient[each, ids] -= 1 - smoothing
         torch.mul(gradient, counted / 2, out=logits[side])
     counts = counted[:, 0]
-    return ((smooth.mean(dim=0) + r_drop * divergence) * counts).sum(), (surprise.mean(dim=0) * counts).sum()
+    return ((smooth.mean(dim=0) + r_drop * divergence) * counts).sum(), (nll.mean(dim=0) * counts).sum()

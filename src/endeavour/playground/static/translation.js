@@ -110,7 +110,7 @@ export function mountTranslation(context) {
 
   async function say() {
     const translation = await results.translation().catch(() => null); // whoever shows it reports why
-    if (translation) announce(translation.text);
+    if (translation) announce(translation.text, output.lang);
   }
 
   function begin(position, letter) {

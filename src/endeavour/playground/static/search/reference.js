@@ -51,6 +51,7 @@ export function createReference(root, { state, search }) {
   async function update() {
     const { ref, q, run } = state.get();
     if (document.activeElement !== field) field.value = ref;
+    field.lang = pieces.lang = document.getElementById("output").lang;
     clear.hidden = !ref;
     asking.abort();
     if (!ref || !q) {

@@ -30,10 +30,11 @@ export function createSentence(context) {
     label: "Probabilities of the next piece where the translations part",
   });
   const opinions = h("div", { class: "opinions" });
-  const attention = [0, 1].map(() =>
-    figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads" }),
+  const attention = ["A", "the other system"].map((whose) =>
+    figure({ title: `Attention of ${whose}`, label: "Cross-attention, mean of the last layer’s heads" }),
   );
   const pictures = [parting.node, opinions, ...attention.map(({ node: one }) => one)];
+  hideAll();
   const node = h(
     "section",
     { class: "card compare", "aria-labelledby": "compare-title" },
@@ -133,10 +134,13 @@ export function createSentence(context) {
     }
   }
 
-  /** Pictures of another comparison do not stay. */
+  function hideAll() {
+    for (const part of pictures) part.hidden = true;
+  }
+
   function failed(error) {
     if (overtaken(error)) return;
-    for (const part of pictures) part.hidden = true;
+    hideAll(); // pictures of another comparison do not stay
     report(error.message);
   }
 
@@ -158,9 +162,9 @@ export function createSentence(context) {
     const at = parted === null ? -1 : wordAt(hypothesis.pieces, parted);
     const words =
       hypothesis &&
-      marked(hypothesis.text, against.text, (word, i) =>
-        h("mark", { class: i === at ? "first" : null }, word),
-      );
+      marked(hypothesis.text, against.text, {
+        mark: (word, i) => h("mark", { class: i === at ? "first" : null }, word),
+      });
     const facts = hypothesis && [
       bar(Math.exp(hypothesis.score - best)),
       h("span", {}, `score ${decimal(hypothesis.score, 3)}`),

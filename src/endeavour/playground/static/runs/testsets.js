@@ -11,7 +11,7 @@ import { debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
-import { bleuName } from "../systems.js";
+import { bleuName, foldOf } from "../systems.js";
 import { el, svg, tableOf } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
@@ -200,6 +200,7 @@ export function createTestSets({ state, runs }) {
   }
 
   function showLine(row) {
+    const fold = foldOf(runs.runOf(data.run));
     const part = (name, ...content) => [h("dt", {}, name), h("dd", {}, content)];
     detail.replaceChildren(
       h("h3", {}, `Line ${thousands(row.line)}`),
@@ -209,9 +210,9 @@ export function createTestSets({ state, runs }) {
         part("Source", inLanguage(0, row.source)),
         part(
           "Translation",
-          row.hypothesis ? inLanguage(1, marked(row.hypothesis, row.reference)) : "(empty)",
+          row.hypothesis ? inLanguage(1, marked(row.hypothesis, row.reference, { fold })) : "(empty)",
         ),
-        part("Reference", inLanguage(1, marked(row.reference, row.hypothesis))),
+        part("Reference", inLanguage(1, marked(row.reference, row.hypothesis, { fold }))),
       ),
       h(
         "p",
@@ -223,12 +224,8 @@ export function createTestSets({ state, runs }) {
   }
 
   function open(row) {
-    const { run } = state.get();
-    const own = runs.runOf(run)?.name === data.run;
-    state.set(
-      { ...NEW_SENTENCE, q: row.source, ref: row.reference, v: "look", ...(own ? {} : { run: data.run }) },
-      { push: true },
-    );
+    const run = data.run === runs.default ? "" : data.run;
+    state.set({ ...NEW_SENTENCE, q: row.source, ref: row.reference, v: "look", run }, { push: true });
     announce(`Line ${row.line} opened in Look`);
   }
 

@@ -13,6 +13,7 @@ import { followLog } from "./log.js";
 import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
 import { createSamples } from "./samples.js";
 import { announce } from "../messages.js";
+import { foldOf } from "../systems.js";
 import { tooltip } from "../tooltip.js";
 
 const MOST = 4; // runs at a time
@@ -179,8 +180,11 @@ export function createTraining({ runs }) {
     const log = logs.find(({ run }) => run === whose.value) ?? logs[0];
     const pictures = log?.attention ?? [];
     maps.node.hidden = !pictures.length;
-    const languages = runs.languages(log?.run);
-    if (!pictures.length) return samples.show(log?.samples.at(-1), languages);
+    const [languages, fold] = [runs.languages(log?.run), foldOf(runs.runOf(log?.run))];
+    if (!pictures.length) {
+      samples.show(log?.samples.at(-1), languages, fold);
+      return;
+    }
     slider.max = pictures.length - 1;
     if (!pinned) slider.value = slider.max;
     const picture = pictures[Math.min(slider.valueAsNumber, pictures.length - 1)];
@@ -188,6 +192,7 @@ export function createTraining({ runs }) {
     samples.show(
       log.samples.find(({ update }) => update === picture.update),
       languages,
+      fold,
     );
     which.textContent = `update ${thousands(picture.update)}${bleu === undefined ? "" : `, BLEU ${number(bleu, 1)}`}`;
     slider.setAttribute("aria-valuetext", which.textContent);

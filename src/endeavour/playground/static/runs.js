@@ -60,8 +60,7 @@ export function mount(root, context) {
   }
 
   function showDamaged() {
-    const errors = runs.damaged.map(({ error }) => error);
-    const text = errors.length ? `Left out, because damaged: ${errors.join("; ")}` : "";
+    const text = runs.damaged.length ? `Left out, because damaged: ${runs.damaged.join("; ")}` : "";
     damaged.hidden = !text;
     if (damaged.textContent !== text) damaged.textContent = text;
   }

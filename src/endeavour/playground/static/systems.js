@@ -18,7 +18,7 @@ export const bleuName = (lowercase) => (lowercase ? "BLEU, lowercased," : "BLEU"
 /** How words are compared with a run's translations: by one that writes no capitals, without them. */
 export const foldOf = (run) => (run?.lowercase ? (word) => word.toLowerCase() : (word) => word);
 
-/** @param {{default: string, runs: object[], damaged: object[]}} offered the answer of /api/runs */
+/** @param {{default: string, runs: object[], damaged: string[]}} offered the answer of /api/runs */
 export function createSystems(offered) {
   const listeners = [];
   const named = (wanted) => systems.runs.find(({ name }) => name === wanted) ?? null;

@@ -170,7 +170,8 @@ export function createTestSets({ state, runs }) {
         const query = new URLSearchParams({ run: want.run.name, folder: want.evaluation.folder });
         loaded.set(want.key, await get(`/api/evaluation?${query}`, { signal }));
       }
-      data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
+      const { scores: means } = want.evaluation;
+      data = { key: want.key, run: want.run.name, scores: means, ...loaded.get(want.key) };
       node.classList.remove("stale");
       show();
     } catch (error) {

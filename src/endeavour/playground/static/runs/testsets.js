@@ -22,7 +22,7 @@ const KEPT = 3; // evaluations in memory
 const NOTHING = { key: null, run: "", rows: [], scores: {} };
 const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
-export function createTestSets({ state, runs }) {
+export function createTestSets({ state, systems }) {
   const choose = h("select", {
     id: "test-set",
     onchange: () => state.set({ set: choose.value }, { push: true }),
@@ -103,14 +103,14 @@ export function createTestSets({ state, runs }) {
     ),
     h("div", { class: "split" }, grid.node, h("div", { class: "aside" }, detail, bars.node)),
   );
-  const inLanguage = (side, text) => h("span", { lang: runs.languages(data.run)[side].code }, text);
+  const inLanguage = (side, text) => h("span", { lang: systems.languages(data.run)[side].code }, text);
   const loaded = new Answers(KEPT);
   let running = new AbortController();
   let data = NOTHING; // {key, rows, …} of the evaluation that is shown
 
   /** Evaluations: `set` is the state's name of one; `key` changes when it is repeated. */
   const offered = () =>
-    runs.runs.flatMap((run) =>
+    systems.runs.flatMap((run) =>
       run.evaluations.map((evaluation) => {
         const set = `${run.name}/${evaluation.folder}`;
         return { set, key: set + JSON.stringify(evaluation), run, evaluation };
@@ -118,7 +118,7 @@ export function createTestSets({ state, runs }) {
     );
 
   function options() {
-    const groups = runs.runs
+    const groups = systems.runs
       .filter((run) => run.evaluations.length)
       .map((run) =>
         h(
@@ -143,7 +143,7 @@ export function createTestSets({ state, runs }) {
     const all = offered();
     const { set, run } = state.get();
     return (
-      all.find((one) => one.set === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
+      all.find((one) => one.set === set) ?? all.find((one) => one.run === systems.runOf(run)) ?? all[0] ?? null
     );
   }
 
@@ -201,7 +201,7 @@ export function createTestSets({ state, runs }) {
   }
 
   function showLine(row) {
-    const fold = foldOf(runs.runOf(data.run));
+    const fold = foldOf(systems.runOf(data.run));
     const part = (name, ...content) => [h("dt", {}, name), h("dd", {}, content)];
     detail.replaceChildren(
       h("h3", {}, `Line ${thousands(row.line)}`),
@@ -225,7 +225,7 @@ export function createTestSets({ state, runs }) {
   }
 
   function open(row) {
-    const run = data.run === runs.default ? "" : data.run;
+    const run = data.run === systems.default ? "" : data.run;
     state.set({ ...NEW_SENTENCE, q: row.source, ref: row.reference, v: "look", run }, { push: true });
     announce(`Line ${row.line} opened in Look`);
   }

@@ -3,8 +3,7 @@
  * Knows words and the numbers they need; not how anything is drawn. A step's text is a function of the view (learn.js).
  */
 
-import { label, ordinal, percent, thousands } from "../format.js";
-import { brief } from "./draw.js";
+import { brief, label, ordinal, percent, thousands } from "../format.js";
 
 const ACTIVATION = {
   relu: "ReLU sets every negative number to 0",

@@ -63,7 +63,8 @@ export function figure({ title, label, hint, tools = [], onKey }) {
     node,
     stage,
     show({ graphic, svg = graphic, ...rest }) {
-      for (const part of [failure, exports, details]) part.hidden = part === failure;
+      failure.hidden = true;
+      exports.hidden = details.hidden = false;
       stage.replaceChildren(graphic);
       Object.assign(shown, { svg }, rest);
       fill();

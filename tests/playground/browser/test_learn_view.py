@@ -70,6 +70,9 @@ def test_every_step_has_its_picture_table_formula_and_code(learn: Visit) -> None
         assert "NaN" not in one.inner_text()
         assert "undefined" not in one.inner_text()
         assert "NaN" not in one.locator(".stage").inner_html()
+    expect(step(page, "mask").locator(".told")).to_contain_text(
+        "2 of them"
+    )  # the padding of a short sentence
     step(page, "mask").locator(".code summary").click()
     expect(step(page, "mask").locator(".code")).to_contain_text("def padding_mask(")
 

@@ -180,6 +180,7 @@ def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
     expect(page.locator("#view-search .node.best.forced")).to_have_count(5)  # the space, and two bytes each
     page.locator("#output .piece:not(.forced)").first.click()
     expect(page.locator(".alternatives .hint")).to_have_text("after éé")
+    expect(page.locator(".alternatives q")).to_have_attribute("lang", "de")
     page.keyboard.press("Escape")
     page.locator("#view-search .node.best.forced").last.click()
     expect(page.locator(".details .path")).to_have_text("éé")

@@ -169,10 +169,10 @@ def test_masks_hide_padding_and_the_future() -> None:
 def test_rotation_turns_queries_without_changing_their_length() -> None:
     numbers = _learn(_model(_config(positions="rotary")), "decoder")
     assert numbers["embedding"]["source"]["positions"] is None
-    query, key = (torch.tensor(part) for part in numbers["attention"]["unturned"])
+    query = torch.tensor(numbers["attention"]["unturned"])
     turned = torch.tensor(numbers["attention"]["query"])
     torch.testing.assert_close(turned.norm(dim=-1), query.norm(dim=-1), **CLOSE)
-    _same(numbers["attention"]["key"][0], key[0])  # position 0 is not turned
+    _same(numbers["attention"]["query"][0], query[0])  # position 0 is not turned
     cosine, sine = (torch.tensor(numbers["rotation"][name]) for name in ("cosine", "sine"))
     torch.testing.assert_close(cosine**2 + sine**2, torch.ones_like(sine), atol=1e-3, rtol=0)
     first, second = query.chunk(2, dim=-1)

@@ -27,7 +27,7 @@ from endeavour.playground.learn_layers import (
     fed_forward,
     rounded,
 )
-from endeavour.playground.learn_vocabulary import Pieces, neighbours, predictions, top_by_layer
+from endeavour.playground.learn_vocabulary import Pieces, named_pieces, neighbours, predictions, top_by_layer
 from endeavour.special import BOS, EOS, PAD
 
 Kind = Literal["encoder", "decoder", "cross"]
@@ -223,11 +223,6 @@ def _rotation_numbers(model: Transformer, length: int) -> Numbers | None:
         return None
     cosine, sine = (table.chunk(2, dim=-1)[1] for table in rotation)
     return {"cosine": rounded(cosine), "sine": rounded(sine)}
-
-
-def named_pieces(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
-    """Ids with their written forms."""
-    return [{"id": number, "piece": piece} for number, piece in zip(ids, pieces(ids), strict=True)]
 
 
 def _description(model: Transformer) -> Numbers:

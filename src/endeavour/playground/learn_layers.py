@@ -48,7 +48,7 @@ class Normed:
 class Attended:
     """One attention sublayer with all that is computed in it.
 
-    `query`, `key` and `value` are (1, heads, length, head_width); `unturned` are query and key before the rotation, if
+    `query`, `key` and `value` are (1, heads, length, head_width); `unturned` is the query before the rotation, if
     there is one. `scores` and `weights` are (1, heads, queries, keys), `visible` is (queries, keys). The others are
     states (1, queries, width): `stream` is what the residual connection holds, `entering` what the sublayer reads,
     `joined` the heads side by side, `result` what is added, `after` what the next sublayer finds.
@@ -60,7 +60,7 @@ class Attended:
     query: Tensor
     key: Tensor
     value: Tensor
-    unturned: tuple[Tensor, Tensor] | None
+    unturned: Tensor | None
     scores: Tensor
     visible: Tensor
     weights: Tensor
@@ -71,7 +71,6 @@ class Attended:
 
     def numbers(self, head: int, queries: int, components: int) -> Numbers:
         """Those of one head, and of all heads where they meet, for the first `queries`."""
-        unturned = self.unturned and [rounded(part[0, head]) for part in self.unturned]
         vectors = ("stream", "entering", "joined", "result", "after")
         return {
             **{name: rounded(getattr(self, name)[0, :queries, :components]) for name in vectors},
@@ -79,7 +78,7 @@ class Attended:
             "query": rounded(self.query[0, head, :queries]),
             "key": rounded(self.key[0, head]),
             "value": rounded(self.value[0, head]),
-            "unturned": unturned,
+            "unturned": None if self.unturned is None else rounded(self.unturned[0, head]),
             "scores": rounded(self.scores[0, head, :queries]),
             "visible": self.visible[:queries].int().tolist(),
             "weights": rounded(self.weights[0, :, :queries]),
@@ -96,7 +95,7 @@ def attended(
     query, key, value = split_heads(attention.input(entering), 3, attention.num_heads)
     unturned = None
     if rotation is not None:
-        unturned = (query, key)
+        unturned = query
         query, key = rotate(query, rotation), rotate(key, rotation)
     return _attended(residual, states, entering, (query, key, value), unturned, mask, attention.output)
 
@@ -115,7 +114,7 @@ def _attended(
     states: Tensor,
     entering: Tensor,
     projected: tuple[Tensor, Tensor, Tensor],
-    unturned: tuple[Tensor, Tensor] | None,
+    unturned: Tensor | None,
     mask: Tensor,
     output: torch.nn.Module,
 ) -> Attended:

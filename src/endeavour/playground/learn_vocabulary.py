@@ -22,6 +22,11 @@ BINS = 24  # of the histogram of all logits
 TEMPERATURES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 
 
+def named_pieces(ids: Sequence[int], pieces: Pieces) -> list[Numbers]:
+    """Ids with their written forms."""
+    return [{"id": number, "piece": piece} for number, piece in zip(ids, pieces(ids), strict=True)]
+
+
 def neighbours(weight: Tensor, ids: Sequence[int], pieces: Pieces) -> list[list[Numbers]]:
     """For each id the pieces whose rows of the embedding (vocabulary, width) point most nearly the same way."""
     unit = functional.normalize(weight.float(), dim=-1)

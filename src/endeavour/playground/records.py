@@ -40,10 +40,10 @@ def all_runs(root: Path) -> Iterator[Run]:
                 yield run
 
 
-def describe_runs(root: Path) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """All runs below `root`, and by name what is wrong with those that cannot be read."""
+def describe_runs(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """All runs below `root`, and what is wrong with those that cannot be read."""
     runs: list[dict[str, Any]] = []
-    damaged: list[dict[str, str]] = []
+    damaged: list[str] = []
     for run in all_runs(root):
         try:
             runs.append(describe_run(run))
@@ -53,7 +53,7 @@ def describe_runs(root: Path) -> tuple[list[dict[str, Any]], list[dict[str, str]
                 reason = (
                     str(error) if isinstance(error, UserError) else f"{run}: {type(error).__name__}: {error}"
                 )
-                damaged.append({"name": run.name, "error": reason.splitlines()[0]})
+                damaged.append(reason.splitlines()[0])
     return runs, damaged
 
 
@@ -97,11 +97,7 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
 
 
 def describe_decoding(decoding: DecodingConfig) -> dict[str, Any]:
-    return {
-        "name": decoding.name,
-        "beam_size": decoding.beam_size,
-        "length_penalty": decoding.length_penalty,
-    }
+    return {"beam_size": decoding.beam_size, "length_penalty": decoding.length_penalty}
 
 
 def _changed(path: Path) -> int:
@@ -171,11 +167,11 @@ def describe_evaluation(run: Run, folder: str) -> dict[str, Any]:
     evaluation = next((one for one in evaluations_of(run) if one.folder_name == folder), None)
     if evaluation is None:
         raise NotFound(f"{run} has no evaluation of that name")
-    return _evaluation_rows(evaluation, _changed(evaluation.scores_file))
+    return {"rows": _evaluation_rows(evaluation, _changed(evaluation.scores_file))}
 
 
 @lru_cache(maxsize=4)
-def _evaluation_rows(evaluation: Evaluation, stamp: int) -> dict[str, Any]:
+def _evaluation_rows(evaluation: Evaluation, stamp: int) -> list[dict[str, Any]]:
     """`stamp` makes a repeated evaluation another one."""
     sources, references, hypotheses = (
         evaluation.lines(column) for column in ("sources", "references", "hypotheses")
@@ -186,20 +182,15 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> dict[str, Any]:
         judged = map(lowercased, judged)
     chrf = sentence_scores(*judged)
     columns = zip(sources, references, hypotheses, chrf, strict=True)
-    return {
-        "test_set": evaluation.test_set,
-        "label": evaluation.label,
-        "scores": _scores(evaluation),
-        "rows": [
-            {
-                "line": line,
-                "source": source,
-                "reference": reference,
-                "hypothesis": hypothesis,
-                "chrf": round(score, 2),
-                "length_ratio": round(length_ratio([hypothesis], [reference]), 3),
-                "flags": output_flags(source, hypothesis),
-            }
-            for line, (source, reference, hypothesis, score) in enumerate(columns, start=1)
-        ],
-    }
+    return [
+        {
+            "line": line,
+            "source": source,
+            "reference": reference,
+            "hypothesis": hypothesis,
+            "chrf": round(score, 2),
+            "length_ratio": round(length_ratio([hypothesis], [reference]), 3),
+            "flags": output_flags(source, hypothesis),
+        }
+        for line, (source, reference, hypothesis, score) in enumerate(columns, start=1)
+    ]

@@ -1,6 +1,6 @@
 """A search as the page shows it, step by step, with reasons in words: what `decoding.search_tree` reports, as JSON.
 
-Knows one system, ids and pieces; not HTTP.
+Knows a `Sentence` and the search's nodes; not HTTP.
 """
 
 import time
@@ -11,23 +11,14 @@ from endeavour.data.protection import protect_target
 from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.prefix import Prefix, typed_prefix
-from endeavour.decoding.scoring import score_pieces
 from endeavour.decoding.search_tree import Node, Trace, ids_up_to, trace_search
 from endeavour.errors import UserError
-from endeavour.playground.learn import named_pieces
 from endeavour.playground.learn_layers import Numbers
-from endeavour.playground.pair_views import (
-    own_ids,
-    pieces_of,
-    read_source,
-    read_target,
-    require_few_characters,
-    restored,
-    rounded,
-    text_of,
-)
+from endeavour.playground.learn_vocabulary import named_pieces
+from endeavour.playground.pair_views import finite, scored_rows
 from endeavour.playground.schemas import Prefix as AskedPrefix
 from endeavour.playground.schemas import SearchRequest
+from endeavour.playground.sentence import Sentence
 from endeavour.playground.systems import System
 from endeavour.special import EOS
 
@@ -54,7 +45,7 @@ def show_search(
 
     trace = trace_search(
         system.loaded.first,
-        view.source,
+        view.sentence.ids,
         beam_size=view.beam_size,
         alpha=view.alpha,
         max_length=view.limit,
@@ -74,13 +65,10 @@ class _SearchView:
 
     def __init__(self, system: System, asked: SearchRequest, longest: int) -> None:
         own = system.decoding
-        self._system = system
-        self.source, self._spans = read_source(system, asked.text, longest)
-        self._source_pieces, self._pieces = pieces_of(system, self._spans)
-        self._longest = longest
+        self.sentence = Sentence(system, asked.text, longest)
         self.beam_size = own.beam_size if asked.beam_size is None else asked.beam_size
         self.alpha = own.length_penalty if asked.length_penalty is None else asked.length_penalty
-        self.prefix = None if asked.prefix is None else _prefix(system, asked.prefix, self._spans, longest)
+        self.prefix = None if asked.prefix is None else _prefix(self.sentence, asked.prefix)
         self._reference = None if asked.reference is None else self._reference_ids(asked.reference)
         self._nodes: list[Node] = []
         self._worst_kept: list[float] = []
@@ -89,23 +77,24 @@ class _SearchView:
     def _reference_ids(self, text: str) -> list[int] | str:
         """Without BOS and EOS; or why it cannot be scored, which is no reason not to search."""
         try:
-            return read_target(self._system, "reference", text, self._spans, self._longest)
+            return self.sentence.read_target("reference", text)
         except UserError as error:
             return str(error)
 
     @property
     def limit(self) -> int:
         """The most tokens that a translation may have; the views must be able to show it with its end."""
-        positions = self._system.loaded.first.max_target_length
-        limit = limit_of(self._system.decoding, len(self.source) - 1, positions=positions)
-        return max(min(limit, self._longest - 1), 0 if self.prefix is None else self.prefix.longest)
+        system = self.sentence.system
+        positions = system.loaded.first.max_target_length
+        limit = limit_of(system.decoding, len(self.sentence.ids) - 1, positions=positions)
+        return max(min(limit, self.sentence.longest - 1), 0 if self.prefix is None else self.prefix.longest)
 
     def start(self) -> Numbers:
-        prefix = self.prefix or Prefix()
+        sentence, prefix = self.sentence, self.prefix or Prefix()
         return {
-            "source": named_pieces(self.source, self._source_pieces),
-            "prefix": named_pieces(prefix.ids, self._pieces),
-            "typed": restored(self._system, prefix.text.decode().replace(SPACE_MARK, " "), self._spans),
+            "source": named_pieces(sentence.ids, sentence.source_pieces),
+            "prefix": named_pieces(prefix.ids, sentence.target_pieces),
+            "typed": sentence.restored(prefix.text.decode().replace(SPACE_MARK, " ")),
             "beam_size": self.beam_size,
             "length_penalty": self.alpha,
         }
@@ -115,15 +104,13 @@ class _SearchView:
         self._nodes += nodes
         kept = [node.total for node in nodes if node.status != "pruned"]
         self._worst_kept.append(min(kept, default=0.0))
-        pieces = self._pieces([node.token for node in nodes])
+        pieces = self.sentence.target_pieces([node.token for node in nodes])
         best = max(nodes, key=lambda node: (node.status != "pruned", node.score))
         return {
             "step": nodes[0].step,
             "nodes": [self._node(node, piece) for node, piece in zip(nodes, pieces, strict=True)],
-            "text": text_of(
-                self._system,
-                [token for token in ids_up_to(best.id, self._nodes) if token != EOS],
-                self._spans,
+            "text": self.sentence.text_of(
+                [token for token in ids_up_to(best.id, self._nodes) if token != EOS]
             ),
         }
 
@@ -135,9 +122,9 @@ class _SearchView:
             "step": node.step,
             "token": node.token,
             "piece": piece,
-            "log_probability": rounded(node.log_probability),
-            "total": rounded(node.total),
-            "score": rounded(node.score),
+            "log_probability": finite(node.log_probability),
+            "total": finite(node.total),
+            "score": finite(node.score),
             "rank": node.rank,
             "status": node.status,
             "why": self._outside(node.total, node.step) if pruned else None,
@@ -164,10 +151,10 @@ class _SearchView:
     def _hypothesis(self, hypothesis: Hypothesis, node: int) -> Numbers:
         return {
             "ids": hypothesis.ids,
-            "pieces": named_pieces([*hypothesis.ids, EOS], self._pieces),
-            "text": text_of(self._system, hypothesis.ids, self._spans),
-            "log_probability": rounded(hypothesis.log_probability),
-            "score": rounded(hypothesis.score),
+            "pieces": named_pieces([*hypothesis.ids, EOS], self.sentence.target_pieces),
+            "text": self.sentence.text_of(hypothesis.ids),
+            "log_probability": finite(hypothesis.log_probability),
+            "score": finite(hypothesis.score),
             "node": node,
         }
 
@@ -187,14 +174,14 @@ class _SearchView:
         if isinstance(self._reference, str):
             return {"error": self._reference}
         ids = self._reference
-        (scores,) = score_pieces(self._system.loaded.first, [self.source], [ids], device=self._system.device)
+        scores, rows = scored_rows(self.sentence, ids, alternatives=1)
         total = sum(one.log_probability for one in scores)
         path = trace.follow([*ids, EOS])
         left_at = len(path) + 1 if len(path) < len(scores) else None
         return {
-            "pieces": named_pieces([*ids, EOS], self._pieces),
-            "log_probability": rounded(total),
-            "score": rounded(total / length_penalty(len(scores), self.alpha)),
+            "pieces": rows,
+            "log_probability": finite(total),
+            "score": finite(total / length_penalty(len(scores), self.alpha)),
             "left_at": left_at,
             "why": self._why_left([one.log_probability for one in scores], left_at, trace, path),
         }
@@ -212,23 +199,25 @@ class _SearchView:
         return self._outside(total, left_at)
 
 
-def _prefix(system: System, asked: AskedPrefix, spans: Sequence[str], longest: int) -> Prefix:
+def _prefix(sentence: Sentence, asked: AskedPrefix) -> Prefix:
     """Text alone is split into words and pieces; after ids it goes on in their last word unless it begins with a space.
 
     Raises:
         UserError: an id that a translation cannot have, or too many.
     """
-    require_few_characters("prefix", asked.text, longest)
-    target, text = system.loaded.tokenizers[1], protect_target(asked.text, spans)
+    sentence.require_few_characters("prefix", asked.text)
+    target = sentence.system.loaded.tokenizers[1]
+    text = protect_target(asked.text, sentence.spans)
     if not asked.ids:
         prefix = typed_prefix(target, text)
     else:
-        ids = own_ids(system, "prefix.ids", asked.ids)
+        ids = sentence.own_ids("prefix.ids", asked.ids)
         open_text = target.normalize(f"|{text}|")[1:-1]  # marks, so that spaces at the ends survive
         prefix = Prefix(tuple(ids), open_text.replace(" ", SPACE_MARK).encode())
-    if prefix.longest >= longest:
+    if prefix.longest >= sentence.longest:
         raise UserError(
-            f"prefix: it may take {prefix.longest + 1} pieces with the end; the page shows at most {longest}"
+            f"prefix: it may take {prefix.longest + 1} pieces with the end; "
+            f"the page shows at most {sentence.longest}"
         )
     return prefix
 

@@ -3,7 +3,7 @@
 /, /static      the page                    /translate, /languages, /health, /openapi.json   for programs
 /api/…          what the page asks for
 
-docs/playground.md describes those for programs, openapi.yaml all.
+docs/playground.md and openapi.yaml describe those for programs.
 """
 
 import asyncio

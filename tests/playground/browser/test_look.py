@@ -2,10 +2,9 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
-from in_browser import SENTENCE, Visit, hold_answer, until_held, until_read_out
+from in_browser import SENTENCE, Visit, exported, hold_answer, until_held, until_read_out
 from playwright.sync_api import Browser, Page, expect
 
 from served import Served
@@ -33,13 +32,13 @@ def test_each_piece_has_its_id_probability_and_surprisal(visit: Visit, site: Ser
     ids = chosen(site)
     asked = {"text": SENTENCE, "target": {"ids": ids}, "alternatives": 10}
     analysis = site.post("/api/analyse", asked).json
-    chips = page.locator(".chips[data-side=target] .chip")
+    chips = page.locator(".chips[data-side=target][lang=de] .chip")
     expect(chips).to_have_count(len(analysis["target"]))
     for chip, piece in zip(chips.all_inner_texts(), analysis["target"], strict=True):
         assert re.search(rf"\b{piece['id']}\b", chip)
         assert f"{piece['surprisal']:.2f}" in chip
         assert "%" in chip
-    sources = page.locator(".chips[data-side=source] .chip")
+    sources = page.locator(".chips[data-side=source][lang=en] .chip")
     expect(sources).to_have_count(len(analysis["source"]))
 
 
@@ -99,6 +98,11 @@ def test_heads_and_layers_are_turned_by_keys(visit: Visit) -> None:
     ):
         page.keyboard.press(key)
         expect(page.locator("#view-look .title")).to_contain_text(wanted)
+    page.evaluate(  # as on a German keyboard of a Mac
+        'document.dispatchEvent(new KeyboardEvent("keydown", { key: "[", altKey: true, cancelable: true }))'
+    )
+    expect(page.locator("#view-look .title")).to_contain_text("layer 1, head 2")
+    page.keyboard.press("]")
     page.locator(".thumb[aria-pressed=true]").focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
@@ -174,15 +178,11 @@ def test_each_graphic_has_its_table(visit: Visit) -> None:
         expect(figure.locator("table tbody tr").first).to_be_visible()
 
 
-def test_a_graphic_is_exported_in_four_formats(visit: Visit, browser: Browser, tmp_path: Path) -> None:
+def test_a_graphic_is_exported_in_four_formats(visit: Visit, browser: Browser) -> None:
     page = shown(visit)
     files = {}
     for kind in ("SVG", "PNG", "JSON", "HTML page"):
-        page.get_by_role("button", name="Export Matrix").click()
-        with page.expect_download() as download:
-            page.locator(".menu:popover-open").get_by_role("button", name=kind).click()
-        path = tmp_path / download.value.suggested_filename
-        download.value.save_as(path)
+        path = exported(page, "Matrix", kind)
         files[path.suffix] = path
     assert files[".png"].read_bytes().startswith(PNG)
     weights = json.loads(files[".json"].read_text("utf-8"))["weights"]
@@ -197,13 +197,9 @@ def test_a_graphic_is_exported_in_four_formats(visit: Visit, browser: Browser, t
         assert opened.locator("tbody tr").count() == len(weights)
 
 
-def test_pieces_are_exported_though_they_are_no_picture(visit: Visit, tmp_path: Path) -> None:
+def test_pieces_are_exported_though_they_are_no_picture(visit: Visit) -> None:
     page = shown(visit)
-    page.get_by_role("button", name="Export How sure").click()
-    with page.expect_download() as download:
-        page.locator(".menu:popover-open").get_by_role("button", name="SVG").click()
-    download.value.save_as(tmp_path / "pieces.svg")
-    assert "<rect" in (tmp_path / "pieces.svg").read_text("utf-8")
+    assert "<rect" in exported(page, "How sure", "SVG").read_text("utf-8")
 
 
 def test_the_score_is_that_of_the_list_whatever_the_length_penalty(visit: Visit) -> None:

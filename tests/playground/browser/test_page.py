@@ -5,18 +5,19 @@ import re
 from urllib.parse import urlencode
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from in_browser import SENTENCE, Visit, hold_answer, translation, until_held
+from in_browser import (
+    SENTENCE,
+    Visit,
+    force_alternative,
+    hold_answer,
+    scrolls_sideways,
+    translation,
+    until_held,
+    violations,
+)
 from playwright.sync_api import Browser, Page, Route, expect
 
 from served import Served
-
-LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-
-
-def violations(page: Page) -> str:
-    results = Axe().run(page, options={"runOnly": {"type": "tag", "values": LEVELS}})
-    return results.generate_report() if results.violations_count else ""
 
 
 def test_a_sentence_is_translated_as_it_is_typed(page: Page) -> None:
@@ -82,16 +83,69 @@ def test_an_alternative_forces_the_beginning_and_undo_restores_the_translation(v
         lambda: page.keyboard.press("Backspace"),
         page.go_back,
     ):
-        page.locator("#output .piece").nth(1).click()
-        rows = page.locator(".alternatives .rows .row")
-        expect(rows).to_have_count(10)
-        page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+        force_alternative(page)
         expect(page.locator("#output .piece.forced")).to_have_count(2)
         assert translation(page) != before
         expect(page.locator("#output .piece").nth(2)).to_be_focused()
         undo()
         expect(page.locator("#output .piece.forced")).to_have_count(0)
         assert translation(page) == before
+
+
+def test_an_open_list_takes_the_keys_and_goes_with_escape(visit: Visit) -> None:
+    page = visit()
+    force_alternative(page)
+    expect(page.locator("#output:not(.stale) .piece.forced")).to_have_count(2)
+    page.locator(".chips .chip").first.click()  # which Look would let go at Escape
+    page.locator("#output .piece").first.click()
+    expect(page.locator(".alternatives .rows .row")).to_have_count(10)
+    for key in ("2", "Backspace", "Escape"):
+        page.keyboard.press(key)
+    expect(page.locator(".alternatives")).to_have_count(0)
+    expect(page.locator("#view-look")).to_be_visible()
+    expect(page.locator("#output .piece.forced")).to_have_count(2)
+
+
+def test_what_opens_beside_something_stays_in_the_window(visit: Visit) -> None:
+    page = visit()
+    page.set_viewport_size({"width": 1280, "height": 240})
+    opener = page.get_by_role("button", name="Export Lines")
+    for place, opened in (
+        (opener, ".menu:popover-open"),
+        (page.locator("#output .piece").nth(1), ".alternatives"),
+    ):
+        place.evaluate("element => element.scrollIntoView({ block: 'end' })")
+        place.click()
+        box = page.locator(opened).bounding_box()
+        assert box is not None
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 240
+        page.keyboard.press("Escape")
+
+
+def test_a_translation_may_be_ended_where_it_begins(page: Page, visit: Visit) -> None:
+    def with_end(route: Route) -> None:
+        answer = route.fetch()
+        data = answer.json()
+        data["target"][0]["alternatives"][1]["piece"] = "</s>"
+        route.fulfill(response=answer, json=data)
+
+    page.route("**/api/analyse", with_end)
+    visit().locator("#output .piece").first.click()
+    page.locator(".alternatives .row", has_text="end").first.click()
+    expect(page.locator("#output")).to_have_text("end")
+
+
+def test_there_is_nothing_to_export_where_nothing_is_shown(page: Page) -> None:
+    page.goto("/")
+    for key in ("1", "2", "3"):
+        page.keyboard.press(key)
+        figure = page.locator("section.view:not([hidden]) figure").first
+        figure.wait_for(state="attached")
+        for part in (
+            page.locator("#view-look, #view-search, .compare").locator(".table, [aria-label^=Export]").all()
+        ):
+            expect(part).to_be_hidden()
 
 
 def test_typing_over_a_word_forces_what_was_typed(visit: Visit) -> None:
@@ -126,6 +180,7 @@ def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
     expect(page.locator("#view-search .node.best.forced")).to_have_count(5)  # the space, and two bytes each
     page.locator("#output .piece:not(.forced)").first.click()
     expect(page.locator(".alternatives .hint")).to_have_text("after éé")
+    expect(page.locator(".alternatives q")).to_have_attribute("lang", "de")
     page.keyboard.press("Escape")
     page.locator("#view-search .node.best.forced").last.click()
     expect(page.locator(".details .path")).to_have_text("éé")
@@ -133,8 +188,7 @@ def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
 
 def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> None:
     page = visit()
-    page.locator("#output .piece").nth(1).click()
-    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    force_alternative(page)
     expect(page.locator("#output .piece.forced")).to_have_count(2)
     expect(page.locator("#output .piece").nth(2)).to_be_focused()
     for key in ("W", "Backspace", "Escape"):
@@ -153,8 +207,7 @@ def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:
     assert translation(page).startswith("W")
     expect(page.locator("#input")).to_be_focused()
     hold_answer(page, "/api/search")
-    page.locator("#output .piece").nth(1).click()
-    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    force_alternative(page)
     page.locator("#input").click()
     until_held(page)
     page.evaluate("release()")
@@ -199,8 +252,7 @@ def test_an_address_restores_everything_in_a_fresh_browser(
     visit: Visit, browser: Browser, site: Served
 ) -> None:
     page = visit(v="search", beam=2, lp=1.5)
-    page.locator("#output .piece").nth(1).click()
-    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    force_alternative(page)
     expect(page.locator("#output .piece.forced")).to_have_count(2)
     wanted = translation(page)
     page.locator("#copy-link").click()
@@ -328,8 +380,7 @@ def test_axe_finds_nothing(visit: Visit, scheme: str) -> None:
     page.locator("#view-look .thumb").first.wait_for()
     assert violations(page) == ""
     page.keyboard.press("2")
-    page.locator("#output .piece").nth(1).click()
-    page.locator(".alternatives .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    force_alternative(page)
     expect(page.locator("#output .piece.forced")).to_have_count(2)
     assert violations(page) == ""
 
@@ -347,11 +398,10 @@ def test_axe_finds_nothing_on_a_narrow_screen_nor_in_what_opens(visit: Visit) ->
 
 def test_a_narrow_page_does_not_scroll_sideways(visit: Visit) -> None:
     page = visit()
-    page.set_viewport_size({"width": 360, "height": 740})
     for view in ("look", "search"):
         page.locator(f"#tab-{view}").click()
         page.locator(f"#view-{view} .graphic").first.wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        assert not scrolls_sideways(page, 360)
 
 
 def test_a_checkpoint_is_found_by_the_name_of_its_run_whose_scores_are_not_its_own(visit: Visit) -> None:
@@ -379,8 +429,7 @@ def test_a_long_name_of_a_run_does_not_widen_the_page(visit: Visit) -> None:
     page.locator("#run option").first.evaluate("option => (option.textContent = 'name'.repeat(20))")
     page.locator("#run-facts").evaluate("facts => (facts.textContent += ' · still training')")
     for width in (400, 761, 800, 894):
-        page.set_viewport_size({"width": width, "height": 740})
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert not scrolls_sideways(page, width)
 
 
 def test_the_theme_is_chosen_and_kept(visit: Visit) -> None:

@@ -9,9 +9,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from filelock import FileLock
-from in_browser import SENTENCE, Visit, hide, hold_answer, translation, until_held, until_read_out
+from in_browser import (
+    SENTENCE,
+    Visit,
+    hide,
+    hold_answer,
+    scrolls_sideways,
+    translation,
+    until_held,
+    until_read_out,
+    violations,
+)
 from playwright.sync_api import Locator, Page, Route, expect
 
 from endeavour.runs.run import Run
@@ -327,6 +336,40 @@ def test_a_line_is_opened_by_mouse(runs: Visit) -> None:
     expect(page).not_to_have_url(re.compile("node="))
 
 
+def test_a_line_of_another_model_than_the_pages_is_opened_under_its_own(runs: Visit, root: Path) -> None:
+    shutil.copytree(root / OTHER / "model", root / "run" / "checkpoints" / "update-00000005")
+    try:
+        page = runs(run="run@5")
+        page.locator(".grid tbody tr", has_text="Line 5 has").click()
+        page.get_by_role("button", name="Open in Look").click()
+        expect(page.locator("#run")).to_have_value("run")
+    finally:
+        shutil.rmtree(root / "run" / "checkpoints")
+
+
+def test_faults_are_found_by_either_name_and_in_capitals_too(visit: Visit) -> None:
+    found = visit().evaluate("""async () => {
+        const { arranged } = await import("/static/runs/filter.js");
+        const rows = [{ line: 1, flags: [] }, { line: 2, flags: ["repetitive"] }];
+        return ["flag:loops", "FLAG:ANY", "flag:Repetitive", "flag:empty"].map(
+            (filter) => arranged(rows, filter, "").map(({ line }) => line),
+        );
+    }""")
+    assert found == [[2], [2], [2], []]
+
+
+def test_capitals_are_no_difference_for_a_model_without(visit: Visit) -> None:
+    marks = visit().evaluate("""async () => {
+        const { h } = await import("/static/dom.js");
+        const { marked } = await import("/static/diff.js");
+        const { foldOf } = await import("/static/systems.js");
+        const count = (run) => h("p", {}, marked("ein hund", "Ein Hund", { fold: foldOf(run) }))
+            .querySelectorAll("mark").length;
+        return [count({ lowercase: true }), count({ lowercase: false })];
+    }""")
+    assert marks == [0, 2]
+
+
 def test_an_evaluation_that_is_repeated_while_the_page_is_open_is_shown_anew(runs: Visit, root: Path) -> None:
     other = Run(root, OTHER)
     evaluated(other, lines=7, bleu=50)
@@ -399,6 +442,17 @@ def test_the_numbers_at_the_curves_stand_where_they_belong(visit: Visit, low: fl
         for (_, y), value in zip(numbers, values, strict=True):
             assert y == pytest.approx(numbers[0][1] + slope * (value - values[0]), abs=1e-3)
         assert -slope * (high - low) <= 150 + 1e-6
+
+
+def test_a_flat_curve_is_as_finely_divided_as_its_value(visit: Visit) -> None:
+    numbers: list[str] = visit().evaluate("""async () => {
+        const { curves } = await import("/static/runs/curves.js");
+        const points = [[1, 0.001], [2, 0.001]];
+        const panel = { title: "", height: 60, series: [{ run: 0, kind: "thin", dots: false, points }] };
+        const { node } = curves([panel], 600, () => {});
+        return [...node.querySelectorAll("[text-anchor=end]")].map((text) => text.textContent);
+    }""")
+    assert all(0 < float(number) < 0.002 for number in numbers)
 
 
 def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resumed(
@@ -502,12 +556,9 @@ def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root
 def test_axe_finds_nothing(runs: Visit, scheme: str) -> None:
     page = runs(w=WITH_OTHER)
     expect(page.locator(".attention .stage > svg")).to_have_count(2)
-    results = Axe().run(page)
-    assert not results.violations_count, results.generate_report()
+    assert violations(page) == ""
 
 
 def test_a_narrow_window_scrolls_in_one_direction_only(runs: Visit) -> None:
     page = runs(w=WITH_OTHER)
-    page.set_viewport_size({"width": 360, "height": 740})
-    expect(page.locator(".runs .parts")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert not scrolls_sideways(page, 360)

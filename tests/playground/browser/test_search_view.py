@@ -2,10 +2,9 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
-from in_browser import SENTENCE, Visit, hold_answer, translation, until_held
+from in_browser import SENTENCE, Visit, exported, hold_answer, translation, until_held
 from playwright.sync_api import Page, Route, expect
 
 from served import Served
@@ -228,6 +227,7 @@ def test_a_translation_is_scored_and_where_it_left_the_beam(visit: Visit, site: 
     assert "left" in (
         page.locator(".scored .chip").nth(reference["left_at"] - 1).get_attribute("class") or ""
     )
+    expect(page.locator("#reference[lang=de], .scored[lang=de]")).to_have_count(2)
     page.get_by_role("button", name="Clear").click()
     expect(page.locator(".scored .chip")).to_have_count(0)
     expect(page.get_by_label("Score a translation")).to_have_value("")
@@ -240,18 +240,13 @@ def test_a_translation_that_is_too_long_to_score_is_named_beside_the_search(visi
     expect(page.locator(".node").first).to_be_visible()
 
 
-def test_the_tree_is_exported_with_its_table(visit: Visit, site: Served, tmp_path: Path) -> None:
+def test_the_tree_is_exported_with_its_table(visit: Visit, site: Served) -> None:
     page = searched(visit)
     count = len(nodes_of(site))
-    for kind, suffix in (("JSON", "json"), ("HTML page", "html")):
-        page.get_by_role("button", name="Export The search").click()
-        with page.expect_download() as download:
-            page.locator(".menu:popover-open").get_by_role("button", name=kind).click()
-        download.value.save_as(tmp_path / f"search.{suffix}")
-    assert len(json.loads((tmp_path / "search.json").read_text("utf-8"))["nodes"]) == count
-    assert (tmp_path / "search.html").read_text("utf-8").count(
-        "<tr>"
-    ) == count  # the root has none, the heading one
+    data = json.loads(exported(page, "The search", "JSON").read_text("utf-8"))
+    assert len(data["nodes"]) == count
+    html = exported(page, "The search", "HTML page").read_text("utf-8")
+    assert html.count("<tr>") == count  # the root has none, the heading one
 
 
 def test_a_long_search_is_zoomed(visit: Visit) -> None:

@@ -4,7 +4,7 @@
  */
 
 import { overtaken } from "./api.js";
-import { bar, h } from "./dom.js";
+import { bar, h, placeBeside } from "./dom.js";
 import { percent, pieceName, readable } from "./format.js";
 import { roving, setRoving } from "./keys.js";
 import { report } from "./messages.js";
@@ -44,18 +44,20 @@ export async function openAlternatives(
   try {
     analysis = await results.analysis();
   } catch (error) {
-    return overtaken(error) ? undefined : report(error.message);
+    if (!overtaken(error)) report(error.message);
+    return;
   }
-  if (!anchor.isConnected || !analysis) return undefined;
+  if (!anchor.isConnected || !analysis) return;
   const before = readable(pieces.slice(0, position)).join("").trimStart();
+  const { lang } = document.getElementById("output");
   const close = () => box.hidePopover();
   function choose(alternative) {
     close();
     if (alternative.id !== analysis.target[position].id) onChoose(alternative);
   }
-  const rows = alternativeRows(analysis.target[position])
-    .filter(({ piece }) => position || piece !== "</s>") // an empty translation is none
-    .map((row) => h("button", { class: "row", onclick: () => choose(row) }, row.cells));
+  const rows = alternativeRows(analysis.target[position]).map((row) =>
+    h("button", { class: "row", onclick: () => choose(row) }, row.cells),
+  );
   const box = h(
     "div",
     {
@@ -64,7 +66,7 @@ export async function openAlternatives(
       role: "dialog",
       "aria-label": `Instead of ${pieceName(pieces[position].piece)}`,
     },
-    h("p", { class: "hint" }, before ? ["after ", h("q", {}, shortEnd(before))] : "at the beginning"),
+    h("p", { class: "hint" }, before ? ["after ", h("q", { lang }, shortEnd(before))] : "at the beginning"),
     h("div", { class: "rows" }, rows),
     h(
       "button",
@@ -82,13 +84,8 @@ export async function openAlternatives(
     if (inside && anchor.isConnected) anchor.focus();
   });
   box.showPopover();
-  const from = anchor.getBoundingClientRect();
-  const size = box.getBoundingClientRect();
-  box.style.left = `${Math.max(8, Math.min(from.left - 8, innerWidth - size.width - 8))}px`;
-  const beneath = from.bottom + 8;
-  box.style.top = `${beneath + size.height < innerHeight ? beneath : Math.max(8, from.top - size.height - 8)}px`;
-  box.querySelector("button")?.focus();
-  return undefined;
+  placeBeside(box, anchor, 0);
+  box.querySelector("button").focus();
 }
 
 const shortEnd = (text) => (text.length > 28 ? `…${text.slice(-27)}` : text);

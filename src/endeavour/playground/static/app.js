@@ -137,7 +137,7 @@ async function boot() {
   const search = createSearch(state);
   const results = createResults(state, search);
   const forcing = createForcing(state);
-  const context = { state, runs: systems, search, results, forcing };
+  const context = { state, systems, search, results, forcing };
 
   mountSentence(context);
   mountTranslation(context);

@@ -15,19 +15,23 @@ const FAINTEST = 0.004; // fills that nobody can see are not drawn: most of a la
  * @param {string[]} options.rows labels on the left
  * @param {string[]} options.columns labels above, turned
  * @param {number[][]} options.values [row][column]; null marks a masked square
- * @param {number} options.cell side of a square in CSS pixels
+ * @param {number} options.width what it may take, in CSS pixels
+ * @param {[number, number]} options.sides the least and the most that a square's side may be
  * @param {(value: number) => object} [options.colour] attributes of a fill; `sequential` unless told
- * @param {(value: number) => string} [options.format] what is written into a square large enough; "" for nothing
+ * @param {(value: number, cell: number) => string} [options.format] what is written into a square of that side, if it
+ *   is large enough; "" for nothing
  * @param {number} [options.labels] room for labels, in CSS pixels
  * @param {(row: number | null, column: number | null) => void} [options.onHover]
  * @param {(row: number, column: number) => void} [options.onChoose]
- * @returns {{node: SVGElement, highlight: (row: number | null, column: number | null) => void}}
+ * @returns {{node: SVGElement, cell: number, highlight: (row: number | null, column: number | null) => void}}
+ *   `cell`: a square's side
  */
 export function matrix({
   rows,
   columns,
   values,
-  cell,
+  width,
+  sides: [least, most],
   colour = sequential,
   format,
   labels = 110,
@@ -36,7 +40,8 @@ export function matrix({
   const widest = (texts) => Math.min(labels, Math.max(...texts.map((text) => textWidth(text)), 10));
   const left = widest(rows) + 12;
   const top = widest(columns) + 12;
-  const [width, height] = [left + columns.length * cell, top + rows.length * cell];
+  const cell = Math.max(least, Math.min(most, Math.floor((width - left - 4) / columns.length)));
+  const [right, bottom] = [left + columns.length * cell, top + rows.length * cell];
   const x = (column) => left + column * cell;
   const y = (row) => top + row * cell;
 
@@ -69,14 +74,14 @@ export function matrix({
   const frame = el("rect", {
     x: left,
     y: top,
-    width: width - left,
-    height: height - top,
+    width: right - left,
+    height: bottom - top,
     class: "frame",
     fill: "none",
   });
   const node = svg(
-    Math.ceil(width) + 2,
-    Math.ceil(height) + 2,
+    Math.ceil(right) + 2,
+    Math.ceil(bottom) + 2,
     el("path", { class: "masked", d: masked.join("") }),
     squares,
     frame,
@@ -100,13 +105,13 @@ export function matrix({
     index((offsetY - top) / cell, rows.length),
     index((offsetX - left) / cell, columns.length),
   ]);
-  return { node, highlight };
+  return { node, cell, highlight };
 }
 
 function square(value, x, y, cell, colour, format) {
   const fill = colour(value);
   if (fill["fill-opacity"] < FAINTEST) return null;
-  const written = format && cell >= 22 ? format(value) : "";
+  const written = format && cell >= 22 ? format(value, cell) : "";
   const text = { x: x + cell / 2, y: y + cell / 2, dy: "0.35em", "text-anchor": "middle" };
   return [
     el("rect", { x, y, width: cell, height: cell, ...fill }),

@@ -33,10 +33,12 @@ function changedWords(words, others) {
  *
  * @param {string} text
  * @param {string} other
- * @param {(word: string, position: number) => Node} [mark] what a word becomes that the other text lacks there
+ * @param {object} [options]
+ * @param {(word: string, position: number) => Node} [options.mark] what a word becomes that the other text lacks there
+ * @param {(word: string) => string} [options.fold] what of a word is compared
  */
-export function marked(text, other, mark = (word) => h("mark", {}, word)) {
+export function marked(text, other, { mark = (word) => h("mark", {}, word), fold = (word) => word } = {}) {
   const words = wordsOf(text);
-  const changed = changedWords(words, wordsOf(other));
+  const changed = changedWords(words.map(fold), wordsOf(other).map(fold));
   return words.map((word, i) => [i ? " " : "", changed[i] ? mark(word, i) : word]);
 }

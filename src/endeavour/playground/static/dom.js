@@ -37,6 +37,27 @@ export function bar(share) {
   return h("span", { class: "bar", "aria-hidden": "true" }, filled);
 }
 
+const GAP = 8; // px between a box and what it belongs to, and to the edges of the window
+
+/**
+ * Places an open box below its anchor, or above where there is more room, and within the window.
+ *
+ * @param {HTMLElement} box of position: fixed
+ * @param {Element} anchor
+ * @param {number} [align] 0: at the anchor's left edge, 1: at its right edge
+ */
+export function placeBeside(box, anchor, align = 0.5) {
+  const from = anchor.getBoundingClientRect();
+  const size = box.getBoundingClientRect();
+  const [above, beneath] = [from.top - GAP, innerHeight - from.bottom - GAP];
+  const below = beneath >= size.height || beneath > above;
+  const within = (start, length, room) => Math.max(GAP, Math.min(start, room - length - GAP));
+  const left = from.left + align * (from.width - size.width);
+  const top = below ? from.bottom + GAP : from.top - GAP - size.height;
+  box.style.left = `${within(left, size.width, innerWidth)}px`;
+  box.style.top = `${within(top, size.height, innerHeight)}px`;
+}
+
 /** Calls `action` when an element has another width than when it was last in sight. */
 export function onWidth(element, action) {
   let width = 0;

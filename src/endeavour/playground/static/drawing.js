@@ -37,7 +37,7 @@ export const diverging = (difference) => ({
 
 /** The class of a text that stands on a fill of this strength, so that it can be read; dark colours are lighter. */
 export const onFill = (strength) =>
-  strength > 0.76 ? "on-strong" : strength > 0.6 ? "on-middle" : "on-weak";
+  strength > 0.76 ? "on-strong" : strength > 0.6 ? "on-middle" : "";
 
 /** Three decimals: enough for an opacity, and short in a file. */
 export const round = (value) => Math.round(value * 1000) / 1000;
@@ -60,7 +60,7 @@ export function shortened(text, width, size = 13) {
 /**
  * The table of a graphic.
  *
- * @param {Array<Array<string | number>>} rows
+ * @param {Array<Array<string | number | Node>>} rows
  * @param {string[]} columns headings
  * @param {string} [caption]
  */

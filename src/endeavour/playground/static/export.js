@@ -57,23 +57,18 @@ function resolved(colour) {
   return value;
 }
 
-const asText = (node) => new XMLSerializer().serializeToString(node);
-
 /** The bytes of a graphic as SVG. */
-const svgFile = (graphic) => new Blob([asText(standalone(graphic))], { type: "image/svg+xml" });
+const svgFile = (graphic) =>
+  new Blob([new XMLSerializer().serializeToString(standalone(graphic))], { type: "image/svg+xml" });
 
 /** The bytes of a graphic as PNG, at twice its size on the screen. */
 async function pngFile(graphic) {
-  const copy = standalone(graphic);
-  const url = URL.createObjectURL(new Blob([asText(copy)], { type: "image/svg+xml" }));
+  const url = URL.createObjectURL(svgFile(graphic));
   try {
     const image = new Image();
     image.src = url;
     await image.decode();
-    const canvas = h("canvas", {
-      width: 2 * copy.getAttribute("width"),
-      height: 2 * copy.getAttribute("height"),
-    });
+    const canvas = h("canvas", { width: 2 * image.width, height: 2 * image.height });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     const file = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
     if (!file) throw new Error("it is too large for this browser as a PNG; SVG has no limit");
@@ -107,10 +102,6 @@ function htmlFile({ title, note, svg, table }) {
   });
 }
 
-/** The bytes of a value as indented JSON. */
-const jsonFile = (value) =>
-  new Blob([`${JSON.stringify(value, null, 1)}\n`], { type: "application/json" });
-
 const NAMES = /[^a-z0-9]+/g;
 
 /**
@@ -130,7 +121,7 @@ export async function save({ name, note, svg: drawing, table, json }, kind) {
     const makers = {
       svg: () => svgFile(svg),
       png: () => pngFile(svg),
-      json: () => jsonFile(json),
+      json: () => new Blob([`${JSON.stringify(json, null, 1)}\n`], { type: "application/json" }),
       html: () => htmlFile({ title: name, note, svg, table }),
     };
     download(await makers[kind](), `${name.toLowerCase().replace(NAMES, "-").replace(/^-|-$/g, "")}.${kind}`);

@@ -3,7 +3,7 @@
  * Knows how a graphic is presented; not what is drawn.
  */
 
-import { h, uniqueId } from "./dom.js";
+import { h, placeBeside, uniqueId } from "./dom.js";
 import { save } from "./export.js";
 import { announce } from "./messages.js";
 
@@ -27,7 +27,7 @@ export function figure({ title, label, hint, tools = [], onKey }) {
   const heading = h("h3", { id: uniqueId("figure") }, title);
   const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label });
   const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: table` });
-  const details = h("details", { class: "table" }, h("summary", {}, "Table"), table);
+  const details = h("details", { class: "table", hidden: true }, h("summary", {}, "Table"), table);
   const failure = h("p", { class: "problem", role: "alert", hidden: true });
   const shown = { name: title };
 
@@ -48,7 +48,8 @@ export function figure({ title, label, hint, tools = [], onKey }) {
       if (!event.ctrlKey && !event.metaKey && !event.altKey && onKey(event)) event.preventDefault();
     });
   }
-  const head = h("header", {}, heading, h("div", { class: "tools" }, tools, menu(title, exported)));
+  const exports = menu(title, exported);
+  const head = h("header", {}, heading, h("div", { class: "tools" }, tools, exports));
   const node = h(
     "figure",
     { class: "figure", "aria-labelledby": heading.id },
@@ -63,6 +64,7 @@ export function figure({ title, label, hint, tools = [], onKey }) {
     stage,
     show({ graphic, svg = graphic, ...rest }) {
       failure.hidden = true;
+      exports.hidden = details.hidden = false;
       stage.replaceChildren(graphic);
       Object.assign(shown, { svg }, rest);
       fill();
@@ -87,11 +89,7 @@ function menu(title, exported) {
     { class: "quiet", popovertarget: list.id, "aria-label": `Export ${title}` },
     "Export",
   );
-  list.addEventListener("beforetoggle", (event) => {
-    if (event.newState !== "open") return;
-    const box = opener.getBoundingClientRect();
-    list.style.top = `${box.bottom + 4}px`;
-    list.style.left = `${Math.max(8, box.right - 128)}px`;
-  });
-  return [opener, list];
+  // Once it is open, but before it is painted.
+  list.addEventListener("beforetoggle", () => requestAnimationFrame(() => placeBeside(list, opener, 1)));
+  return h("span", { hidden: true }, opener, list);
 }

@@ -7,7 +7,7 @@ import { NEW_SEARCH, parsePrefix, printPrefix } from "./state.js";
 import { readable } from "./format.js";
 import { announce } from "./messages.js";
 
-/** @returns {{force: Function, undo: () => boolean, able: () => boolean}} */
+/** @returns {{force: Function, undo: () => boolean}} */
 export function createForcing(state) {
   let past = []; // what undo restores: {p, t}
 
@@ -40,7 +40,6 @@ export function createForcing(state) {
       announce("Undone");
       return true;
     },
-    able: () => Boolean(state.get().p),
   };
 }
 

@@ -6,6 +6,15 @@ const WORD = "\u2581"; // SentencePiece's mark of the beginning of a word
 /** A number with a true minus sign and a fixed number of decimals. */
 export const decimal = (value, digits = 2) => value.toFixed(digits).replace("-", MINUS);
 
+/** The same without a minus before zeros. */
+export const fixed = (value, digits) => decimal(Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value, digits);
+
+/** A number with about three significant digits. */
+export function brief(value) {
+  const size = Math.abs(value);
+  return fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
+}
+
 /** A probability as a percentage with about two significant digits. */
 export function percent(probability) {
   const value = 100 * probability;

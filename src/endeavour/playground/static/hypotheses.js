@@ -49,9 +49,7 @@ export function mountHypotheses(root, { state, search }) {
 
   let shown = null;
   function showChosen() {
-    const { hypotheses } = search.current;
-    const ids = search.chosen()?.ids.join(".");
-    const position = hypotheses.findIndex((hypothesis) => hypothesis.ids.join(".") === ids);
+    const position = search.current.hypotheses.indexOf(search.chosen()?.hypothesis);
     [...list.children].forEach((row, i) => row.setAttribute("aria-selected", i === position));
     setRoving([...list.children], position);
   }

@@ -53,13 +53,14 @@ export const SHORTCUTS = [
  */
 export function listenForKeys(toView, actions) {
   document.addEventListener("keydown", (event) => {
-    const modified = event.ctrlKey || event.metaKey || event.altKey;
+    // On some keyboards the brackets are typed with Alt.
+    const modified = event.ctrlKey || event.metaKey || (event.altKey && !"[]".includes(event.key));
     if (
       (off && event.key.length === 1) ||
       event.defaultPrevented ||
       modified ||
       isTyping(event.target) ||
-      document.querySelector("dialog[open]")
+      document.querySelector("dialog[open], [popover=auto]:popover-open")
     )
       return;
     if (toView(event)) event.preventDefault();

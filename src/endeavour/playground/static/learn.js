@@ -10,8 +10,8 @@ import { overtaken } from "./api.js";
 import { debounce, h } from "./dom.js";
 import { label } from "./format.js";
 import { TURNS } from "./keys.js";
-import { createChoices } from "./learn/choices.js";
-import { createExtras, plainTemperature } from "./learn/extras.js";
+import { createChoices, layersOf } from "./learn/choices.js";
+import { createExtras, PLAIN } from "./learn/extras.js";
 import { createOverview } from "./learn/overview.js";
 import { createPages } from "./learn/pages.js";
 import { stepsOf } from "./learn/story.js";
@@ -34,7 +34,7 @@ export function mount(root, context) {
   });
   let data = null;
   let model = "";
-  let temperature = plainTemperature;
+  let temperature = PLAIN;
 
   const choices = createChoices({ onChoose: (patch) => state.set(patch), onFollow: choose });
   const overview = createOverview((step, kind) => {
@@ -149,9 +149,8 @@ export function mount(root, context) {
     const chosen = search.chosen();
     const current = state.get();
     if (!chosen || !search.current.done || !current.q.trim()) return null;
-    const run = context.runs.runOf(current.run);
-    const layers = current.kind === "encoder" ? run?.model.encoder_layers : run?.model.decoder_layers;
-    const last = (layers ?? 1) - 1;
+    const run = context.systems.runOf(current.run);
+    const last = run ? layersOf(run.model, current.kind) - 1 : 0;
     const heads = run?.model.num_heads ?? 1;
     return {
       system: current.run || null,
@@ -221,10 +220,7 @@ export function mount(root, context) {
     key({ key }) {
       if (!TURNS[key] || !data) return false;
       const [name, by] = TURNS[key];
-      const count =
-        name === "head"
-          ? data.model.num_heads
-          : data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"];
+      const count = name === "head" ? data.model.num_heads : layersOf(data.model, data.kind);
       const now = ask() ?? data; // an answer may be behind
       state.set({ [name]: (now[name] + by + count) % count });
       announce(`${name} ${state.get()[name] + 1} of ${count}`);

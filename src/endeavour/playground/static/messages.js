@@ -3,11 +3,11 @@
  * Knows the two elements that say it.
  */
 
-/** Says something to screen readers; the same words twice are said twice. */
-export function announce(text) {
+/** Says something in a language to screen readers; the same words twice are said twice. */
+export function announce(text, lang = "en") {
   const live = document.getElementById("live");
   live.textContent = "";
-  requestAnimationFrame(() => (live.textContent = text));
+  requestAnimationFrame(() => Object.assign(live, { lang, textContent: text }));
 }
 
 /** Shows what went wrong, or with nothing that all is well. */

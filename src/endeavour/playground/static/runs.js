@@ -12,7 +12,7 @@ import { announce } from "./messages.js";
 
 /** See app.js for what a view is handed and what it returns. */
 export function mount(root, context) {
-  const { state, search, runs } = context;
+  const { state, search, systems } = context;
   const sentence = createSentence(context);
   const sets = createTestSets(context);
   const training = createTraining(context);
@@ -50,26 +50,25 @@ export function mount(root, context) {
   function follow() {
     if (!shown()) return;
     const { run, w } = state.get();
-    const systems = w ? parseSystems(w) : suggested(run, runs);
-    const names = [run || runs.default, ...systems.map(({ name }) => name)]
-      .map((name) => runs.runOf(name)?.name)
+    const further = w ? parseSystems(w) : suggested(run, systems);
+    const names = [run || systems.default, ...further.map(({ name }) => name)]
+      .map((name) => systems.runOf(name)?.name)
       .filter(Boolean);
-    for (const { name, training: now } of runs.runs) if (now) watched.add(name);
+    for (const { name, training: now } of systems.runs) if (now) watched.add(name);
     const [main, ...others] = names;
-    training.follow([main, ...[...watched].filter((name) => runs.runOf(name)), ...others].filter(Boolean));
+    training.follow([main, ...[...watched].filter((name) => systems.runOf(name)), ...others].filter(Boolean));
   }
 
   function showDamaged() {
-    const errors = runs.damaged.map(({ error }) => error);
-    const text = errors.length ? `Left out, because damaged: ${errors.join("; ")}` : "";
+    const text = systems.damaged.length ? `Left out, because damaged: ${systems.damaged.join("; ")}` : "";
     damaged.hidden = !text;
     if (damaged.textContent !== text) damaged.textContent = text;
   }
   showDamaged();
 
-  runs.subscribe((before) => {
+  systems.subscribe((before) => {
     const known = new Set(before.filter(({ training: now }) => now).map(({ name }) => name));
-    for (const run of runs.runs)
+    for (const run of systems.runs)
       if (run.training && !known.has(run.name)) announce(`${run.name} is being trained`);
     showDamaged();
     sentence.refresh();

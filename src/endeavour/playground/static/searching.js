@@ -58,7 +58,10 @@ export function createSearch(state) {
   async function start() {
     running.abort();
     const { signal } = (running = new AbortController());
-    if (!state.get().q.trim()) return publish({ ...nothing, nodes: new Map() });
+    if (!state.get().q.trim()) {
+      publish({ ...nothing, nodes: new Map() });
+      return;
+    }
     const asked = question(state.get());
     // What the last search found stays until this one has something to show.
     publish({ status: "running", done: false, stale: true, error: null, asked });
@@ -71,7 +74,6 @@ export function createSearch(state) {
     } catch (error) {
       if (!overtaken(error)) publish({ status: "error", error: error.message, offline: error.status === 0 });
     }
-    return undefined;
   }
 
   function take(name, data) {
@@ -109,12 +111,9 @@ export function createSearch(state) {
     },
     chosen() {
       const { t } = state.get();
-      if (!t)
-        return current.hypotheses.length
-          ? { ids: current.hypotheses[0].ids, hypothesis: current.hypotheses[0] }
-          : null;
-      const hypothesis = current.hypotheses.find(({ ids }) => printIds(ids) === t) ?? null;
-      return { ids: hypothesis?.ids ?? parseIds(t), hypothesis };
+      const found = current.hypotheses;
+      const hypothesis = (t ? found.find(({ ids }) => printIds(ids) === t) : found[0]) ?? null;
+      return hypothesis || t ? { ids: hypothesis?.ids ?? parseIds(t), hypothesis } : null;
     },
   };
 }

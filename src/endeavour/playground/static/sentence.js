@@ -7,7 +7,7 @@ import { h } from "./dom.js";
 import { NEW_SEARCH, NEW_SENTENCE } from "./state.js";
 
 /** Fills the left card and the model's line in the head of the page. */
-export function mountSentence({ state, runs }) {
+export function mountSentence({ state, systems }) {
   const input = document.getElementById("input");
   const select = document.getElementById("run");
   const examples = document.getElementById("examples");
@@ -19,19 +19,19 @@ export function mountSentence({ state, runs }) {
   });
   select.addEventListener("change", () =>
     state.set(
-      { ...NEW_SEARCH, run: select.value === runs.default ? "" : select.value, p: "", source: null },
+      { ...NEW_SEARCH, run: select.value === systems.default ? "" : select.value, p: "", source: null },
       { push: true },
     ),
   );
 
   function showModel() {
     const { run } = state.get();
-    select.replaceChildren(...runs.options());
-    select.value = run || runs.default;
-    const [facts, all] = runs.facts(run);
+    select.replaceChildren(...systems.options());
+    select.value = run || systems.default;
+    const [facts, all] = systems.facts(run);
     document.getElementById("run-facts").textContent = facts;
     document.getElementById("run-facts").title = all;
-    showExamples(runs.runOf(run)?.examples ?? []);
+    showExamples(systems.runOf(run)?.examples ?? []);
   }
   function showExamples(texts) {
     // Those that are there already may have the focus.
@@ -44,7 +44,7 @@ export function mountSentence({ state, runs }) {
   }
   function showRun(system) {
     showModel();
-    const [source, target] = runs.languages(system);
+    const [source, target] = systems.languages(system);
     document.getElementById("source-language").textContent = source.name;
     document.getElementById("target-language").textContent = target.name;
     input.lang = source.code;
@@ -59,6 +59,6 @@ export function mountSentence({ state, runs }) {
     if (changed.has("run")) showRun(current.run);
   }
   state.subscribe(update);
-  runs.subscribe(() => showRun(state.get().run));
+  systems.subscribe(() => showRun(state.get().run));
   update(state.get(), new Set(["q", "run"]));
 }

@@ -3,18 +3,15 @@
  * Knows the keys, their types and defaults, and the browser's history; not what any key means to a view.
  */
 
-const text = () => ({ fallback: "", parse: (value) => value });
-const number = () => ({
+const text = { fallback: "", parse: (value) => value };
+const number = {
   fallback: null,
   parse: (value) => (value !== "" && Number.isFinite(Number(value)) ? Number(value) : null),
-});
+};
+const flag = { fallback: false, parse: (value) => value === "1" };
 const count = (fallback = null) => ({
   fallback,
   parse: (value) => (/^\d+$/.test(value) ? Number(value) : fallback),
-});
-const flag = (fallback) => ({
-  fallback,
-  parse: (value) => value === "1",
 });
 const choice = (fallback, ...others) => ({
   fallback,
@@ -23,28 +20,28 @@ const choice = (fallback, ...others) => ({
 
 const KEYS = {
   v: choice("look", "search", "runs", "learn"), // the view
-  run: text(), // the system; empty: the server's default
-  q: text(), // the sentence to translate
-  p: text(), // the forced prefix: "ids, dot-separated~typed text"
-  t: text(), // the chosen translation's ids, see printIds; empty: the best hypothesis
-  ref: text(), // a translation to score beside the search
+  run: text, // the system; empty: the server's default
+  q: text, // the sentence to translate
+  p: text, // the forced prefix: "ids, dot-separated~typed text"
+  t: text, // the chosen translation's ids, see printIds; empty: the best hypothesis
+  ref: text, // a translation to score beside the search
   beam: count(), // null: as the run was configured
-  lp: number(), // length penalty, likewise
+  lp: number, // length penalty, likewise
   node: count(), // the chosen node of the search
   at: count(), // the step of the search that is shown; null: the last
   kind: choice("cross", "encoder", "decoder"), // which attention
   map: choice("attention", "saliency"), // what Look's large picture shows
   layer: count(), // 0-based; null: the view's own choice
   head: count("avg"), // likewise; "avg": the mean of all
-  words: flag(false), // pieces joined into words
+  words: flag, // pieces joined into words
   step: count(0), // Learn: the step that is open
   source: count(), // Learn: the piece that is followed; null: one in the middle
   target: count(), // likewise
   key: count(), // Learn: what the query attends to; null: most
-  w: text(), // Runs: further systems, comma-separated
-  set: text(), // Runs: "run/evaluation folder"
-  sort: text(),
-  filter: text(),
+  w: text, // Runs: further systems, comma-separated
+  set: text, // Runs: "run/evaluation folder"
+  sort: text,
+  filter: text,
 };
 
 /** What another search of the same sentence leaves behind. */

@@ -15,7 +15,10 @@ const FALLBACK = { beam_size: 5, length_penalty: 0.6 }; // of a run that has non
 /** What the BLEU of a run is called: that of lowercased text is another than that of text with capitals. */
 export const bleuName = (lowercase) => (lowercase ? "BLEU, lowercased," : "BLEU");
 
-/** @param {{default: string, runs: object[], damaged: object[]}} offered the answer of /api/runs */
+/** How words are compared with a run's translations: by one that writes no capitals, without them. */
+export const foldOf = (run) => (run?.lowercase ? (word) => word.toLowerCase() : (word) => word);
+
+/** @param {{default: string, runs: object[], damaged: string[]}} offered the answer of /api/runs */
 export function createSystems(offered) {
   const listeners = [];
   const named = (wanted) => systems.runs.find(({ name }) => name === wanted) ?? null;

@@ -4,9 +4,8 @@
  * Knows where it stands; not what it says.
  */
 
-import { h } from "./dom.js";
+import { h, placeBeside } from "./dom.js";
 
-const GAP = 8;
 const WAIT = 80; // ms on an element before it opens
 const FRAME = 16; // ms before an open one moves on, so that what is hovered is lit first
 const LINGER = 120; // ms in which the pointer may move onto the tooltip
@@ -34,20 +33,16 @@ function createTooltip() {
   function open() {
     opening = 0;
     const { anchor, content } = next;
-    if (!anchor.isConnected) return close();
+    if (!anchor.isConnected) {
+      close();
+      return;
+    }
     box.replaceChildren(...content.flatMap((part) => (typeof part === "function" ? part() : [part])));
     if (!isOpen()) box.showPopover();
     described?.removeAttribute("aria-describedby");
     described = anchor;
     anchor.setAttribute("aria-describedby", box.id);
-    const from = anchor.getBoundingClientRect();
-    const size = box.getBoundingClientRect();
-    const [above, beneath] = [from.top - GAP, innerHeight - from.bottom - GAP];
-    const below = beneath >= size.height || beneath > above;
-    const left = Math.min(from.left + from.width / 2 - size.width / 2, innerWidth - size.width - GAP);
-    box.style.left = `${Math.max(GAP, left)}px`;
-    box.style.top = `${below ? from.bottom + GAP : Math.max(GAP, from.top - GAP - size.height)}px`;
-    return undefined;
+    placeBeside(box, anchor);
   }
 
   function close() {

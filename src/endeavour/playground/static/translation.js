@@ -110,7 +110,7 @@ export function mountTranslation(context) {
 
   async function say() {
     const translation = await results.translation().catch(() => null); // whoever shows it reports why
-    if (translation) announce(translation.text);
+    if (translation) announce(translation.text, output.lang);
   }
 
   function begin(position, letter) {
@@ -158,7 +158,7 @@ export function mountTranslation(context) {
     const { status, text, done, steps, stale, hypotheses } = current;
     output.classList.toggle("stale", stale);
     if (status === "idle") document.getElementById("timing").textContent = "";
-    undo.hidden = !forcing.able();
+    undo.hidden = !state.get().p;
     if (stale && status !== "error") return;
     if (typing) {
       typing.follow(text.startsWith(forcedText()) ? text.slice(forcedText().length) : "");

@@ -36,7 +36,7 @@ export function createChoices({ onChoose, onFollow }) {
 
   function show(data, followed) {
     kinds.press(Object.keys(KINDS).indexOf(data.kind));
-    layer.show(data.layer, data.model[data.kind === "encoder" ? "encoder_layers" : "decoder_layers"]);
+    layer.show(data.layer, layersOf(data.model, data.kind));
     head.show(data.head, data.model.num_heads);
     chips.source.show(data.tokens.source, followed.source, data.kind === "encoder");
     chips.target.show(data.tokens.target_in, followed.target, data.kind !== "encoder");
@@ -45,6 +45,9 @@ export function createChoices({ onChoose, onFollow }) {
   }
   return { node, show };
 }
+
+/** How many layers of a model have attention of this kind. */
+export const layersOf = (model, kind) => (kind === "encoder" ? model.encoder_layers : model.decoder_layers);
 
 /** A number between two buttons. */
 function stepper(name, onChange) {

@@ -4,8 +4,8 @@
  * Knows numbers and places in CSS pixels; not what they mean.
  */
 
-import { MINUS, decimal } from "../format.js";
-import { diverging, el, svg, textWidth } from "../drawing.js";
+import { MINUS, brief } from "../format.js";
+import { diverging, el, round, svg, textWidth } from "../drawing.js";
 import { tooltip } from "../tooltip.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
@@ -112,8 +112,6 @@ export function heat(values, { x, y, cell: [width, height], most }) {
   return [ground, [...paths].map(([level, d]) => el("path", { d, ...diverging(level / LEVELS) }))];
 }
 
-const round = (value) => Math.round(value * 100) / 100;
-
 /**
  * One vector as bars, up for numbers above zero and down for those below.
  *
@@ -171,18 +169,6 @@ export function legend(x, y, most) {
   ];
 }
 
-/** A number with a fixed number of decimals, and no minus before zeros. */
-export const fixed = (value, digits) => decimal(Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value, digits);
-
-/** A number with about three significant digits. */
-export function brief(value) {
-  const size = Math.abs(value);
-  return fixed(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
-}
-
 /** Room for the labels on the left of rows, at most `most`. */
 export const room = (labels, most) =>
   Math.min(most, Math.max(24, ...labels.map((one) => textWidth(one)))) + 12;
-
-/** Whether the visitor asked for little motion. */
-export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

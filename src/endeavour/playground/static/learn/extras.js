@@ -6,7 +6,9 @@
 import { h } from "../dom.js";
 
 const TEMPERATURES = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2]; // those that /api/learn knows
-const PLAIN = 1;
+
+/** The temperature at which nothing is changed. */
+export const PLAIN = 1;
 
 /**
  * @param {{onTemperature: (value: number) => void, onCross: () => void, onView: (view: string) => void}} on
@@ -37,6 +39,3 @@ export function createExtras({ onTemperature, onCross, onView }) {
     search: button("Watch the search", () => onView("search")),
   };
 }
-
-/** The temperature at which nothing is changed. */
-export const plainTemperature = PLAIN;

@@ -3,10 +3,10 @@
  * Each function takes the view (see learn.js) and returns a figure's content.
  */
 
-import { decimal } from "../format.js";
+import { brief, decimal, fixed } from "../format.js";
 import { matrix } from "../charts.js";
 import { diverging, el, shortened, svg, tableOf } from "../drawing.js";
-import { brief, fixed, reach, room, sheet, text } from "./draw.js";
+import { reach, room, sheet, text } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 import { tooltip } from "../tooltip.js";
 
@@ -68,9 +68,6 @@ export function project(view) {
   };
 }
 
-/** Side of a matrix's squares that fits the width, at most 34 and at least 9. */
-const fitting = (view, columns) => Math.max(9, Math.min(34, Math.floor((view.width - 122) / columns)));
-
 const FAINT = 0.005; // the least fill of a square, so that its number is written too
 
 /** A matrix of queries by keys that follows the choice. */
@@ -81,22 +78,23 @@ function grid(view, { values, columns }) {
     return { ...fill, "fill-opacity": Math.max(FAINT, fill["fill-opacity"]) };
   };
   const rows = view.labels.queries;
-  const cell = fitting(view, columns.length);
   const { node, highlight } = matrix({
     rows,
     columns,
     values,
-    cell,
+    width: view.width,
+    sides: [9, 34],
     colour,
     labels: view.width < 420 ? 76 : 110,
-    format: (value) => (cell >= 28 ? fixed(value, 1) : ""),
+    format: (value, cell) => (cell >= 28 ? fixed(value, 1) : ""),
     onHover: (row, column) => {
-      if (row === null || column === null) return tooltip.hide();
-      const value = values[row][column];
-      return tooltip.show(
-        node,
-        `${rows[row]} → ${columns[column]}: ${value === null ? "−∞" : decimal(value, 4)}`,
-      );
+      const value = values[row]?.[column];
+      if (value === undefined) tooltip.hide();
+      else
+        tooltip.show(
+          node,
+          `${rows[row]} → ${columns[column]}: ${value === null ? "−∞" : decimal(value, 4)}`,
+        );
     },
     onChoose: (row, column) => view.chooseCell(row, column),
   });

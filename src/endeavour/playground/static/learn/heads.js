@@ -59,7 +59,7 @@ export function heads(view) {
     height: 44,
     most: reach(own),
   });
-  y = segments(page, view, y, own.length);
+  y = origins(page, view, y, own.length);
   y = sign(page, y, "× W", "the output map mixes them");
   vector(page, {
     y,
@@ -123,7 +123,7 @@ function small(values, { x, y, cell }) {
 }
 
 /** Marks below a vector which part of it came from which head. */
-function segments(page, view, y, components) {
+function origins(page, view, y, components) {
   const left = page.width < 460 ? 0 : 132;
   const width = view.data.attention.mixed[0].length;
   const scale = (page.width - left) / components;

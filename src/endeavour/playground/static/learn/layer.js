@@ -3,9 +3,9 @@
  * Each function takes the view (see learn.js) and returns a figure's content.
  */
 
-import { decimal } from "../format.js";
+import { brief, decimal } from "../format.js";
 import { el, shortened, tableOf } from "../drawing.js";
-import { arrow, brief, reach, sheet, text } from "./draw.js";
+import { arrow, reach, sheet, text } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
 const length = (values) => Math.hypot(...values);

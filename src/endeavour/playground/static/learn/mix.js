@@ -3,9 +3,9 @@
  * Each function takes the view (see learn.js) and returns a figure's content.
  */
 
-import { decimal, percent } from "../format.js";
+import { brief, decimal, percent } from "../format.js";
 import { el, shortened, tableOf } from "../drawing.js";
-import { brief, heat, reach, room, sheet, text } from "./draw.js";
+import { heat, reach, room, sheet, text } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter
 

@@ -3,11 +3,11 @@
  * Each function takes the view (see learn.js) and returns a figure's content.
  */
 
-import { decimal, label, percent, thousands } from "../format.js";
+import { brief, decimal, label, percent, thousands } from "../format.js";
 import { average } from "../look/maps.js";
 import { links } from "../charts.js";
 import { el, shortened, tableOf } from "../drawing.js";
-import { arrow, brief, reach, room, sheet, text } from "./draw.js";
+import { arrow, reach, room, sheet, text } from "./draw.js";
 import { vector } from "./vectors.js";
 
 /** Where each position of the translation looks in the source, averaged over the heads of a layer. */

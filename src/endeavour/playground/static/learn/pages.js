@@ -6,7 +6,6 @@
 
 import { h, onWidth } from "../dom.js";
 import { figure } from "../figure.js";
-import { still } from "./draw.js";
 import { feedForward } from "./feed_forward.js";
 import { mask, project, scores } from "./head.js";
 import { heads } from "./heads.js";
@@ -118,8 +117,9 @@ export function createPages({ onStep, onKey, extras }) {
     arrive(id);
     if (quiet && section === sections[0]) return;
     goal = id;
+    const still = quiet || matchMedia("(prefers-reduced-motion: reduce)").matches;
     requestAnimationFrame(() =>
-      section.node.scrollIntoView({ behavior: still() || quiet ? "instant" : "smooth", block: "start" }),
+      section.node.scrollIntoView({ behavior: still ? "instant" : "smooth", block: "start" }),
     );
     if (focus) section.heading.focus({ preventScroll: true });
   }

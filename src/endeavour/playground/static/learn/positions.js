@@ -110,7 +110,7 @@ function rotary(view) {
   const half = cosine[0].length;
   const columns = view.width < 560 ? 3 : 6;
   const pairs = [0, 1, 2, 4, 8, 12].map((pair) => Math.min(half - 1, Math.round((pair * half) / 16)));
-  const query = view.data.kind === "cross" ? null : view.data.attention.unturned[0][view.q];
+  const query = view.data.kind === "cross" ? null : view.data.attention.unturned[view.q];
   const [size, gap] = [Math.min(112, (view.width - 8 * columns) / columns), 8];
   const t = view.q;
   page.add(

@@ -3,9 +3,9 @@
  * Takes the view (see learn.js) and returns a figure's content.
  */
 
-import { decimal } from "../format.js";
+import { brief, decimal } from "../format.js";
 import { el, tableOf } from "../drawing.js";
-import { brief, sheet, text } from "./draw.js";
+import { sheet, text } from "./draw.js";
 
 /** What division by √d does to the scores of one query, and to the weights that would follow. */
 export function scale(view) {

@@ -3,9 +3,9 @@
  * Takes the view (see learn.js) and returns a figure's content.
  */
 
-import { decimal, label, percent } from "../format.js";
+import { brief, decimal, label, percent } from "../format.js";
 import { el, onFill, sequential, shortened, tableOf } from "../drawing.js";
-import { brief, sheet, text } from "./draw.js";
+import { sheet, text } from "./draw.js";
 
 /** Lengths of the vectors layer by layer, and what would be predicted if the decoder ended there. */
 export function stack(view) {

@@ -3,8 +3,7 @@
  * Knows words and the numbers they need; not how anything is drawn. A step's text is a function of the view (learn.js).
  */
 
-import { label, ordinal, percent, thousands } from "../format.js";
-import { brief } from "./draw.js";
+import { brief, label, ordinal, percent, thousands } from "../format.js";
 
 const ACTIVATION = {
   relu: "ReLU sets every negative number to 0",
@@ -68,14 +67,14 @@ const TEXTS = {
     `The more numbers are added up, the larger scores become by chance. Divided by √${attention.query[0].length}, they are of about the same size in narrow and in wide heads.`,
     "Without that, the largest score would take nearly all of the weight in the next steps, and a head could hardly learn to change its mind.",
   ],
-  mask: ({ data: { kind } }) =>
+  mask: ({ data: { kind }, labels, real }) =>
     kind === "decoder"
       ? [
           "In training the decoder reads the whole translation at once, but each position must learn to say what comes next without seeing it. So all scores above the diagonal become −∞, which the softmax turns into a weight of exactly 0.",
           "When the model translates, there is no future yet: it writes one piece, appends it, and goes on.",
         ]
       : [
-          "Sentences that are computed together are filled up to one length with <pad>; two are appended here. Nobody may look at them: their scores become −∞, which the softmax turns into a weight of exactly 0.",
+          `Sentences that are computed together are filled up to one length with <pad>; here ${labels.keys.length - real} of them. Nobody may look at them: their scores become −∞, which the softmax turns into a weight of exactly 0.`,
           "All pieces of the sentence are visible from everywhere, left and right.",
         ],
   softmax: ({ data: { attention, head }, labels, q, k }) => [

@@ -3,9 +3,9 @@
  * Each function takes the view (see learn.js) and returns a figure's content.
  */
 
-import { beginsWord, decimal, isSpecial, label, thousands } from "../format.js";
+import { beginsWord, brief, decimal, isSpecial, label, thousands } from "../format.js";
 import { el, tableOf, textWidth } from "../drawing.js";
-import { arrow, brief, reach, sheet, text } from "./draw.js";
+import { arrow, reach, sheet, text } from "./draw.js";
 import { strips, vector } from "./vectors.js";
 
 const BOX = 34; // height of a piece's box

@@ -5,10 +5,8 @@
 
 import { figure } from "../figure.js";
 import { links, matrix } from "../charts.js";
-import { tableOf, textWidth } from "../drawing.js";
+import { tableOf } from "../drawing.js";
 import { announce } from "../messages.js";
-
-const [SMALLEST, LARGEST] = [16, 34]; // px, the side of a square
 
 /**
  * @param {HTMLElement} root
@@ -53,20 +51,23 @@ export function createLarge(root, { onHover, onChoose }) {
     place = [0, 0];
     const rows = map.rows.map(({ text }) => text);
     const columns = map.columns.map(({ text }) => text);
-    const room =
-      asMatrix.stage.clientWidth - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
-    const cell = Math.min(LARGEST, Math.max(SMALLEST, Math.floor(room / columns.length)));
-    const format = (value) => (value >= 0.005 ? String(Math.round(100 * value)) : "");
-    const one = matrix({ rows, columns, values: map.values, cell, format, onHover, onChoose });
-    const width = Math.max(240, Math.min(440, asLines.stage.clientWidth));
-    const row = Math.min(28, Math.max(20, cell));
+    const one = matrix({
+      rows,
+      columns,
+      values: map.values,
+      width: asMatrix.stage.clientWidth,
+      sides: [16, 34],
+      format: (value) => (value >= 0.005 ? String(Math.round(100 * value)) : ""),
+      onHover,
+      onChoose,
+    });
     const two = links({
       left: rows,
       right: columns,
       values: map.values,
       titles: [map.map.rows, map.map.columns],
-      width,
-      row,
+      width: Math.max(240, Math.min(440, asLines.stage.clientWidth)),
+      row: Math.min(28, Math.max(20, one.cell)),
       onHover,
       onChoose,
     });

@@ -80,6 +80,8 @@ export function createStrip(root, { onHover, onChoose }) {
     const targets = scoredUnits(target, words).map((unit, i) => targetChip(unit, i));
     rows.source.chips.replaceChildren(...sources);
     rows.target.chips.replaceChildren(...targets);
+    rows.source.chips.lang = document.getElementById("input").lang;
+    rows.target.chips.lang = document.getElementById("output").lang;
     setRoving(sources, 0);
     setRoving(targets, 0);
     if (side) rows[side].chips.children[Math.min(index, rows[side].chips.children.length - 1)].focus();

@@ -9,16 +9,18 @@ import { tableOf } from "../drawing.js";
 import { tooltip } from "../tooltip.js";
 
 /**
- * @param {{rows: string[], columns: string[], values: number[][], cell: number, caption: string}} on
- *   `rows`: the pieces that are written; `columns`: those that are looked at; `cell`: px; `caption`: of the table
+ * @param {{rows: string[], columns: string[], values: number[][], width: number, sides: [number, number],
+ *   caption: string}} on `rows`: the pieces that are written; `columns`: those that are looked at; `caption`: of the
+ *   table; see `matrix` for the others
  * @returns {{graphic: SVGElement, table: () => HTMLElement}}
  */
-export function attentionMatrix({ rows, columns, values, cell, caption }) {
+export function attentionMatrix({ rows, columns, values, width, sides, caption }) {
   const { node, highlight } = matrix({
     rows,
     columns,
     values,
-    cell,
+    width,
+    sides,
     onHover(row, column) {
       highlight(row, column);
       if (row === null || column === null) tooltip.hide();

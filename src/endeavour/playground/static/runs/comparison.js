@@ -92,10 +92,8 @@ export function attentionOf({ system, letter }, map, width) {
   const [rows, columns] = [map.target_out, map.source].map((pieces) =>
     pieces.map(({ piece }) => label(piece)),
   );
-  const room = width - Math.min(110, Math.max(...rows.map((text) => textWidth(text)))) - 16;
-  const cell = Math.max(10, Math.min(30, Math.floor(room / columns.length)));
   const caption = `Attention of ${letter}, ${systemTitle(system)}`;
-  const { graphic, table } = attentionMatrix({ rows, columns, values, cell, caption });
+  const { graphic, table } = attentionMatrix({ rows, columns, values, width, sides: [10, 30], caption });
   return {
     name: caption,
     graphic: captioned(graphic, `${letter}  ${systemTitle(system)}`),
@@ -128,28 +126,17 @@ export async function scoresOf(found, analyse) {
   for (const judge of found)
     for (const { author, cells } of rows) cells.push((await analyse(judge, author)).log_probability);
   const best = found.map((_, i) => Math.max(...rows.map(({ cells }) => cells[i])));
-  const body = rows.map(({ author, cells }) =>
-    h(
-      "tr",
-      {},
-      h(
-        "th",
-        { scope: "row" },
-        `${found
-          .filter(({ hypothesis }) => hypothesis.text === author.hypothesis.text)
-          .map(({ letter }) => letter)
-          .join(", ")}: ${author.hypothesis.text}`,
-      ),
-      cells.map((value, i) =>
-        h(
-          "td",
-          { class: value === best[i] ? "best" : null },
-          decimal(value, 2),
-          value === best[i] ? h("span", { class: "unseen" }, " preferred") : null,
-        ),
-      ),
-    ),
-  );
+  const body = rows.map(({ author, cells }) => {
+    const letters = found
+      .filter(({ hypothesis }) => hypothesis.text === author.hypothesis.text)
+      .map(({ letter }) => letter);
+    const scores = cells.map((value, i) =>
+      value === best[i]
+        ? h("span", { class: "best" }, decimal(value), h("span", { class: "unseen" }, " preferred"))
+        : decimal(value),
+    );
+    return [`${letters.join(", ")}: ${author.hypothesis.text}`, ...scores];
+  });
   return h(
     "div",
     {},
@@ -167,21 +154,7 @@ export async function scoresOf(found, analyse) {
         role: "region",
         "aria-label": "What each thinks of the others’ translations",
       },
-      h(
-        "table",
-        { class: "data" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, "translation of"),
-            found.map(({ letter }) => h("th", { scope: "col" }, `by ${letter}`)),
-          ),
-        ),
-        h("tbody", {}, body),
-      ),
+      tableOf(body, ["translation of", ...found.map(({ letter }) => `by ${letter}`)]),
     ),
   );
 }

@@ -57,7 +57,10 @@ function drawPanel({ title, height, format, series }, top, x, width) {
   if (!values.length) return [];
   // One by one: there may be more than a function takes.
   let [low, high] = [values.reduce((a, b) => Math.min(a, b)), values.reduce((a, b) => Math.max(a, b))];
-  if (high - low < 1e-12) [low, high] = [low - 1, high + 1];
+  if (high - low <= 1e-9 * Math.abs(high)) {
+    const pad = Math.abs(low) / 2 || 1;
+    [low, high] = [low - pad, high + pad];
+  }
   const ticks = steps(low, high, 4);
   const decimals = Math.max(...ticks.map((value) => (String(value).split(".")[1] ?? "").length));
   [low, high] = [Math.min(low, ticks[0]), Math.max(high, ticks.at(-1))];

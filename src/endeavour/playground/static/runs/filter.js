@@ -29,9 +29,9 @@ function parseFilter(filter) {
     .split(/\s+/)
     .filter(Boolean)
     .map((token) => {
-      const flag = /^flag:(\w*)$/i.exec(token)?.[1];
+      const flag = /^flag:(\w*)$/i.exec(token)?.[1].toLowerCase();
       if (flag !== undefined)
-        return (row) => (flag === "any" ? row.flags.length > 0 : row.flags.includes(flag));
+        return (row) => row.flags.some((one) => [one, FLAGS[one], "any"].includes(flag));
       const condition = CONDITION.exec(token);
       if (condition) {
         const [, name, sign, value] = condition;

@@ -6,8 +6,6 @@
 import { decimal, thousands } from "../format.js";
 import { tableOf } from "../drawing.js";
 
-export const NUMBERS = "1234"; // of runs; systems on one sentence have letters
-
 /** Loss, BLEU and learning rate over the updates, as `curves` takes them. */
 export function panelsOf(logs) {
   const series = (kind, key, name, dots) =>
@@ -42,7 +40,7 @@ export function panelsOf(logs) {
 export function tableOfLogs(logs) {
   const rows = logs.flatMap((log, i) =>
     log.validation.map((line) => [
-      `${NUMBERS[i]} ${log.run}`,
+      `${i + 1} ${log.run}`,
       thousands(line.update),
       number(line.loss, 3),
       number(line.perplexity, 2),
@@ -66,7 +64,7 @@ export function linesNear(logs, update) {
     const validated = validation
       ? `, BLEU ${number(validation.bleu, 1)} at ${thousands(validation.update)}`
       : "";
-    return [`${NUMBERS[i]} update ${thousands(train.update)}: loss ${number(train.loss, 3)}${validated}`];
+    return [`${i + 1} update ${thousands(train.update)}: loss ${number(train.loss, 3)}${validated}`];
   });
 }
 

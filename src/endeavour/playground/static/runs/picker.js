@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 const BEAMS = [1, 2, 5, 10];
 
 /** @param {(system: {name: string, beam: number | null}) => void} onAdd */
-export function createPicker(runs, onAdd) {
+export function createPicker(systems, onAdd) {
   const name = h("select", { "aria-label": "System to compare with" });
   const beam = h(
     "select",
@@ -25,7 +25,7 @@ export function createPicker(runs, onAdd) {
 
   function refresh() {
     const before = name.value;
-    name.replaceChildren(...runs.options());
+    name.replaceChildren(...systems.options());
     if ([...name.options].some(({ value }) => value === before)) name.value = before;
   }
   refresh();

@@ -9,7 +9,8 @@ import { thousands } from "../format.js";
 
 const MOST = 6; // pairs
 
-/** @returns {{node: HTMLElement, show: (line: object | undefined, languages: {code: string}[]) => void}} */
+/** @returns {{node: HTMLElement, show: (line: object | undefined, languages: {code: string}[],
+ *   fold: (word: string) => string) => void}} `fold`: what of a word is compared */
 export function createSamples() {
   const rows = h("tbody");
   const title = h("h3");
@@ -26,7 +27,7 @@ export function createSamples() {
     h("p", { class: "hint" }, "Underlined: words that the reference does not have there."),
   );
 
-  function show(line, languages) {
+  function show(line, languages, fold) {
     node.hidden = !line;
     if (!line) return;
     title.textContent = `Sample translations, update ${thousands(line.update)}`;
@@ -36,7 +37,7 @@ export function createSamples() {
       ...line.samples
         .slice(0, MOST)
         .map(([source, translation, reference]) =>
-          h("tr", {}, cell(from, source), cell(to, marked(translation, reference, underlined)), cell(to, reference)),
+          h("tr", {}, cell(from, source), cell(to, marked(translation, reference, { mark, fold })), cell(to, reference)),
         ),
     );
   }
@@ -44,4 +45,4 @@ export function createSamples() {
   return { node, show };
 }
 
-const underlined = (word) => h("u", {}, word);
+const mark = (word) => h("u", {}, word);

@@ -6,14 +6,14 @@
 
 import { Answers } from "../answers.js";
 import { ApiError, overtaken, stream } from "../api.js";
-import { marked } from "../diff.js";
-import { bar, h } from "../dom.js";
+import { h } from "../dom.js";
 import { figure } from "../figure.js";
-import { decimal, percent, pieceName } from "../format.js";
+import { pieceName } from "../format.js";
 import { parsePrefix } from "../state.js";
 import { attentionOf, partingOf, scoresOf } from "./comparison.js";
 import { createPicker } from "./picker.js";
-import { partingStep, wordAt } from "./parting.js";
+import { partingStep } from "./parting.js";
+import { createSystemList } from "./system_list.js";
 import { parseSystems, printSystems, sameSystem, suggested, systemTitle } from "./systems.js";
 import { announce, report } from "../messages.js";
 
@@ -21,24 +21,30 @@ const LETTERS = "ABCDEF";
 const KEPT = 40; // answers
 
 export function createSentence(context) {
-  const { state, search, results, runs } = context;
-  const list = h("ol", { class: "systems" });
+  const { state, search, results, systems } = context;
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
-  const picker = createPicker(runs, add);
+  const picker = createPicker(systems, add);
+  const list = createSystemList({
+    onPick: pick,
+    onRemove: remove,
+    languageOf: (name) => systems.languages(name)[1].code,
+    next: picker,
+  });
   const parting = figure({
     title: "Where they part",
     label: "Probabilities of the next piece where the translations part",
   });
   const opinions = h("div", { class: "opinions" });
-  const attention = [0, 1].map(() =>
-    figure({ title: "Attention", label: "Cross-attention, mean of the last layer’s heads" }),
+  const attention = ["A", "the other system"].map((whose) =>
+    figure({ title: `Attention of ${whose}`, label: "Cross-attention, mean of the last layer’s heads" }),
   );
   const pictures = [parting.node, opinions, ...attention.map(({ node: one }) => one)];
+  hideAll();
   const node = h(
     "section",
     { class: "card compare", "aria-labelledby": "compare-title" },
     h("header", {}, h("h2", { id: "compare-title" }, "The same sentence"), picker.node),
-    list,
+    list.node,
     verdict,
     h("div", { class: "halves" }, parting.node, opinions),
     h(
@@ -60,11 +66,11 @@ export function createSentence(context) {
 
   const further = () => {
     const { w, run } = state.get();
-    return (w ? parseSystems(w) : suggested(run, runs)).slice(0, LETTERS.length - 1);
+    return (w ? parseSystems(w) : suggested(run, systems)).slice(0, LETTERS.length - 1);
   };
   // Ids mean the same pieces only within a run.
-  const sameRun = (one, other) => runs.runOf(one) === runs.runOf(other);
-  const main = () => ({ name: state.get().run || runs.default, beam: null });
+  const sameRun = (one, other) => systems.runOf(one) === systems.runOf(other);
+  const main = () => ({ name: state.get().run || systems.default, beam: null });
 
   function add(system) {
     if (further().some((one) => sameSystem(one, system)))
@@ -73,8 +79,9 @@ export function createSentence(context) {
     state.set({ w: printSystems([...further(), system]) }, { push: true });
     return announce(`${systemTitle(system)} is compared`);
   }
-  const remove = (system) =>
+  function remove(system) {
     state.set({ w: printSystems(further().filter((one) => !sameSystem(one, system))) }, { push: true });
+  }
 
   async function translated(system, signal) {
     const { q, p, run, lp } = state.get();
@@ -113,8 +120,7 @@ export function createSentence(context) {
     }
     if (!first || signal.aborted) return;
     found = [{ system: main(), letter: "A", hypothesis: first, milliseconds: search.current.milliseconds }];
-    const systems = further();
-    found.push(...systems.map((system, i) => ({ system, letter: LETTERS[i + 1], hypothesis: null })));
+    found.push(...further().map((system, i) => ({ system, letter: LETTERS[i + 1], hypothesis: null })));
     for (const entry of found.slice(1)) {
       try {
         Object.assign(entry, await translated(entry.system, signal));
@@ -125,7 +131,7 @@ export function createSentence(context) {
     }
     node.classList.remove("stale");
     if (!found[other]?.hypothesis) other = Math.max(1, found.findIndex((one, i) => i && one.hypothesis));
-    showList();
+    list.show(found, other);
     try {
       await compare(signal);
     } catch (error) {
@@ -133,86 +139,19 @@ export function createSentence(context) {
     }
   }
 
-  /** Pictures of another comparison do not stay. */
+  function hideAll() {
+    for (const part of pictures) part.hidden = true;
+  }
+
   function failed(error) {
     if (overtaken(error)) return;
-    for (const part of pictures) part.hidden = true;
+    hideAll(); // pictures of another comparison do not stay
     report(error.message);
-  }
-
-  function showList() {
-    const best = Math.max(
-      ...found.filter(({ hypothesis }) => hypothesis).map(({ hypothesis }) => hypothesis.score),
-    );
-    const focused = list.contains(document.activeElement) ? document.activeElement : null;
-    const position = [...list.children].findIndex((one) => one.contains(focused));
-    list.replaceChildren(...found.map((entry, i) => row(entry, i, best)));
-    if (!focused) return;
-    const again = list.children[Math.min(position, found.length - 1)].querySelectorAll("button");
-    ([...again].find((button) => button.textContent === focused.textContent) ?? again[0] ?? picker).focus();
-  }
-
-  function row({ system, letter, hypothesis, milliseconds, error }, position, best) {
-    const against = (position ? found[0] : found[other])?.hypothesis ?? hypothesis;
-    const parted = hypothesis && partingStep(against.pieces, hypothesis.pieces);
-    const at = parted === null ? -1 : wordAt(hypothesis.pieces, parted);
-    const words =
-      hypothesis &&
-      marked(hypothesis.text, against.text, (word, i) =>
-        h("mark", { class: i === at ? "first" : null }, word),
-      );
-    const facts = hypothesis && [
-      bar(Math.exp(hypothesis.score - best)),
-      h("span", {}, `score ${decimal(hypothesis.score, 3)}`),
-      h("span", {}, `probability ${percent(Math.exp(hypothesis.log_probability))}`),
-      milliseconds ? h("span", {}, `${Math.round(milliseconds)} ms`) : null,
-    ];
-    const name = position === 0 ? `${systemTitle(system)} (the page’s)` : systemTitle(system);
-    return h(
-      "li",
-      { class: [position === other && "chosen"] },
-      h("span", { class: "letter", "aria-hidden": "true" }, letter),
-      h(
-        "div",
-        {},
-        h(
-          "p",
-          { class: "name" },
-          name,
-          position && found.length > 2 && hypothesis
-            ? h(
-                "button",
-                {
-                  class: "quiet",
-                  "aria-pressed": String(position === other),
-                  onclick: () => pick(position),
-                },
-                "Compare with A",
-              )
-            : null,
-          position
-            ? h(
-                "button",
-                {
-                  class: "quiet",
-                  "aria-label": `Remove ${name}`,
-                  onclick: () => remove(system),
-                },
-                "Remove",
-              )
-            : null,
-        ),
-        error
-          ? h("p", { class: "problem" }, error)
-          : h("p", { class: "text", lang: runs.languages(system.name)[1].code }, words ?? "…"),
-        h("p", { class: "measures" }, facts ?? []),
-      ),
-    );
   }
 
   function pick(position) {
     other = position;
-    showList();
+    list.show(found, other);
     compare(running.signal).catch(failed);
   }
 

@@ -30,13 +30,13 @@ export const printSystems = (systems) =>
   systems.map(({ name, beam }) => escaped(name) + (beam ? `~${beam}` : "")).join(",") || NONE;
 
 /** What is compared with a system when nobody has chosen: its first checkpoint, or itself with a beam of 1. */
-export function suggested(main, runs) {
-  const run = runs.runOf(main);
+export function suggested(main, systems) {
+  const run = systems.runOf(main);
   if (!run) return [];
   const [first] = run.checkpoints;
   const early = first === undefined ? null : `${run.name}@${first}`;
   if (early && early !== main) return [{ name: early, beam: null }];
-  return runs.decoding(main).beam_size > 1 ? [{ name: main || run.name, beam: 1 }] : [];
+  return systems.decoding(main).beam_size > 1 ? [{ name: main || run.name, beam: 1 }] : [];
 }
 
 /** A system's name for people. */

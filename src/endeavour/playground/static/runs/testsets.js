@@ -11,7 +11,7 @@ import { debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
-import { bleuName } from "../systems.js";
+import { bleuName, foldOf } from "../systems.js";
 import { el, svg, tableOf } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
@@ -22,7 +22,7 @@ const KEPT = 3; // evaluations in memory
 const NOTHING = { key: null, run: "", rows: [], scores: {} };
 const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
-export function createTestSets({ state, runs }) {
+export function createTestSets({ state, systems }) {
   const choose = h("select", {
     id: "test-set",
     onchange: () => state.set({ set: choose.value }, { push: true }),
@@ -103,14 +103,14 @@ export function createTestSets({ state, runs }) {
     ),
     h("div", { class: "split" }, grid.node, h("div", { class: "aside" }, detail, bars.node)),
   );
-  const inLanguage = (side, text) => h("span", { lang: runs.languages(data.run)[side].code }, text);
+  const inLanguage = (side, text) => h("span", { lang: systems.languages(data.run)[side].code }, text);
   const loaded = new Answers(KEPT);
   let running = new AbortController();
   let data = NOTHING; // {key, rows, …} of the evaluation that is shown
 
   /** Evaluations: `set` is the state's name of one; `key` changes when it is repeated. */
   const offered = () =>
-    runs.runs.flatMap((run) =>
+    systems.runs.flatMap((run) =>
       run.evaluations.map((evaluation) => {
         const set = `${run.name}/${evaluation.folder}`;
         return { set, key: set + JSON.stringify(evaluation), run, evaluation };
@@ -118,7 +118,7 @@ export function createTestSets({ state, runs }) {
     );
 
   function options() {
-    const groups = runs.runs
+    const groups = systems.runs
       .filter((run) => run.evaluations.length)
       .map((run) =>
         h(
@@ -143,7 +143,7 @@ export function createTestSets({ state, runs }) {
     const all = offered();
     const { set, run } = state.get();
     return (
-      all.find((one) => one.set === set) ?? all.find((one) => one.run === runs.runOf(run)) ?? all[0] ?? null
+      all.find((one) => one.set === set) ?? all.find((one) => one.run === systems.runOf(run)) ?? all[0] ?? null
     );
   }
 
@@ -170,7 +170,8 @@ export function createTestSets({ state, runs }) {
         const query = new URLSearchParams({ run: want.run.name, folder: want.evaluation.folder });
         loaded.set(want.key, await get(`/api/evaluation?${query}`, { signal }));
       }
-      data = { key: want.key, run: want.run.name, ...loaded.get(want.key) };
+      const { scores: means } = want.evaluation;
+      data = { key: want.key, run: want.run.name, scores: means, ...loaded.get(want.key) };
       node.classList.remove("stale");
       show();
     } catch (error) {
@@ -200,6 +201,7 @@ export function createTestSets({ state, runs }) {
   }
 
   function showLine(row) {
+    const fold = foldOf(systems.runOf(data.run));
     const part = (name, ...content) => [h("dt", {}, name), h("dd", {}, content)];
     detail.replaceChildren(
       h("h3", {}, `Line ${thousands(row.line)}`),
@@ -209,9 +211,9 @@ export function createTestSets({ state, runs }) {
         part("Source", inLanguage(0, row.source)),
         part(
           "Translation",
-          row.hypothesis ? inLanguage(1, marked(row.hypothesis, row.reference)) : "(empty)",
+          row.hypothesis ? inLanguage(1, marked(row.hypothesis, row.reference, { fold })) : "(empty)",
         ),
-        part("Reference", inLanguage(1, marked(row.reference, row.hypothesis))),
+        part("Reference", inLanguage(1, marked(row.reference, row.hypothesis, { fold }))),
       ),
       h(
         "p",
@@ -223,12 +225,8 @@ export function createTestSets({ state, runs }) {
   }
 
   function open(row) {
-    const { run } = state.get();
-    const own = runs.runOf(run)?.name === data.run;
-    state.set(
-      { ...NEW_SENTENCE, q: row.source, ref: row.reference, v: "look", ...(own ? {} : { run: data.run }) },
-      { push: true },
-    );
+    const run = data.run === systems.default ? "" : data.run;
+    state.set({ ...NEW_SENTENCE, q: row.source, ref: row.reference, v: "look", run }, { push: true });
     announce(`Line ${row.line} opened in Look`);
   }
 

@@ -10,14 +10,15 @@ import { label, thousands } from "../format.js";
 import { attentionMatrix } from "./attention.js";
 import { curves } from "./curves.js";
 import { followLog } from "./log.js";
-import { NUMBERS, linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
+import { linesNear, number, panelsOf, tableOfLogs } from "./panels.js";
 import { createSamples } from "./samples.js";
 import { announce } from "../messages.js";
+import { foldOf } from "../systems.js";
 import { tooltip } from "../tooltip.js";
 
 const MOST = 4; // runs at a time
 
-export function createTraining({ runs }) {
+export function createTraining({ systems }) {
   const legend = h("ul", { class: "legend" });
   const plot = figure({
     title: "Curves",
@@ -65,17 +66,19 @@ export function createTraining({ runs }) {
   let asked = false; // somebody chose whose attention is shown
   let pinned = false; // a validation was chosen; otherwise the newest is shown
 
+  const isTraining = (name) => Boolean(systems.runOf(name)?.training);
+
   /** Follows these runs, by name, and no others. */
   function follow(names) {
     const wanted = [...new Set(names)].slice(0, MOST);
-    const goesOn = (log) => wanted.includes(log.run) && !(log.ended && runs.runOf(log.run)?.training);
+    const goesOn = (log) => wanted.includes(log.run) && !(log.ended && isTraining(log.run));
     for (const log of logs) if (!goesOn(log)) log.close();
     logs = wanted.map(
       (name) => logs.find((log) => log.run === name && goesOn(log)) ?? followLog(name, changed),
     );
     const before = whose.value;
     whose.replaceChildren(...wanted.map((name) => h("option", { value: name }, name)));
-    const live = wanted.find((name) => runs.runOf(name)?.training);
+    const live = wanted.find(isTraining);
     whose.value = asked && wanted.includes(before) ? before : (live ?? wanted[0] ?? "");
     whose.hidden = wanted.length < 2;
     show();
@@ -88,7 +91,7 @@ export function createTraining({ runs }) {
 
   function changed(log) {
     const live = log.train.at(-1);
-    if (live && !log.ended && runs.runOf(log.run)?.training && log.validation.length > (log.told ?? 0)) {
+    if (live && !log.ended && isTraining(log.run) && log.validation.length > (log.told ?? 0)) {
       if (log.told !== undefined)
         announce(
           `${log.run}: update ${log.validation.at(-1).update}, BLEU ${number(log.validation.at(-1).bleu, 1)}`,
@@ -99,7 +102,7 @@ export function createTraining({ runs }) {
   }
 
   function show() {
-    legend.replaceChildren(...logs.map((log, i) => entry(log, i)));
+    legend.replaceChildren(...logs.map((log, i) => legendEntry(log, i, isTraining(log.run))));
     const width = plot.stage.clientWidth || 600;
     drawn = curves(panelsOf(logs), width, point);
     plot.show({
@@ -112,43 +115,13 @@ export function createTraining({ runs }) {
     showAttention();
   }
 
-  function entry(log, i) {
-    const [train, validation] = [log.train.at(-1), log.validation.at(-1)];
-    const status = log.lost
-      ? log.lost
-      : log.ended
-        ? "finished"
-        : !train
-          ? "no line yet"
-          : runs.runOf(log.run)?.training
-            ? "training"
-            : "not training now";
-    const facts = [
-      train && `update ${thousands(Math.max(train.update, validation?.update ?? 0))}`,
-      train && `loss ${number(train.loss, 3)}`,
-      validation && `BLEU ${number(validation.bleu, 1)}`,
-      train && !log.ended && `${thousands(Math.round(train.tokens_per_second))} tokens/s`,
-      log.damaged && `damaged lines in its log: ${thousands(log.damaged)}`,
-    ]
-      .filter(Boolean)
-      .join(" · ");
-    return h(
-      "li",
-      { class: `run-${i}`, "data-run": log.run, "data-status": status === "training" ? "live" : "still" },
-      h("span", { class: "swatch", "aria-hidden": "true" }, NUMBERS[i]),
-      h("b", {}, log.run),
-      h("span", { class: "state" }, status),
-      h("span", { class: "hint" }, facts),
-    );
-  }
-
   /** The lines next to an update, of each run. */
   function point(update) {
     place = update;
     drawn.mark(update);
-    if (update === null) return tooltip.hide();
-    const rows = linesNear(logs, update);
-    return rows.length ? tooltip.show(drawn.line, ...rows.map((row) => h("div", {}, row))) : undefined;
+    const rows = update === null ? [] : linesNear(logs, update);
+    if (rows.length) tooltip.show(drawn.line, ...rows.map((row) => h("div", {}, row)));
+    else tooltip.hide();
   }
 
   function onKey({ key }) {
@@ -164,7 +137,7 @@ export function createTraining({ runs }) {
     point(next);
     announce(
       logs
-        .map((log, i) => [NUMBERS[i], log.validation.find(({ update }) => update === next)])
+        .map((log, i) => [i + 1, log.validation.find(({ update }) => update === next)])
         .filter(([, line]) => line)
         .map(
           ([mark, line]) =>
@@ -179,8 +152,11 @@ export function createTraining({ runs }) {
     const log = logs.find(({ run }) => run === whose.value) ?? logs[0];
     const pictures = log?.attention ?? [];
     maps.node.hidden = !pictures.length;
-    const languages = runs.languages(log?.run);
-    if (!pictures.length) return samples.show(log?.samples.at(-1), languages);
+    const [languages, fold] = [systems.languages(log?.run), foldOf(systems.runOf(log?.run))];
+    if (!pictures.length) {
+      samples.show(log?.samples.at(-1), languages, fold);
+      return;
+    }
     slider.max = pictures.length - 1;
     if (!pinned) slider.value = slider.max;
     const picture = pictures[Math.min(slider.valueAsNumber, pictures.length - 1)];
@@ -188,16 +164,20 @@ export function createTraining({ runs }) {
     samples.show(
       log.samples.find(({ update }) => update === picture.update),
       languages,
+      fold,
     );
     which.textContent = `update ${thousands(picture.update)}${bleu === undefined ? "" : `, BLEU ${number(bleu, 1)}`}`;
     slider.setAttribute("aria-valuetext", which.textContent);
     const [rows, columns] = [picture.target, picture.source].map((pieces) => pieces.map(label));
-    const cell = Math.max(
-      10,
-      Math.min(24, Math.floor(((maps.stage.clientWidth || 360) - 120) / columns.length)),
-    );
     maps.show({
-      ...attentionMatrix({ rows, columns, values: picture.weights, cell, caption: which.textContent }),
+      ...attentionMatrix({
+        rows,
+        columns,
+        values: picture.weights,
+        width: maps.stage.clientWidth || 360,
+        sides: [10, 24],
+        caption: which.textContent,
+      }),
       json: picture,
       name: `Attention of ${log.run} at update ${picture.update}`,
     });
@@ -209,4 +189,32 @@ export function createTraining({ runs }) {
     close,
     show,
   };
+}
+
+/** What the legend says of a run, whose curve is the i-th. */
+function legendEntry(log, i, isTraining) {
+  const [train, validation] = [log.train.at(-1), log.validation.at(-1)];
+  const status = statusOf(log, isTraining);
+  const facts = [
+    train && `update ${thousands(Math.max(train.update, validation?.update ?? 0))}`,
+    train && `loss ${number(train.loss, 3)}`,
+    validation && `BLEU ${number(validation.bleu, 1)}`,
+    train && !log.ended && `${thousands(Math.round(train.tokens_per_second))} tokens/s`,
+    log.damaged && `damaged lines in its log: ${thousands(log.damaged)}`,
+  ];
+  return h(
+    "li",
+    { class: `run-${i}`, "data-run": log.run, "data-status": status === "training" ? "live" : "still" },
+    h("span", { class: "swatch", "aria-hidden": "true" }, i + 1),
+    h("b", {}, log.run),
+    h("span", { class: "state" }, status),
+    h("span", { class: "hint" }, facts.filter(Boolean).join(" · ")),
+  );
+}
+
+function statusOf({ lost, ended, train }, isTraining) {
+  if (lost) return lost;
+  if (ended) return "finished";
+  if (!train.length) return "no line yet";
+  return isTraining ? "training" : "not training now";
 }

@@ -10,7 +10,7 @@ const BEAMS = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20];
 const TICK = 450; // ms a step when it is played
 
 /** The two settings of the search, which change it as they are moved. */
-export function createSettings({ state, runs }) {
+export function createSettings({ state, systems }) {
   const beam = slider("Beam size", { min: 0, max: BEAMS.length - 1, step: 1 }, (i) =>
     state.set({ ...NEW_SEARCH, beam: BEAMS[i] }),
   );
@@ -32,7 +32,7 @@ export function createSettings({ state, runs }) {
 
   function update() {
     const { run, beam: chosenBeam, lp } = state.get();
-    const own = runs.decoding(run);
+    const own = systems.decoding(run);
     const size = chosenBeam ?? own.beam_size;
     beam.show(
       BEAMS.findLastIndex((one) => one <= size),

@@ -45,7 +45,10 @@ export function createDetails(root, { state, search, forcing }, leave) {
     asking.abort();
     clearTimeout(timer);
     const node = path.at(-1);
-    if (!node) return root.replaceChildren(h("p", { class: "hint" }, "Choose a node to see its numbers."));
+    if (!node) {
+      root.replaceChildren(h("p", { class: "hint" }, "Choose a node to see its numbers."));
+      return;
+    }
     const ids = idsOf(path);
     const text = readable(path.slice(1).filter(({ piece }) => piece !== "</s>"))
       .join("")
@@ -64,7 +67,6 @@ export function createDetails(root, { state, search, forcing }, leave) {
     );
     list.replaceChildren();
     if (node.parent !== null) timer = setTimeout(() => alternatives(path.slice(0, -1), node), PAUSE);
-    return undefined;
   }
 
   function actions(node, ids, text) {
@@ -105,7 +107,8 @@ export function createDetails(root, { state, search, forcing }, leave) {
     try {
       last = (await known.post("/api/analyse", body, signal)).target.at(-1);
     } catch (error) {
-      return overtaken(error) ? undefined : report(error.message);
+      if (!overtaken(error)) report(error.message);
+      return;
     }
     const buttons = alternativeRows({ ...last, id: node.token }).map(({ id, cells }) => {
       const end = last.id === id; // what the analysis ends with is the end of the sentence
@@ -119,7 +122,6 @@ export function createDetails(root, { state, search, forcing }, leave) {
     });
     list.replaceChildren(...buttons);
     setRoving(buttons, 0);
-    return undefined;
   }
   return { show };
 }

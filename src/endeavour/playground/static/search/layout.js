@@ -34,7 +34,7 @@ export function layout(nodes, until) {
   let [x, rows] = [0, 1];
   for (const all of steps.filter(Boolean)) {
     all.sort((a, b) => a.rank - b.rank || b.total - a.total);
-    const texts = all.map((node) => Math.max(textWidth(named(node)), textWidth(numbers(node), 11)));
+    const texts = all.map((node) => Math.max(textWidth(named(node)), textWidth(probability(node), 11)));
     const width = Math.min(
       WIDTHS.most,
       Math.max(WIDTHS.least, ...texts.map((text) => text + WIDTHS.padding)),
@@ -66,8 +66,8 @@ export const beforeTheEnd = (nodes) =>
 /** What is written into a node. */
 export const named = ({ piece, parent }) => (parent === null ? "start" : pieceName(piece));
 
-/** The second line of a node: its own probability. */
-export const numbers = ({ parent, log_probability: value }) =>
+/** The second line of a node: its own probability, which the root has not. */
+export const probability = ({ parent, log_probability: value }) =>
   parent === null ? "" : percent(Math.exp(value));
 
 /**

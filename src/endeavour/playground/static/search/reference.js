@@ -1,20 +1,17 @@
 /* Any translation, scored: piece by piece, in comparison with what the search found, and where it left the beam.
  *
- * Knows the state's key ref and the search's answer about it; /api/analyse has the pieces.
+ * Knows the state's key ref and the search's answer about it.
  */
 
-import { overtaken, post } from "../api.js";
 import { h } from "../dom.js";
 import { strength } from "../look/strip.js";
 import { decimal, ordinal, percent, pieceName } from "../format.js";
-import { report } from "../messages.js";
 
 /**
  * @param {HTMLElement} root
  * @param {object} context
  */
 export function createReference(root, { state, search }) {
-  let asking = new AbortController();
   const field = h("input", {
     type: "text",
     id: "reference",
@@ -48,37 +45,21 @@ export function createReference(root, { state, search }) {
   );
   root.append(form, verdict, pieces);
 
-  async function update() {
-    const { ref, q, run } = state.get();
+  function update() {
+    const { ref, q } = state.get();
     if (document.activeElement !== field) field.value = ref;
+    field.lang = pieces.lang = document.getElementById("output").lang;
     clear.hidden = !ref;
-    asking.abort();
+    const { reference, hypotheses, done } = search.current;
     if (!ref || !q) {
       verdict.textContent =
         "Its score, its place among those that were found, and the step at which the search lost it.";
-      return pieces.replaceChildren();
+      pieces.replaceChildren();
+    } else if (done && reference) {
+      const { error, pieces: scored = [], left_at: step } = reference;
+      verdict.replaceChildren(...(error ? [error] : judged(reference, hypotheses)));
+      pieces.replaceChildren(...scored.map((piece, i) => scoredPiece(piece, i + 1 === step)));
     }
-    const { signal } = (asking = new AbortController());
-    const { reference, hypotheses, done } = search.current;
-    if (!done || !reference) return undefined;
-    if (reference.error) {
-      verdict.textContent = reference.error;
-      return pieces.replaceChildren();
-    }
-    try {
-      const analysis = await post(
-        "/api/analyse",
-        { system: run || null, text: q, target: { text: ref }, alternatives: 1 },
-        { signal },
-      );
-      verdict.replaceChildren(...judged(reference, hypotheses));
-      pieces.replaceChildren(
-        ...analysis.target.map((piece, i) => scoredPiece(piece, i + 1 === reference.left_at)),
-      );
-    } catch (error) {
-      if (!overtaken(error)) report(error.message);
-    }
-    return undefined;
   }
   return { update };
 }

@@ -5,7 +5,7 @@
  */
 
 import { shortened, el, svg } from "../drawing.js";
-import { layout, named, NODE, numbers } from "./layout.js";
+import { layout, named, NODE, probability } from "./layout.js";
 import { described } from "./words.js";
 
 /** The outline of a node by its status. */
@@ -124,7 +124,7 @@ function group(node, x, y, width, classes) {
       { x: width / 2, y: node.parent === null ? 22 : 15, "text-anchor": "middle", class: "what" },
       shortened(named(node), room),
     ),
-    el("text", { x: width / 2, y: 28, "text-anchor": "middle", class: "numbers" }, numbers(node)),
+    el("text", { x: width / 2, y: 28, "text-anchor": "middle", class: "numbers" }, probability(node)),
     share
       ? el("rect", {
           class: "share",

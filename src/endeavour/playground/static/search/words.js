@@ -1,11 +1,9 @@
 /* Nodes of a search in words and numbers: for screen readers, the tooltip, the table and files. Knows no graphic. */
 
 import { h } from "../dom.js";
-import { decimal, ordinal, percent } from "../format.js";
+import { decimal, ordinal } from "../format.js";
 import { tableOf } from "../drawing.js";
-import { named } from "./layout.js";
-
-const probability = (node) => percent(Math.exp(node.log_probability));
+import { named, probability } from "./layout.js";
 
 /** A node in one sentence. */
 export function described(node) {

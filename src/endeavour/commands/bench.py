@@ -110,17 +110,17 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         "start": describe_start(device, command),
         "references": {name: version(PACKAGES[name]) for name in subject.references},
         "settings": settings_of_figures(config, device),
-        "notes": subject.notes,
     }
     folder = result_folder(Path(config.output_folder) / "bench" / name, results["settings"])
     measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
+        results["notes"] = list(dict.fromkeys(subject.notes))  # each size adds its own
         Console().print(part_table(part, results[part]))
         write_results(folder, results)
     if config.bench.profile:
         subject.profiles(folder)
-    for line in (*(f"note: {note}" for note in dict.fromkeys(results["notes"])), f"benchmark: {folder}"):
+    for line in (*(f"note: {note}" for note in results["notes"]), f"benchmark: {folder}"):
         say(console, line)
     return results
 

@@ -86,7 +86,7 @@ class Format(Protocol):
         ...
 
 
-class CTranslate2:
+class CTranslate2Format:
     """See `ctranslate2.py`."""
 
     package, quantizations, readme = "ctranslate2", QUANTIZATIONS, readme.CTRANSLATE2
@@ -107,7 +107,7 @@ class CTranslate2:
         return {"max_length": min(readme.MAX_LENGTH, exported_positions(trained.model.config))}
 
 
-class HuggingFace:
+class HuggingFaceFormat:
     """See `huggingface.py` and `tokenizer_json.py`."""
 
     package, readme = "transformers", readme.HUGGINGFACE
@@ -148,7 +148,7 @@ class HuggingFace:
         }
 
 
-class Argos(CTranslate2):
+class ArgosFormat(CTranslate2Format):
     """The same in a package, see `argos.py`."""
 
     readme = readme.ARGOS
@@ -191,7 +191,7 @@ def _languages(card: Card) -> dict[str, str]:
 
 
 FORMATS: dict[FormatName, Format] = {
-    "ctranslate2": CTranslate2(),
-    "huggingface": HuggingFace(),
-    "argos": Argos(),
+    "ctranslate2": CTranslate2Format(),
+    "huggingface": HuggingFaceFormat(),
+    "argos": ArgosFormat(),
 }

@@ -12,14 +12,17 @@ import torch
 from bench_config import load_bench
 
 from endeavour.__main__ import COMMANDS, LONG_NAMES
-from endeavour.benchmark import scale
+from endeavour.benchmark import parts, scale
+from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.process import in_fresh_process, peak_memory
 from endeavour.benchmark.results import result_folder
 from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.tables import TABLES, part_table
+from endeavour.benchmark.task import Task
 from endeavour.commands.bench import bench, command_names, settings_of_figures
 from endeavour.errors import UserError
+from endeavour.pipeline.data import recipe_of
 
 KEYS = {
     "precision": {"size", "what", "precision", "reason"},
@@ -114,6 +117,11 @@ def numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, float) else []
 
 
+def pairs_in(parallel_files: list[str]) -> int:
+    english = [word.split("[")[1].split(",")[0] for word in parallel_files if "splits." in word]
+    return sum(Path(path).read_text("utf-8").count("\n") for path in english)
+
+
 def test_a_smoke_run_writes_all_it_promises(
     smoke: list[str],
     parallel_files: list[str],
@@ -122,9 +130,9 @@ def test_a_smoke_run_writes_all_it_promises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(scale, "SENTENCES", 1000)
-    parts = "bench.parts=[training,epochs,decoding,data,growth,scale]"
+    measured = "bench.parts=[training,epochs,decoding,data,growth,scale]"
     outputs = f"output_folder={tmp_path / 'outputs'}"
-    config = load_bench([*smoke, outputs, parts, "bench.profile=true", "name=x"])
+    config = load_bench([*smoke, outputs, measured, "bench.profile=true", "name=x"])
     bench(config, ["endeavour", "bench"])
     folder = tmp_path / "outputs" / "bench" / "x"
     results = json.loads((folder / "bench.json").read_text("utf-8"))
@@ -137,8 +145,7 @@ def test_a_smoke_run_writes_all_it_promises(
         )
     assert results["epochs"][0]["updates"] == [3, 3]
     assert results["settings"]["bench"]["sizes"] == ["nano"]
-    english = [word.split("[")[1].split(",")[0] for word in parallel_files if "splits." in word]
-    assert results["data"][0]["pairs"] == sum(Path(path).read_text("utf-8").count("\n") for path in english)
+    assert results["data"][0]["pairs"] == pairs_in(parallel_files)
     rows = results["training"]
     assert [(row["toolkit"], row["precision"]) for row in rows] == [
         (toolkit, precision) for toolkit in ("endeavour", "torch") for precision in ("fp32", "bf16")
@@ -158,6 +165,28 @@ def test_a_smoke_run_writes_all_it_promises(
     printed = capsys.readouterr()
     assert "target" in printed.out
     assert str(folder) in printed.err.replace("\n", "")
+
+
+def test_pairs_that_training_text_gives_to_validation_are_read_once(
+    parallel_files: list[str], tmp_path: Path
+) -> None:
+    overrides = ["tokenizer.vocabulary_size=400", "corpus.held_out_rare=3"]
+    recipe = recipe_of(load_bench([*parallel_files, *overrides]))
+    assert measure_preparation(recipe, tmp_path)["pairs"] == pairs_in(parallel_files)
+
+
+def test_a_note_on_several_sizes_is_made_once(
+    smoke: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure_training(_task: Task, _names: object, *, notes: list[str], done: object) -> list[object]:
+        notes.append("slow kernels")
+        return []
+
+    monkeypatch.setattr(parts, "measure_training", measure_training)
+    outputs = f"output_folder={tmp_path}"
+    config = load_bench([*smoke, outputs, "bench.parts=[training]", "bench.sizes=[nano,nano]", "name=x"])
+    assert bench(config, [])["notes"] == ["slow kernels"]
+    assert (tmp_path / "bench" / "x" / "report.md").read_text("utf-8").count("slow kernels") == 1
 
 
 def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from endeavour.benchmark import playground as module
+from endeavour.benchmark.browser import open_pages
 from endeavour.benchmark.played_site import PlayedRun
 from endeavour.benchmark.playground import measure_page, measure_serving
 from endeavour.benchmark.tables import TABLES, part_table
@@ -39,6 +40,17 @@ def test_the_page_has_a_row_for_each_thing_that_one_waits_for(
         assert row["count"] == 4
         assert 0 < row["median_milliseconds"] <= row["percentile_95_milliseconds"]
     assert part_table("playground", rows).row_count == 4
+
+
+def test_a_page_is_opened_as_often_as_is_said_or_an_error_is_raised() -> None:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    done: list[None] = []
+    seconds = open_pages("data:text/html,page", 2, lambda: done.append(None))
+    if not seconds:
+        pytest.skip("no browser")
+    assert len(seconds) == len(done) == 2
+    with pytest.raises(sync_api.Error):
+        open_pages("http://127.0.0.1:9", 2, lambda: None)
 
 
 def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 from endeavour.benchmark.contenders import make_contender, training_contenders
 from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.measure import product_rate, rates
-from endeavour.benchmark.references import TorchTransformer, why_not
+from endeavour.benchmark.references import TorchTransformer, why_no_reference
 from endeavour.benchmark.task import Task
 from endeavour.benchmark.training import count, run_updates
 from endeavour.data.batching import collate
@@ -145,10 +145,10 @@ def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
 
 def test_what_a_reference_cannot_be_is_said() -> None:
     base = load_bench([]).model
-    assert why_not("torch", base, CPU) is None
+    assert why_no_reference("torch", base, CPU) is None
     for setting in ("activation=swiglu", "positions=rotary"):
         model = load_bench([f"model.{setting}"]).model
-        assert setting in (why_not("torch", model, CPU) or "")
+        assert setting in (why_no_reference("torch", model, CPU) or "")
 
 
 def test_the_spread_of_rates_and_the_rate_of_a_product() -> None:

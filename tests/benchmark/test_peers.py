@@ -167,6 +167,8 @@ def test_ours_is_timed_when_all_is_made_for_the_shapes_of_the_second_half(
     [
         ({"train": "tool {text} {run} 3"}, "tool ended with 3: speed=1.5 a second | speed=1,234.5 a second"),
         ({"rate": "tokens=([0-9]+)"}, "nothing in its log is tokens="),
+        ({"rate": "speed=1(.)"}, "its last speed is ','"),
+        ({"rate": "now=([0-9]+)", "files": {"settings.txt": "now=0"}}, "its last speed is '0'"),
         ({"prepare": ["tool {text} {work} 0"]}, "tool ended with 1: "),
     ],
 )

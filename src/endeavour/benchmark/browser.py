@@ -4,7 +4,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 
 def open_pages(url: str, repeats: int, done: Callable[[], None]) -> list[float]:
@@ -17,16 +16,21 @@ def open_pages(url: str, repeats: int, done: Callable[[], None]) -> list[float]:
     except ImportError:
         return []
     seconds: list[float] = []
-    with sync_playwright() as playwright, suppress(Error):
+    with sync_playwright() as playwright:
         user = os.geteuid() if hasattr(os, "geteuid") else None
         root = ["--no-sandbox"] if user == 0 else []
-        with playwright.chromium.launch(executable_path=shutil.which("chromium"), args=root) as browser:
-            for _ in range(repeats + 1):
+        try:
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=root)
+        except Error:
+            return []
+        with browser:
+            for turn in range(repeats + 1):
                 context = browser.new_context()
                 page = context.new_page()
                 started = time.perf_counter()
                 page.goto(url, wait_until="load")
-                seconds.append(time.perf_counter() - started)
+                if turn > 0:  # the first one warms up the browser itself
+                    seconds.append(time.perf_counter() - started)
+                    done()
                 context.close()
-                done()
-    return seconds[1:]  # for the first one the browser itself warms up
+    return seconds

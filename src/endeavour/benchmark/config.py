@@ -10,7 +10,7 @@ from endeavour.settings import STRICT, ShareBelow1
 
 OURS = "endeavour"  # the name of our own rows
 
-Some = Field(min_length=1)
+NonEmpty = Field(min_length=1)
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -67,11 +67,11 @@ class BenchConfig:
             "epochs",
         ]
     ]
-    sizes: Annotated[list[str], Some]
+    sizes: Annotated[list[str], NonEmpty]
     known_sizes: list[BenchSize]
     references: list[Literal["torch", "huggingface", "ctranslate2"]]
     peers: dict[str, Peer]
-    precisions: Annotated[list[Literal["fp32", "bf16", "fp16"]], Some]
+    precisions: Annotated[list[Literal["fp32", "bf16", "fp16"]], NonEmpty]
     repeats: PositiveInt
     tokens_per_batch: PositiveInt
     compile: Literal["auto", "always", "never"]
@@ -86,18 +86,18 @@ class BenchConfig:
     warmup_updates: NonNegativeInt
     updates: PositiveInt
     epoch_updates: PositiveInt
-    beam_sizes: Annotated[list[PositiveInt], Some]
+    beam_sizes: Annotated[list[PositiveInt], NonEmpty]
     decoding_sentences: PositiveInt
     decoding_tokens: Annotated[int, Field(ge=2)]
-    decoding_batches: Annotated[list[Annotated[int, Field(ge=2)]], Some]
+    decoding_batches: Annotated[list[Annotated[int, Field(ge=2)]], NonEmpty]
     latency_sentences: PositiveInt
     growth_tokens: PositiveInt
-    growth_batches: Annotated[list[PositiveInt], Some]
-    growth_widths: Annotated[list[PositiveInt], Some]
+    growth_batches: Annotated[list[PositiveInt], NonEmpty]
+    growth_widths: Annotated[list[PositiveInt], NonEmpty]
     scale_pairs: PositiveInt
     played_run: str | None
     played_repeats: PositiveInt
-    serving_clients: Annotated[list[PositiveInt], Some]
+    serving_clients: Annotated[list[PositiveInt], NonEmpty]
     serving_seconds: PositiveFloat
     profile: bool
 

@@ -39,7 +39,7 @@ class Decoder(Protocol):
         ...
 
 
-class Ours:
+class OurDecoder:
     """`beam_search` over our model."""
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype) -> None:
@@ -61,7 +61,7 @@ class Ours:
         return [len(row[0].ids) + 1 for row in found]
 
 
-class HuggingFace:
+class HuggingFaceDecoder:
     """`generate` of the Hugging Face model that our export of the same weights gives: Pegasus or Marian."""
 
     def __init__(self, model: Transformer, task: Task, precision: torch.dtype, folder: Path) -> None:
@@ -83,7 +83,7 @@ class HuggingFace:
         return [found.shape[1] - 1] * len(found)
 
 
-class CTranslate2:
+class CTranslate2Decoder:
     """Our engine over an export of our model; on a CPU with one worker a thread, so that one sentence has one thread.
 
     It is told to go on to the limit: in int8 the rounded row of EOS no longer has the logit `NEVER`.
@@ -166,7 +166,7 @@ def make_decoder(model: Transformer, task: Task, name: str, folder: Path) -> Dec
     """
     package, _, kind = name.partition(" ")
     if package == OURS:
-        return Ours(model, task, DTYPES[kind])
+        return OurDecoder(model, task, DTYPES[kind])
     if package == "ctranslate2":
-        return CTranslate2(model, task, kind, folder / name)
-    return HuggingFace(model, task, DTYPES[kind], folder / name)
+        return CTranslate2Decoder(model, task, kind, folder / name)
+    return HuggingFaceDecoder(model, task, DTYPES[kind], folder / name)

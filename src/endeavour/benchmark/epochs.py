@@ -15,7 +15,7 @@ from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.host_costs import compiled_so_far
 from endeavour.benchmark.measure import spread
 from endeavour.benchmark.process import in_fresh_process
-from endeavour.benchmark.task import Rows, Task
+from endeavour.benchmark.task import BatchRows, Task
 from endeavour.benchmark.training import precision_in, prepare_process, rate, run_updates
 from endeavour.data.dataset import ParallelDataset
 
@@ -64,13 +64,13 @@ def _train_epochs(name: str, task: Task) -> dict[str, Any]:
     }
 
 
-def batches_by_shape(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[tuple[int, ...], Rows]:
+def batches_by_shape(dataset: ParallelDataset, rows: Sequence[BatchRows]) -> dict[tuple[int, ...], BatchRows]:
     """One batch of each shape: pairs, longest source, longest target."""
     sides = (dataset.source.lengths, dataset.target.lengths)
     return {(len(batch), *(int(lengths[batch].max()) for lengths in sides)): batch for batch in rows}
 
 
-def product_shapes(task: Task, name: str, rows: Sequence[Rows]) -> set[tuple[object, ...]]:
+def product_shapes(task: Task, name: str, rows: Sequence[BatchRows]) -> set[tuple[object, ...]]:
     """The shapes and layouts of all matrix products in updates on these batches, forward and backward.
 
     A model with one layer on either side has all of them, in a fraction of the time.

@@ -5,6 +5,7 @@ turn everybody starts anew and trains twice `bench.updates` updates, the second 
 folders and logs; not how to install anything.
 """
 
+import math
 import os
 import re
 import shlex
@@ -169,7 +170,13 @@ def _turn(
     said = re.findall(settings.rate, _call(filled(settings.train, values), settings, work, log))
     if not said:
         raise _Failed(f"nothing in its log is {settings.rate}")
-    return float(said[-1].replace(",", "")) * tokens[settings.counts]
+    try:
+        speed = float(said[-1].replace(",", ""))
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < math.inf:
+        raise _Failed(f"its last speed is {said[-1]!r}")
+    return speed * tokens[settings.counts]
 
 
 def filled(template: str, values: Mapping[str, object]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.benchmark.process import in_fresh_process, peak_memory
+from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.preparing import prepare_data
 from endeavour.data.recipe import DataRecipe
 
@@ -35,5 +36,5 @@ def _prepare(recipe: DataRecipe, folder: Path) -> tuple[int, float, int | None]:
     data = prepare_data(recipe, folder)
     seconds = time.perf_counter() - started
     read: int = data.report["read"]
-    others = sum(counts["pairs"] for split, counts in data.splits.items() if split != "train")
+    others = sum(counts["pairs"] for split, counts in data.splits.items() if split not in (TRAIN, RARE))
     return read + others, seconds, peak_memory()

@@ -26,7 +26,7 @@ POSITIONS = 8192
 PACKAGES = {"torch": "torch", "huggingface": "transformers", "ctranslate2": "ctranslate2"}
 
 
-def why_not(name: str, config: ModelConfig, device: torch.device) -> str | None:
+def why_no_reference(name: str, config: ModelConfig, device: torch.device) -> str | None:
     """Why a reference cannot be compared with a model of this config on this device; None if it can."""
     try:
         import_module(PACKAGES[name])

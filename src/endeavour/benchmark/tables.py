@@ -1,71 +1,57 @@
 """What was measured, as tables for the screen and for report.md. Knows rows and units, not how they are measured."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.table import Table
 
 from endeavour.markdown import markdown_table
 
-Row = Mapping[str, Any]
+# A dict is a rate, as `measure.spread` returns it; of a list the length is shown.
+Row = Mapping[str, str | float | dict[str, float] | list[str] | None]
 
 
 class Column(NamedTuple):
-    """A heading, and the cell of a row below it.
+    """A heading, and below it what each row has by `key`.
 
     Attributes:
-        short: the same for the screen, where columns are narrow; None leaves the column out there.
-        right: whether the column is aligned right.
+        form: how a number is formatted; none for text.
+        scale: what a number is multiplied by.
+        none: what stands for a value that is not there.
+        screen: whether the column is on the screen too, which is narrow.
     """
 
     heading: str
-    cell: Callable[[Row], str]
-    short: Callable[[Row], str] | None
-    right: bool
+    key: str
+    form: str = ""
+    scale: float = 1
+    none: str = "–"
+    screen: bool = True
 
-
-def _text(heading: str, key: str) -> Column:
-    def cell(row: Row) -> str:
-        return str(row[key])
-
-    return Column(heading, cell, cell, right=False)
-
-
-def _number(
-    heading: str, key: str, form: str = ",.0f", *, scale: float = 1, none: str = "–", screen: bool = True
-) -> Column:
-    def cell(row: Row) -> str:
-        return none if row[key] is None else format(row[key] * scale, form)
-
-    return Column(heading, cell, cell if screen else None, right=True)
-
-
-def _rate(heading: str, key: str) -> Column:
-    """The median, and in a file the lowest and the highest of the turns in brackets."""
-
-    def figure(row: Row, which: str) -> str:
-        return format(row[key][which], ",.0f" if row[key]["median"] >= 20 else ".2f")
-
-    def cell(row: Row) -> str:
-        return f"{figure(row, 'median')} ({figure(row, 'lowest')}–{figure(row, 'highest')})"
-
-    def median(row: Row) -> str:
-        return figure(row, "median")
-
-    return Column(heading, cell, median, right=True)
-
-
-def _compiled_again(row: Row) -> str:
-    return str(len(row["recompilations"]))
+    def cell(self, row: Row, *, screen: bool = False) -> str:
+        """A rate is the median of the turns and, except on the screen, in brackets the lowest and the highest."""
+        match row[self.key]:
+            case None:
+                return self.none
+            case str(text):
+                return text
+            case dict(rate):
+                form = self.form if rate["median"] >= 20 else ".2f"
+                median, lowest, highest = (format(rate[key], form) for key in ("median", "lowest", "highest"))
+                return median if screen else f"{median} ({lowest}–{highest})"
+            case list(items):
+                return format(len(items), self.form)
+            case number:
+                return format(number * self.scale, self.form)
 
 
 MEGA, GIGA = 1e-6, 1e-9
 
 # What torch.compile did, as `host_costs.compiled_so_far` has it.
 COMPILED = [
-    _number("graphs", "graphs", "d", screen=False),
-    _number("graph breaks", "graph_breaks", "d", screen=False),
-    Column("compiled again", _compiled_again, None, right=True),
+    Column("graphs", "graphs", "d", screen=False),
+    Column("graph breaks", "graph_breaks", "d", screen=False),
+    Column("compiled again", "recompilations", "d", screen=False),
 ]
 
 # Part → title and columns, in the order of the report.
@@ -73,130 +59,130 @@ TABLES: dict[str, tuple[str, list[Column]]] = {
     "precision": (
         "What precision=auto is here",
         [
-            _text("size", "size"),
-            _text("what", "what"),
-            _text("precision", "precision"),
-            _text("why", "reason"),
+            Column("size", "size"),
+            Column("what", "what"),
+            Column("precision", "precision"),
+            Column("why", "reason"),
         ],
     ),
     "training": (
         "Training",
         [
-            _text("size", "size"),
-            _text("toolkit", "toolkit"),
-            _text("precision", "precision"),
-            _number("parameters", "parameters", ",d", screen=False),
-            _rate("target tokens/s", "target_tokens_per_second"),
-            _rate("all tokens/s", "tokens_per_second"),
-            _number("ms per update", "milliseconds_per_update"),
-            _number("padding", "padding", ".1%"),
-            _number("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
-            _number("of matrix product", "share_of_product", ".0%"),
-            _number("peak GB", "peak_memory", ".2f", scale=GIGA),
-            _number("first update, s", "first_update_seconds", ".1f", screen=False),
+            Column("size", "size"),
+            Column("toolkit", "toolkit"),
+            Column("precision", "precision"),
+            Column("parameters", "parameters", ",d", screen=False),
+            Column("target tokens/s", "target_tokens_per_second", ",.0f"),
+            Column("all tokens/s", "tokens_per_second", ",.0f"),
+            Column("ms per update", "milliseconds_per_update", ",.0f"),
+            Column("padding", "padding", ".1%"),
+            Column("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
+            Column("of matrix product", "share_of_product", ".0%"),
+            Column("peak GB", "peak_memory", ".2f", scale=GIGA),
+            Column("first update, s", "first_update_seconds", ".1f", screen=False),
             *COMPILED,
-            _number("waits an update", "waits_per_update", ".1f", screen=False),
+            Column("waits an update", "waits_per_update", ".1f", screen=False),
         ],
     ),
     "epochs": (
         "Training over epochs",
         [
-            _text("size", "size"),
-            _text("precision", "precision"),
-            _number("tokens/s, first epoch", "first_epoch_tokens_per_second"),
-            _number("second epoch", "second_epoch_tokens_per_second"),
-            _rate("repeated batches", "repeated_tokens_per_second"),
-            _number("second by repeated", "second_by_repeated", ".2f"),
-            _number("batch shapes", "batch_shapes", ",d"),
-            _number("product shapes", "product_shapes", ",d"),
+            Column("size", "size"),
+            Column("precision", "precision"),
+            Column("tokens/s, first epoch", "first_epoch_tokens_per_second", ",.0f"),
+            Column("second epoch", "second_epoch_tokens_per_second", ",.0f"),
+            Column("repeated batches", "repeated_tokens_per_second", ",.0f"),
+            Column("second by repeated", "second_by_repeated", ".2f"),
+            Column("batch shapes", "batch_shapes", ",d"),
+            Column("product shapes", "product_shapes", ",d"),
             *COMPILED,
         ],
     ),
     "peers": (
         "Training with other toolkits",
         [
-            _text("size", "size"),
-            _text("toolkit", "toolkit"),
-            _text("precision", "precision"),
-            _rate("target tokens/s", "target_tokens_per_second"),
-            _number("endeavour by this", "ours_by_this", ".2f"),
+            Column("size", "size"),
+            Column("toolkit", "toolkit"),
+            Column("precision", "precision"),
+            Column("target tokens/s", "target_tokens_per_second", ",.0f"),
+            Column("endeavour by this", "ours_by_this", ".2f"),
         ],
     ),
     "decoding": (
         "Decoding",
         [
-            _text("size", "size"),
-            _text("toolkit", "toolkit"),
-            _text("precision", "precision"),
-            _number("beam", "beam_size", "d"),
-            _number("batch", "batch", "d", none="own"),
-            _rate("sentences/s", "sentences_per_second"),
-            _rate("tokens/s", "tokens_per_second"),
-            _number("latency of one, ms", "latency_milliseconds", ",.1f"),
+            Column("size", "size"),
+            Column("toolkit", "toolkit"),
+            Column("precision", "precision"),
+            Column("beam", "beam_size", "d"),
+            Column("batch", "batch", "d", none="own"),
+            Column("sentences/s", "sentences_per_second", ",.0f"),
+            Column("tokens/s", "tokens_per_second", ",.0f"),
+            Column("latency of one, ms", "latency_milliseconds", ",.1f"),
         ],
     ),
     "data": (
         "Data preparation",
         [
-            _text("corpus", "corpus"),
-            _text("tokenizer", "tokenizer"),
-            _number("pairs", "pairs", ",d"),
-            _number("seconds", "seconds", ".1f"),
-            _number("pairs/s", "pairs_per_second"),
-            _number("peak GB", "peak_memory", ".2f", scale=GIGA),
+            Column("corpus", "corpus"),
+            Column("tokenizer", "tokenizer"),
+            Column("pairs", "pairs", ",d"),
+            Column("seconds", "seconds", ".1f"),
+            Column("pairs/s", "pairs_per_second", ",.0f"),
+            Column("peak GB", "peak_memory", ".2f", scale=GIGA),
         ],
     ),
     "startup": (
         "Start-up",
         [
-            _text("command", "command"),
-            _text("what", "what"),
-            _number("seconds", "seconds", ".2f"),
+            Column("command", "command"),
+            Column("what", "what"),
+            Column("seconds", "seconds", ".2f"),
         ],
     ),
     "scale": (
         "Millions of pairs",
         [
-            _text("tokenizer", "tokenizer"),
-            _number("pairs", "pairs", ",d"),
-            _number("seconds", "seconds", ".0f"),
-            _number("pairs/s", "pairs_per_second"),
-            _number("peak GB", "peak_memory", ".2f", scale=GIGA),
-            _number("first batch, s", "training_start_seconds", ".1f"),
-            _number("and takes, GB", "training_start_memory", ".2f", scale=GIGA),
+            Column("tokenizer", "tokenizer"),
+            Column("pairs", "pairs", ",d"),
+            Column("seconds", "seconds", ".0f"),
+            Column("pairs/s", "pairs_per_second", ",.0f"),
+            Column("peak GB", "peak_memory", ".2f", scale=GIGA),
+            Column("first batch, s", "training_start_seconds", ".1f"),
+            Column("and takes, GB", "training_start_memory", ".2f", scale=GIGA),
         ],
     ),
     "playground": (
         "The playground's page",
         [
-            _text("what", "what"),
-            _number("times", "count", "d"),
-            _number("median, ms", "median_milliseconds", ",.1f"),
-            _number("95th percentile, ms", "percentile_95_milliseconds", ",.1f"),
+            Column("what", "what"),
+            Column("times", "count", "d"),
+            Column("median, ms", "median_milliseconds", ",.1f"),
+            Column("95th percentile, ms", "percentile_95_milliseconds", ",.1f"),
         ],
     ),
     "serving": (
         "The playground's POST /translate",
         [
-            _number("lines joined", "joined_lines", "d"),
-            _number("clients", "clients", "d"),
-            _number("requests/s", "requests_per_second", ",.1f"),
-            _number("median, ms", "median_milliseconds", ",.1f"),
-            _number("95th percentile, ms", "percentile_95_milliseconds", ",.1f"),
-            _number("failed", "failed", ",d"),
-            _number("other than alone", "wrong", ",d"),
-            _number("MB before", "memory_before", ",.0f", scale=MEGA),
-            _number("MB after", "memory_after", ",.0f", scale=MEGA),
+            Column("lines joined", "joined_lines", "d"),
+            Column("clients", "clients", "d"),
+            Column("requests/s", "requests_per_second", ",.1f"),
+            Column("median, ms", "median_milliseconds", ",.1f"),
+            Column("95th percentile, ms", "percentile_95_milliseconds", ",.1f"),
+            Column("failed", "failed", ",d"),
+            Column("other than alone", "wrong", ",d"),
+            Column("MB before", "memory_before", ",.0f", scale=MEGA),
+            Column("MB after", "memory_after", ",.0f", scale=MEGA),
         ],
     ),
     "growth": (
         "Cost growth",
         [
-            _text("varied", "varied"),
-            _number("tokens per batch", "tokens_per_batch", ",d"),
-            _number("width", "width", "d"),
-            _rate("target tokens/s", "target_tokens_per_second"),
-            _number("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
+            Column("varied", "varied"),
+            Column("tokens per batch", "tokens_per_batch", ",d"),
+            Column("width", "width", "d"),
+            Column("target tokens/s", "target_tokens_per_second", ",.0f"),
+            Column("model GFLOP/s", "flop_per_second", ",.1f", scale=GIGA),
         ],
     ),
 }
@@ -226,15 +212,15 @@ as soon as it is answered. Sentences are those of the run's first evaluation tha
 
 def part_table(part: str, rows: Sequence[Row]) -> Table:
     """The rows of a part for the terminal, narrow enough for 80 columns."""
-    title, columns = TABLES[part]
+    title, all_columns = TABLES[part]
+    columns = [column for column in all_columns if column.screen]
     table = Table(title=title, padding=(0, 0), pad_edge=False)
     for column in columns:
-        if column.short:
-            # Broken between words: figures are narrower than what they are called.
-            heading = column.heading.replace(" ", "\n").replace("s/s", "s\n/s")
-            table.add_column(heading, justify="right" if column.right else "left")
+        # Broken between words: figures are narrower than what they are called.
+        heading = column.heading.replace(" ", "\n").replace("s/s", "s\n/s")
+        table.add_column(heading, justify="right" if column.form else "left")
     for row in rows:
-        table.add_row(*(column.short(row) for column in columns if column.short))
+        table.add_row(*(column.cell(row, screen=True) for column in columns))
     return table
 
 
@@ -255,7 +241,7 @@ def as_markdown(title: str, results: Mapping[str, Any]) -> str:
             continue
         head = [column.heading for column in columns]
         rows = [[column.cell(row) for column in columns] for row in results[part]]
-        texts = [number for number, column in enumerate(columns) if not column.right]
+        texts = [number for number, column in enumerate(columns) if not column.form]
         lines += ["", f"## {heading}", "", markdown_table(head, rows, texts=texts)]
         if part == "growth":
             lines += ["", "![target tokens/s against batch size and width](growth.png)"]

@@ -14,7 +14,7 @@ from endeavour.data.dataset import ParallelDataset
 from endeavour.decoding.config import DecodingConfig
 from endeavour.model.config import ModelConfig
 
-Rows = NDArray[np.int64]
+BatchRows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,13 @@ class Task:
     data: Path
     device: torch.device
     seed: int
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[BatchRows, ...] = ()
 
     def dataset(self) -> ParallelDataset:
         """The pairs that are trained on, and whose sources are translated."""
         return ParallelDataset.open(self.data, "train")
 
-    def epoch(self, number: int, updates: int) -> tuple[Rows, ...]:
+    def epoch(self, number: int, updates: int) -> tuple[BatchRows, ...]:
         """The pairs of each batch, of the first `updates`, in one epoch of training on this data."""
         dataset = self.dataset()
         batches = epoch_batches(

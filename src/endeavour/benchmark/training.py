@@ -26,7 +26,7 @@ from endeavour.benchmark.measure import (
     timed,
 )
 from endeavour.benchmark.process import in_fresh_process, peak_memory
-from endeavour.benchmark.task import Rows, Task
+from endeavour.benchmark.task import BatchRows, Task
 from endeavour.data.batching import collate
 from endeavour.data.dataset import ParallelDataset
 from endeavour.training.device import choose_device, keep_memory
@@ -78,20 +78,20 @@ def warm_up(contender: Contender, dataset: ParallelDataset) -> None:
     run_updates(contender, dataset, task.rows * contender.passes or first)
 
 
-def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> None:
+def run_updates(contender: Contender, dataset: ParallelDataset, rows: Sequence[BatchRows]) -> None:
     """Reads, collates and trains on one batch after another."""
     with contender.read(collate(dataset, batch) for batch in rows) as batches:
         for batch in batches:
             contender.update(batch)
 
 
-def rate(contender: Contender, dataset: ParallelDataset, rows: Sequence[Rows]) -> float:
+def rate(contender: Contender, dataset: ParallelDataset, rows: Sequence[BatchRows]) -> float:
     """Target tokens a second over these batches."""
     seconds = timed(lambda: run_updates(contender, dataset, rows), contender.task.device)
     return count(dataset, rows)["target_tokens"] / seconds
 
 
-def count(dataset: ParallelDataset, rows: Sequence[Rows]) -> dict[str, int]:
+def count(dataset: ParallelDataset, rows: Sequence[BatchRows]) -> dict[str, int]:
     """Source and target tokens (EOS counts, padding does not), and the cells of the padded batches."""
     lengths = [(dataset.source.lengths[batch], dataset.target.lengths[batch]) for batch in rows]
     return {

@@ -23,7 +23,7 @@ from endeavour.benchmark.parts import Subject
 from endeavour.benchmark.played_site import PlayedRun
 from endeavour.benchmark.playground import JOINED_LINES, measure_page, measure_serving
 from endeavour.benchmark.preparation import measure_preparation
-from endeavour.benchmark.references import PACKAGES, why_not
+from endeavour.benchmark.references import PACKAGES, why_no_reference
 from endeavour.benchmark.results import result_folder, write_results
 from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup
@@ -86,7 +86,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     console = Console(stderr=True)
     device = choose_device(config.device)
     data = prepare(config)
-    reasons = {name: why_not(name, config.model, device) for name in config.bench.references}
+    reasons = {name: why_no_reference(name, config.model, device) for name in config.bench.references}
     sizes = data.manifest["vocabularies"]
     task = Task(
         settings=config.bench,
@@ -110,17 +110,17 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         "start": describe_start(device, command),
         "references": {name: version(PACKAGES[name]) for name in subject.references},
         "settings": settings_of_figures(config, device),
-        "notes": subject.notes,
     }
     folder = result_folder(Path(config.output_folder) / "bench" / name, results["settings"])
     measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
+        results["notes"] = list(dict.fromkeys(subject.notes))  # each size adds its own
         Console().print(part_table(part, results[part]))
         write_results(folder, results)
     if config.bench.profile:
         subject.profiles(folder)
-    for line in (*(f"note: {note}" for note in dict.fromkeys(results["notes"])), f"benchmark: {folder}"):
+    for line in (*(f"note: {note}" for note in results["notes"]), f"benchmark: {folder}"):
         say(console, line)
     return results
 

@@ -15,6 +15,7 @@ from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize
 from endeavour.data.perturbations import (
     GERMAN_ONLY,
+    PERTURBATIONS,
     Perturbation,
     draw_for,
     perturbed,
@@ -43,15 +44,7 @@ class AugmentationConfig:
     @property
     def rates(self) -> dict[Perturbation, float]:
         """Those above zero."""
-        rates: dict[Perturbation, float] = {
-            "upper_case": self.upper_case,
-            "title_case": self.title_case,
-            "typos": self.typos,
-            "no_final_punctuation": self.no_final_punctuation,
-            "no_umlauts": self.no_umlauts,
-            "placeholders": self.placeholders,
-        }
-        return {name: rate for name, rate in rates.items() if rate > 0}
+        return {name: rate for name in PERTURBATIONS if (rate := getattr(self, name)) > 0}
 
     def require_source(self, language: Language) -> None:
         """Raises `ValueError` for a perturbation that alters no source of this language."""

@@ -8,6 +8,7 @@ Shapes: batch = pairs; source, target = padded lengths, EOS or BOS included.
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -137,10 +138,10 @@ def collate(dataset: ParallelDataset, rows: Sequence[int] | NDArray[np.int64]) -
     return Batch(source, target_in, target)
 
 
-def pad(rows: Sequence[Sequence[int]] | Sequence[NDArray[np.uint16] | NDArray[np.uint32]]) -> Tensor:
+def pad(rows: Sequence[Sequence[int]]) -> Tensor:
     """Rows of ids to one (rows, longest) int64 tensor, filled with PAD on the right."""
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
-    return _padded(lengths, np.concatenate([np.asarray(row) for row in rows]))
+    return _padded(lengths, np.fromiter(chain.from_iterable(rows), np.int64))
 
 
 def _padded(lengths: NDArray[np.integer], ids: NDArray[np.integer]) -> Tensor:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from endeavour.data.cleaning import HeldOut, TextCleaner, summed
 from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, join_rows, save_rows
 from endeavour.data.denoising import denoising_pairs
-from endeavour.data.encoding import SIDES, flat_pairs
+from endeavour.data.encoding import flat_pairs
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.normalization import normalize
@@ -30,10 +31,11 @@ from endeavour.data.rare_words import rarest_pairs
 from endeavour.data.recipe import DataRecipe
 from endeavour.data.tables import count_rows, new_table, read_tables, save_tables, write
 from endeavour.data.tokenizer import (
+    SIDES,
     Tokenizer,
-    TokenizerConfig,
     Tokenizers,
     load_tokenizers,
+    save_tokenizers,
     tag_of,
     with_tag,
 )
@@ -70,9 +72,9 @@ def build(
     Args:
         scratch: a folder for intermediate files, which the caller removes; what an interrupted build of the same
             splits and recipe left there is used.
-        splits: (source, target) pairs of each split, validation and test as they are to be scored.
-        parts: those of each part of the training split, which `splits` then lacks. Parts are cleaned and stored one
-            after the other, and duplicates are looked for within each of them.
+        splits: (source, target) pairs of validation and each test split, as they are to be scored.
+        parts: those of each part of the training split, or of all of it under the name "". Parts are cleaned and
+            stored one after the other, and duplicates are looked for within each of them.
         recipe: copies of training pairs are added as ids: the text tables have none. With `denoising` all splits hold
             masked sentences in place of the pairs, in the tables too.
 
@@ -81,60 +83,76 @@ def build(
         same and the tokens of each of the `parts` if there are any, the counts of each of the `splits`, and how many
         `copies` were added.
     """
-    corpus, cleaning, augmentation = recipe.corpus, recipe.cleaning, recipe.augmentation
-    languages = languages_of(recipe.direction)
-    journal = Journal(scratch)
+    cleaning, augmentation = recipe.cleaning, recipe.augmentation
     held_out = HeldOut()
-    tables = {
-        name: _read_held_out(name, pairs, folder, scratch, held_out, augmentation, progress)
-        for name, pairs in splits.items()
-        if name != TRAIN
-    }
-    augmenter = Augmenter(augmentation, cleaning, languages[0], held_out.overlaps)
-    training = [
-        Part(
-            name,
-            Journal(scratch / name),
-            cleaning,
-            TextCleaner(cleaning, held_out, languages),
-            augmenter,
-        )
-        for name in parts or [""]
-    ]
-    for part in training:
-        part.clean_all(parts[part.name] if parts else splits[TRAIN], progress)
-    if corpus.held_out_rare is not None:
+    read = partial(_read_held_out, folder, scratch, held_out, augmentation, progress)
+    tables = {name: read(name, pairs) for name, pairs in splits.items()}
+    source_language, _ = languages_of(recipe.direction)
+    augmenter = Augmenter(augmentation, cleaning, source_language, held_out.overlaps)
+    training = _clean(parts, scratch, recipe, held_out, augmenter, progress)
+    if recipe.corpus.held_out_rare is not None:
         progress("hold out rare words", 0, None)
-        rare = rarest_pairs([table for part in training for table in part.clean], corpus.held_out_rare)
-        tables[RARE] = _read_held_out(RARE, rare, folder, scratch, held_out, augmentation, progress)
+        rare = rarest_pairs(_clean_tables(training), recipe.corpus.held_out_rare)
+        tables[RARE] = read(RARE, rare)
         for part in training:
             part.hold_out(rare, overlap=cleaning.drop_overlap)
-    clean = [table for part in training for table in part.clean]
     tokenizers = recipe.tokenizers
     if tokenizers is None:
         progress("train the tokenizer", 0, None)
-        own_tags = [tag_of(name) for name in parts] if corpus.tags else []
-        tokenizers = _train_tokenizers(clean, augmenter, recipe.tokenizer, own_tags, journal)
-    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
-        tokenizer.save(folder / f"{side}.model")
+        tokenizers = _train_tokenizers(training, augmenter, recipe, Journal(scratch))
+    save_tokenizers(folder, tokenizers)
+    counts = {TRAIN: _encode_training(folder, training, tokenizers, recipe, progress)}
+    for name, table in tables.items():
+        progress(f"encode {name}", 0, count_rows(table))
+        counts[name] = _encode_held_out(folder, name, table, with_tag(tokenizers, recipe.corpus.tag))
+    return _report(training, counts)
 
+
+def _clean(
+    parts: dict[str, Iterable[Pair]],
+    scratch: Path,
+    recipe: DataRecipe,
+    held_out: HeldOut,
+    augmenter: Augmenter,
+    progress: Report,
+) -> list[Part]:
+    languages = languages_of(recipe.direction)
+    training: list[Part] = []
+    for name, pairs in parts.items():
+        cleaner = TextCleaner(recipe.cleaning, held_out, languages)
+        part = Part(name, Journal(scratch / name), recipe.cleaning, cleaner, augmenter)
+        part.clean_all(pairs, progress)
+        training.append(part)
+    return training
+
+
+def _clean_tables(training: Sequence[Part]) -> list[Path]:
+    return [table for part in training for table in part.clean]
+
+
+def _encode_training(
+    folder: Path, training: Sequence[Part], tokenizers: Tokenizers, recipe: DataRecipe, progress: Report
+) -> dict[str, int]:
+    """Writes ids and text; returns their counts."""
+    augmentation = recipe.augmentation
     for part in training:
         if augmentation is not None and augmentation.denoising:
             part.mask(augmentation.denoising, augmentation.seed, progress)
-        part.encode_all(with_tag(tokenizers, part.name if corpus.tags else None), progress)
+        part.encode_all(with_tag(tokenizers, part.name if recipe.corpus.tags else None), progress)
     shards = [shard for part in training for shard in part.encoded]
     for side in SIDES:
         join_rows([Path(f"{shard}.{side}") for shard in shards], folder / f"{TRAIN}.{side}")
-    counts = {TRAIN: ParallelDataset.open(folder, TRAIN).counts}
     save_tables([Path(f"{shard}.arrow") for shard in shards], folder / "text" / TRAIN)
-    for name, table in tables.items():
-        progress(f"encode {name}", 0, count_rows(table))
-        rows = [flat_pairs(pairs, with_tag(tokenizers, corpus.tag)) for pairs in read_tables(table)]
-        for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
-            save_rows(folder / f"{name}.{side}", one)
-        counts[name] = ParallelDataset.open(folder, name).counts
-        save_tables([table], folder / "text" / name)
-    return _report(training, counts)
+    return ParallelDataset.open(folder, TRAIN).counts
+
+
+def _encode_held_out(folder: Path, name: str, table: Path, tokenizers: Tokenizers) -> dict[str, int]:
+    """The same of a split that is held out."""
+    rows = [flat_pairs(pairs, tokenizers) for pairs in read_tables(table)]
+    for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
+        save_rows(folder / f"{name}.{side}", one)
+    save_tables([table], folder / "text" / name)
+    return ParallelDataset.open(folder, name).counts
 
 
 def _report(training: Sequence[Part], counts: dict[str, dict[str, int]]) -> dict[str, Any]:
@@ -153,13 +171,13 @@ def _report(training: Sequence[Part], counts: dict[str, dict[str, int]]) -> dict
 
 
 def _read_held_out(
-    name: str,
-    pairs: Iterable[Pair],
     folder: Path,
     scratch: Path,
     held_out: HeldOut,
     augmentation: AugmentationConfig | None,
     progress: Report,
+    name: str,
+    pairs: Iterable[Pair],
 ) -> Path:
     """Keeps the untouched lines beside the normal form, and every row; with `denoising` masked sentences in place of
     both. Returns the table of the normal form.
@@ -188,13 +206,11 @@ def _read_held_out(
 
 
 def _train_tokenizers(
-    tables: Sequence[Path],
-    augmenter: Augmenter,
-    config: TokenizerConfig,
-    source_tags: Sequence[str],
-    journal: Journal,
+    training: Sequence[Part], augmenter: Augmenter, recipe: DataRecipe, journal: Journal
 ) -> Tokenizers:
     """The source's and the target's tokenizer, which are equal if joint."""
+    config, tables = recipe.tokenizer, _clean_tables(training)
+    source_tags = [tag_of(part.name) for part in training] if recipe.corpus.tags else []
     rows = sum(count_rows(table) for table in tables)
     stride = math.ceil(rows * augmenter.rows_per_pair / config.max_sentences)
 
@@ -211,8 +227,9 @@ def _train_tokenizers(
         return Tokenizer.train(texts, config, [*tags, *symbols(config.placeholders)])
 
     if journal.read(SIDES[-1]) is None:
-        trained = (train(0, 1),) * 2 if config.joint else (train(0), train(1))
-        for side, one in zip(SIDES, trained, strict=True):
-            one.save(journal.path(side, "model"))
+        source = train(0, 1) if config.joint else train(0)
+        target = source if config.joint else train(1)
+        save_tokenizers(journal.folder, (source, target))
+        for side in SIDES:
             journal.write(side, {})
     return load_tokenizers(journal.folder)

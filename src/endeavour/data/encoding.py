@@ -13,8 +13,6 @@ from endeavour.data.files import Pair
 from endeavour.data.protection import protect_training_pair
 from endeavour.data.tokenizer import Tokenizers, encode_normal_pairs, encode_pairs
 
-SIDES = ("source", "target")
-
 
 @dataclass(frozen=True)
 class Encoded:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.data.tokenizer import SIDES, Tokenizer, Tokenizers
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD, UNK
@@ -47,7 +47,7 @@ def read_marian_vocabulary(folder: Path, *, pad: int, eos: int) -> MarianVocabul
     """
     ids = _read_ids(folder / "vocab.json")
     names = {number: piece for piece, number in ids.items()}
-    sides = [_read_model(folder / f"{side}.spm") for side in ("source", "target")]
+    sides = [_read_model(folder / f"{side}.spm") for side in SIDES]
     special: list[int | None] = [pad, ids[SPECIAL[UNK]], ids.get(SPECIAL[BOS]), eos]
     others = sorted(names.keys() - set(special))
     # SentencePiece may need the pieces that vocab.json lacks on its way to longer ones.

@@ -26,12 +26,12 @@ from endeavour.data.cleaning import (
 from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, Rows, save_rows
 from endeavour.data.denoising import denoising_pairs
-from endeavour.data.encoding import SIDES, Encoded, TrainingEncoder
+from endeavour.data.encoding import Encoded, TrainingEncoder
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.parallel import map_in_order
 from endeavour.data.tables import batches, count_batches, count_rows, new_table, read_tables, write
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import SIDES, Tokenizers
 from endeavour.errors import UserError
 from endeavour.progress import Report
 

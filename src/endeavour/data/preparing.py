@@ -13,13 +13,13 @@ from typing import Any
 
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
-from endeavour.data.corpus import fingerprint, load_parts, load_splits
+from endeavour.data.corpus import TRAIN, fingerprint, load_parts, load_splits
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.files import Pair
 from endeavour.data.journal import begin
 from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
 from endeavour.data.recipe import DataRecipe
-from endeavour.data.tokenizer import load_tokenizers
+from endeavour.data.tokenizer import SIDES, load_tokenizers
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.progress import Report
@@ -61,6 +61,7 @@ def prepare_data(
             if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
                 progress("load the corpus", 0, None)
                 splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
+                parts = load_parts(corpus) or {"": splits.pop(TRAIN)}
                 code = code_for(recipe.cleaning)
                 # Without the stamps, files that were changed for a while and put back would not be noticed.
                 begun_with = code | {"files": hashes.stamps}
@@ -72,7 +73,7 @@ def prepare_data(
                         partial,
                         scratch,
                         _directed(splits, recipe.direction),
-                        _directed(load_parts(corpus), recipe.direction),
+                        _directed(parts, recipe.direction),
                         recipe,
                         progress,
                     )
@@ -134,7 +135,7 @@ def _describe(folder: Path, name: str, recipe: dict[str, Any], report: dict[str,
     write_json(folder / "report.json", report)
     write_atomically(folder / "report.md", as_markdown(report, name))
     source, target = languages_of(recipe["direction"])
-    tokenizers = dict(zip(("source", "target"), load_tokenizers(folder), strict=True))
+    tokenizers = dict(zip(SIDES, load_tokenizers(folder), strict=True))
     result = {
         "source_language": source,
         "target_language": target,

@@ -194,6 +194,7 @@ class Tokenizer:
         path.write_bytes(self.serialized)
 
 
+SIDES = ("source", "target")
 Tokenizers = tuple[Tokenizer, Tokenizer]  # of source and target, which are equal if joint
 
 
@@ -248,9 +249,16 @@ def with_tag(tokenizers: Tokenizers, part: str | None) -> Tokenizers:
     return tokenizers[0].tagged("" if part is None else tag_of(part)), tokenizers[1]
 
 
+def save_tokenizers(folder: Path, tokenizers: Tokenizers) -> None:
+    """Writes source.model and target.model into a folder of prepared data or of a model."""
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
+        tokenizer.save(folder / f"{side}.model")
+
+
 def load_tokenizers(folder: Path) -> Tokenizers:
-    """Those in a folder of prepared data or of a model."""
-    return Tokenizer.load(folder / "source.model"), Tokenizer.load(folder / "target.model")
+    """What `save_tokenizers` wrote."""
+    source, target = (Tokenizer.load(folder / f"{side}.model") for side in SIDES)
+    return source, target
 
 
 def _lower(text: str) -> str:

@@ -15,7 +15,6 @@ from endeavour.data.protection import protect_pair
 from endeavour.data.tokenizer import encode_pairs, placeholders_of
 from endeavour.decoding.config import Quantization
 from endeavour.decoding.ctranslate2 import DESCRIPTION
-from endeavour.decoding.engine import limit_of
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
 from endeavour.evaluation.subsets import lowercased
@@ -93,28 +92,24 @@ class Exporter:
             )
 
     def _parity(self, engine: ExportedEngine) -> Parity:
-        model, settings = self.trained.model, self.trained.decoding
-        positions = exported_positions(model.config)
-        sources, targets, references = self._sentences(positions)
-        limits = [limit_of(settings, len(source) - 1, positions=positions) for source in sources]
+        sources, targets, references = self._sentences()
+        target = self.trained.tokenizers[1]
         return measure_parity(
-            model,
-            PyTorchEngine(model, settings),
+            PyTorchEngine(self.trained.model, self.trained.decoding),
             engine,
             sources=sources,
             targets=targets,
-            references=lowercased(references) if self.trained.tokenizers[1].lowercase else references,
-            decode=self.trained.tokenizers[1].decode,
-            limits=limits,
-            alpha=settings.length_penalty,
+            references=lowercased(references) if target.lowercase else references,
+            decode=target.decode,
             excluded=self.kind.excluded,
         )
 
-    def _sentences(self, positions: int) -> tuple[list[list[int]], list[list[int]], list[str]]:
+    def _sentences(self) -> tuple[list[list[int]], list[list[int]], list[str]]:
         """Of the validation lines: source ids with EOS, target ids, and the references, with the symbols of spans.
 
-        Empty lines are left out, and those that with EOS or BOS need more than `positions`.
+        Empty lines are left out, and those that with EOS or BOS need more positions than the export has.
         """
+        positions = exported_positions(self.trained.model.config)
         pairs = list(zip(self.trained.sources, self.trained.references, strict=True))
         sources, targets = encode_pairs(self.trained.tokenizers, pairs)
         count = placeholders_of(self.trained.tokenizers)

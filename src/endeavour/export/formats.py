@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import torch
 
-from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer import Tokenizers, save_tokenizers
 from endeavour.decoding.config import DecodingConfig, Quantization
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.directions import NAMES
@@ -48,10 +48,6 @@ class Trained:
     card: Card
     sources: Sequence[str]
     references: Sequence[str]
-
-    def save_tokenizers(self, folder: Path) -> None:
-        for side, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
-            tokenizer.save(folder / f"{side}.model")
 
 
 class Format(Protocol):
@@ -90,7 +86,7 @@ class Format(Protocol):
         ...
 
 
-class CTranslate2:
+class CTranslate2Format:
     """See `ctranslate2.py`."""
 
     package, quantizations, readme = "ctranslate2", QUANTIZATIONS, readme.CTRANSLATE2
@@ -102,7 +98,7 @@ class CTranslate2:
     def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
         source, target = (tokenizer.all_pieces() for tokenizer in trained.tokenizers)
         write_ctranslate2(folder, trained.model, (source, target), quantization=quantization)
-        trained.save_tokenizers(folder)
+        save_tokenizers(folder, trained.tokenizers)
 
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
         return CTranslate2Engine(folder, decoding, workers=torch.get_num_threads())
@@ -111,7 +107,7 @@ class CTranslate2:
         return {"max_length": min(readme.MAX_LENGTH, exported_positions(trained.model.config))}
 
 
-class HuggingFace:
+class HuggingFaceFormat:
     """See `huggingface.py` and `tokenizer_json.py`."""
 
     package, readme = "transformers", readme.HUGGINGFACE
@@ -125,7 +121,7 @@ class HuggingFace:
         write_huggingface(folder, trained.model, trained.decoding)
         write_tokenizers(folder, trained.tokenizers, positions=exported_positions(trained.model.config))
         require_same_ids(folder, trained.tokenizers, (trained.sources, trained.references))
-        trained.save_tokenizers(folder)
+        save_tokenizers(folder, trained.tokenizers)
 
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
         return HuggingFaceEngine(folder, decoding)
@@ -152,7 +148,7 @@ class HuggingFace:
         }
 
 
-class Argos(CTranslate2):
+class ArgosFormat(CTranslate2Format):
     """The same in a package, see `argos.py`."""
 
     readme = readme.ARGOS
@@ -195,7 +191,7 @@ def _languages(card: Card) -> dict[str, str]:
 
 
 FORMATS: dict[FormatName, Format] = {
-    "ctranslate2": CTranslate2(),
-    "huggingface": HuggingFace(),
-    "argos": Argos(),
+    "ctranslate2": CTranslate2Format(),
+    "huggingface": HuggingFaceFormat(),
+    "argos": ArgosFormat(),
 }

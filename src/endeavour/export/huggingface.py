@@ -21,11 +21,10 @@ from endeavour.decoding.scoring import log_probabilities
 from endeavour.errors import UserError
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.export.readme import MAX_LENGTH
-from endeavour.model.attention import CrossAttention, SelfAttention
 from endeavour.model.config import ModelConfig
 from endeavour.model.layers import GATED
-from endeavour.model.marian import Tensors
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.model.marian import LAYER, Tensors, in_stream_order
+from endeavour.model.transformer import Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
 
@@ -209,15 +208,17 @@ def _weights(model: Transformer, *, names: set[str]) -> Tensors:
         "final_logits_bias": bias,
     }
     count = exported_positions(model.config)
-    for side, positions in (("encoder", model.source_positions), ("decoder", model.target_positions)):
+    for side, positions, layers, norm in (
+        ("encoder", model.source_positions, model.encoder, model.encoder_norm),
+        ("decoder", model.target_positions, model.decoder, model.decoder_norm),
+    ):
         assert positions is not None
         weights[f"model.{side}.embed_positions.weight"] = positions(0, count)[:, order]
-    for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
         for number, layer in enumerate(layers):
             for name, tensor in _layer(layer, order).items():
                 weights[f"model.{side}.layers.{number}.{name}"] = tensor
-    weights |= _norm("model.encoder.layer_norm", model.encoder_norm, order)
-    weights |= _norm("model.decoder.layer_norm", model.decoder_norm, order)
+        for kind, tensor in norm.state_dict().items():  # none where the norm is post
+            weights[f"model.{side}.layer_norm.{kind}"] = tensor[order]
     # Marian has no `shared` matrix where source and target differ.
     return {name: tensor.detach().float().cpu() for name, tensor in weights.items() if name in names}
 
@@ -228,36 +229,9 @@ def _filled(matrix: Tensor, rows: int | None) -> Tensor:
 
 
 def _layer(layer: nn.Module, order: Tensor) -> Tensors:
-    assert isinstance(layer, EncoderLayer | DecoderLayer)
-    weights = _attention("self_attn", layer.self_attention, order)
-    weights |= _norm("self_attn_layer_norm", layer.attention_residual.norm, order)
-    if isinstance(layer, DecoderLayer):
-        weights |= _attention("encoder_attn", layer.cross_attention, order)
-        weights |= _norm("encoder_attn_layer_norm", layer.cross_residual.norm, order)
-    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
-    weights |= {"fc1.weight": inner.weight[:, order], "fc1.bias": inner.bias}
-    weights |= {"fc2.weight": outer.weight[order], "fc2.bias": outer.bias[order]}
-    return weights | _norm("final_layer_norm", layer.feed_forward_residual.norm, order)
-
-
-def _attention(name: str, attention: SelfAttention | CrossAttention, order: Tensor) -> Tensors:
-    """The fused maps taken apart; they read the stream, and `out_proj` writes to it."""
-    fused = [attention.input] if isinstance(attention, SelfAttention) else [attention.query, attention.memory]
-    width = len(order)
-    matrices = [part for linear in fused for part in linear.weight[:, order].split(width)]
-    biases = [part for linear in fused for part in linear.bias.split(width)]
     weights: Tensors = {}
-    for part, matrix, bias in zip(("q_proj", "k_proj", "v_proj"), matrices, biases, strict=True):
-        weights |= {f"{name}.{part}.weight": matrix, f"{name}.{part}.bias": bias}
-    output = attention.output
-    return weights | {
-        f"{name}.out_proj.weight": output.weight[order],
-        f"{name}.out_proj.bias": output.bias[order],
-    }
-
-
-def _norm(name: str, norm: nn.Module, order: Tensor) -> Tensors:
-    """Nothing for the identity that ends a post-norm stack."""
-    if not isinstance(norm, nn.LayerNorm):
-        return {}
-    return {f"{name}.weight": norm.weight[order], f"{name}.bias": norm.bias[order]}
+    for name, tensor in layer.state_dict().items():
+        part, _, kind = name.rpartition(".")
+        pieces = in_stream_order(part, tensor, order).chunk(len(LAYER[part]))
+        weights |= {f"{one}.{kind}": piece for one, piece in zip(LAYER[part], pieces, strict=True)}
+    return weights

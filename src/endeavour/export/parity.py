@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from endeavour.decoding.engine import Engine, Hypothesis
+from endeavour.decoding.engine import Engine, Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
+from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.scoring import log_probabilities
 from endeavour.evaluation.metrics import corpus_bleu
-from endeavour.model.transformer import Transformer
 
 # Nats a token. Sums of float32 in another order differ by some 1e-6, a wrong weight by far more.
 TOLERANCE = 1e-3
@@ -69,45 +69,43 @@ class Parity:
 
 
 def measure_parity(
-    model: Transformer,
-    pytorch: Engine,
+    pytorch: PyTorchEngine,
     exported: ExportedEngine,
     *,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     references: Sequence[str],
     decode: Callable[[list[list[int]]], list[str]],
-    limits: Sequence[int],
-    alpha: float,
     excluded: Sequence[int],
 ) -> Parity:
     """Translates `sources` with both engines and compares the best translations.
 
     Args:
-        model: the one that was exported, in evaluation mode.
-        pytorch, exported: the engines, with the same settings.
+        pytorch: our search over the model that was exported, which is in evaluation mode.
+        exported: the other engine, with the same settings.
         sources: ids, ending in EOS.
         targets: ids of the references, without BOS and EOS.
         references: untouched lines, or in small letters for a model that writes only those.
         decode: target ids to text.
-        limits: most tokens of each translation; one that long may have been cut, and is not compared.
-        alpha: α of the length penalty.
         excluded: ids that the exported model's log-probabilities count as impossible.
     """
+    model, decoding = pytorch.model, pytorch.decoding
+    device = next(model.parameters()).device
     (ours, seconds), (theirs, their_seconds) = _searched(pytorch, exported, sources)
 
     def judge(ids: Sequence[Sequence[int]], excluded: Sequence[int] = ()) -> list[float]:
-        device = model.device
         return log_probabilities(model, sources, ids, excluded=excluded, device=device)
 
     own = [found.ids for found in theirs]
     reported = [found.log_probability for found in theirs]
+    # One as long as its limit may have been cut, and the probability of its end is not known.
+    limits = [limit_of(decoding, len(source) - 1, positions=exported.longest) for source in sources]
     whole = [len(ids) < limit for ids, limit in zip(own, limits, strict=True)]
     differences = _differences(judge(targets), exported.score(sources, targets), targets)
     own_differences = _differences(judge(own, excluded), reported, own)
     differences += [value for value, counts in zip(own_differences, whole, strict=True) if counts]
     kinds = [
-        _kind(mine, other, score, alpha=alpha)
+        _kind(mine, other, score, alpha=decoding.length_penalty)
         for mine, other, score in zip(ours, theirs, judge(own), strict=True)
     ]
     texts = [decode([found.ids for found in hypotheses]) for hypotheses in (ours, theirs)]

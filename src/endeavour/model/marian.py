@@ -38,6 +38,21 @@ EMBEDDINGS = (
 )
 BIAS = "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+# Part of our layer → those of theirs whose rows it joins, in this order.
+LAYER = {
+    "self_attention.input": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "self_attention.output": ("self_attn.out_proj",),
+    "attention_residual.norm": ("self_attn_layer_norm",),
+    "cross_attention.query": ("encoder_attn.q_proj",),
+    "cross_attention.memory": ("encoder_attn.k_proj", "encoder_attn.v_proj"),
+    "cross_attention.output": ("encoder_attn.out_proj",),
+    "cross_residual.norm": ("encoder_attn_layer_norm",),
+    "feed_forward.inner": ("fc1",),
+    "feed_forward.outer": ("fc2",),
+    "feed_forward_residual.norm": ("final_layer_norm",),
+}
+# Those that read the stream, which passes from layer to layer; the others write to it.
+READING = {"self_attention.input", "cross_attention.query", "cross_attention.memory", "feed_forward.inner"}
 # Key → the only value that our model can have.
 REQUIRED: dict[str, Any] = {
     "model_type": "marian",
@@ -168,34 +183,21 @@ def _fold_bias(matrix: Tensor, bias: Tensor, gain: Tensor, shift: Tensor) -> tup
 
 
 def _layer(theirs: Tensors, name: str, order: Tensor, *, cross: bool) -> Tensors:
-    """Takes a layer out of `theirs`.
+    """Takes a layer out of `theirs`; `order` is that of the stream."""
+    layer: Tensors = {}
+    for part, names in LAYER.items():
+        if cross or not part.startswith("cross_"):
+            for kind in ("weight", "bias"):
+                joined = torch.cat([theirs.pop(f"{name}.{one}.{kind}") for one in names])
+                layer[f"{part}.{kind}"] = in_stream_order(part, joined.float(), order)
+    return layer
 
-    Maps read the stream, whose components are put into `order`, by columns and write to it by rows.
+
+def in_stream_order(part: str, tensor: Tensor, order: Tensor) -> Tensor:
+    """A weight or bias of `part` of a layer, with the components of the stream in another order.
+
+    Maps read the stream by columns and write to it by rows.
     """
-
-    def maps(*parts: str) -> Tensors:
-        """Several that read the stream, as one."""
-        return {
-            "weight": torch.cat([theirs.pop(f"{name}.{part}.weight")[:, order] for part in parts]),
-            "bias": torch.cat([theirs.pop(f"{name}.{part}.bias") for part in parts]),
-        }
-
-    def writing(part: str) -> Tensors:
-        return {kind: theirs.pop(f"{name}.{part}.{kind}")[order] for kind in ("weight", "bias")}
-
-    parts = {
-        "self_attention.input": maps("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
-        "self_attention.output": writing("self_attn.out_proj"),
-        "attention_residual.norm": writing("self_attn_layer_norm"),
-        "feed_forward.inner": maps("fc1"),
-        "feed_forward.outer": writing("fc2"),
-        "feed_forward_residual.norm": writing("final_layer_norm"),
-    }
-    if cross:
-        parts |= {
-            "cross_attention.query": maps("encoder_attn.q_proj"),
-            "cross_attention.memory": maps("encoder_attn.k_proj", "encoder_attn.v_proj"),
-            "cross_attention.output": writing("encoder_attn.out_proj"),
-            "cross_residual.norm": writing("encoder_attn_layer_norm"),
-        }
-    return {f"{part}.{kind}": tensor.float() for part, both in parts.items() for kind, tensor in both.items()}
+    if part not in READING:
+        return tensor[order]
+    return tensor[:, order] if tensor.ndim == 2 else tensor

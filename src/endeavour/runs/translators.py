@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from endeavour.data.tokenizer import Tokenizers, encode_pairs, with_tag
+from endeavour.data.tokenizer import SIDES, Tokenizers, encode_pairs, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
@@ -92,7 +92,7 @@ def score_pairs(
 
 def require_same_vocabularies(run: Run, tokenizers: Tokenizers, other: Run, theirs: Tokenizers) -> None:
     """Raises `UserError` where the models of two runs cannot decode together."""
-    for side, ours, its in zip(("source", "target"), tokenizers, theirs, strict=True):
+    for side, ours, its in zip(SIDES, tokenizers, theirs, strict=True):
         if ours.digest != its.digest:
             raise UserError(
                 f"{other} has another {side} vocabulary than {run}: only models over the same tokenizers decode "

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from endeavour.data.tokenizer import Tokenizers, load_tokenizers
+from endeavour.data.tokenizer import SIDES, Tokenizers, load_tokenizers, save_tokenizers
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
@@ -40,8 +40,7 @@ def write_model(folder: Path, model: Transformer, tokenizers: Tokenizers) -> Non
         "tokenizers": {"source": source.digest, "target": target.digest},
     }
     (folder / "model.json").write_text(json.dumps(description, indent=1), "utf-8")
-    source.save(folder / "source.model")
-    target.save(folder / "target.model")
+    save_tokenizers(folder, tokenizers)
 
 
 def load_model(folder: Path, device: torch.device) -> tuple[Transformer, Tokenizers]:
@@ -53,7 +52,7 @@ def load_model(folder: Path, device: torch.device) -> tuple[Transformer, Tokeniz
     verify(folder)
     description = json.loads((folder / "model.json").read_text("utf-8"))
     tokenizers = load_tokenizers(folder)
-    for side, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+    for side, tokenizer in zip(SIDES, tokenizers, strict=True):
         if tokenizer.digest != description["tokenizers"][side]:
             raise UserError(f"{folder / side}.model is not the tokenizer that this model was trained with")
     model = Transformer(

@@ -5,8 +5,8 @@ it changes no function that is decorated (here it does), and it changes messages
 not, and of the files in `PARTS` only what is named there).
 
     make mutants                                             all of them, on all cores
-    .venv/bin/python tests/mutants.py '*x_length_limit*'     those of that name again, of a run that was made before
-    .venv/bin/mutmut show endeavour.decoding.beam_search.x_length_limit__mutmut_3
+    .venv/bin/python tests/mutants.py '*x_limit_of*'         those of that name again, of a run that was made before
+    .venv/bin/mutmut show endeavour.decoding.engine.x_limit_of__mutmut_3
 """
 
 import ast

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 from filelock import FileLock, Timeout
 
@@ -211,9 +212,12 @@ def verify(folder: Path, remedy: str = "", *, digest_of: Callable[[Path], str] =
 
 
 def read_digests(folder: Path, remedy: str = "") -> dict[str, str]:
-    """The SHA-256 of each file of a published folder, as noted in it. Raises `UserError` as `verify` does."""
+    """The SHA-256 of each file of a published folder, as noted in it. Raises `UserError` where that cannot be read."""
     try:
-        return json.loads((folder / DIGESTS).read_text("utf-8"))
+        digests = json.loads((folder / DIGESTS).read_text("utf-8"))
+        if not isinstance(digests, dict):
+            raise ValueError("not a JSON object")
+        return cast(dict[str, str], digests)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{folder}: incomplete, {DIGESTS} cannot be read ({error}){_ending(remedy)}"

@@ -156,6 +156,12 @@ def test_a_run_keeps_the_precision_that_it_chose_on_whatever_machine_it_goes_on(
     (run_folder / "summary.json").unlink()
     shutil.rmtree(run_folder / "model")
     shutil.rmtree(run_folder / "checkpoints" / "update-00000006")
+    damaged = (
+        run_folder / "checkpoints" / "update-00000009"
+    )  # which is skipped, in whatever way it is damaged
+    shutil.copytree(run_folder / "checkpoints" / "update-00000003", damaged)
+    noted = (damaged / "state.json").read_text("utf-8")
+    (damaged / "state.json").write_text(noted.replace('"bf16"', '"bg16"'), "utf-8")
     assert endeavour("train", *settings) == 0
     run = Run(run_folder.parent, run_folder.name)
     assert measured == ["bf16"]

@@ -36,7 +36,7 @@ def pictures(config: PicturesRoot) -> list[Path]:
     """Draws them, and returns the files.
 
     Raises:
-        UserError: no such run, or it was not evaluated, so that there are no sentences to measure on.
+        UserError: no such run, or it has no evaluation with sentences to measure on.
     """
     run, *others = select_runs(config.run, Path(config.output_folder))
     if others:
@@ -65,6 +65,4 @@ def _pairs(run: Run) -> list[tuple[str, str]]:
         pairs = list(zip(one.lines("sources"), one.lines("references"), strict=True))
         if written := [pair for pair in pairs if all(side.strip() for side in pair)][:PAIRS]:
             return written
-    raise UserError(
-        f"{run} was not evaluated, so there are no sentences to measure on: {evaluate_command(run)}"
-    )
+    raise UserError(f"{run} has no evaluation with sentences to measure on: {evaluate_command(run)}")

@@ -22,7 +22,7 @@ from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
-from endeavour.storage import DIGESTS, json_digest, read_lines, verify
+from endeavour.storage import json_digest, read_digests, read_lines, verify
 
 MANIFEST = "prepared.json"
 HASHES = ".hashes.json"  # beside the prepared folders, of their files and those of the corpora
@@ -41,10 +41,10 @@ class PreparedData:
         """Reads the manifest; `verify` reads everything. Raises `UserError` where the folder is not complete."""
         try:
             manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-            digests = json.loads((folder / DIGESTS).read_text("utf-8"))
-            if not isinstance(manifest, dict) or not isinstance(digests, dict):
+            if not isinstance(manifest, dict):
                 raise ValueError("not a JSON object")
-        except (OSError, ValueError) as error:
+            digests = read_digests(folder)
+        except (OSError, ValueError, UserError) as error:
             raise UserError(f"{folder}: no complete prepared data ({error}); {_remedy(folder)}") from error
         return cls(folder, manifest, digests)
 

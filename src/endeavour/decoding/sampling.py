@@ -63,9 +63,8 @@ def sample(
     while len(sentences):
         logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
         probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
-        probabilities.nan_to_num_(
-            nan=1.0
-        )  # something is drawn, and its log-probability says that there are none
+        # Where there are none, something is drawn, and its log-probability says so.
+        probabilities.nan_to_num_(nan=1.0)
         tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
         tokens = tokens.masked_fill(limit == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
         token_log_probabilities = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)

@@ -75,8 +75,8 @@ class Translator:
         window: number of lines that are read and given to the engine together.
         longest: tokens, EOS included, above which a line is cut after a sentence or between words. Its parts are
             translated separately, and their translations joined by spaces. The engine's limit applies if it is lower.
-        language: of the source, "en" or "de": each line is split into sentences, which are translated one by one, and
-            their translations are joined by the whitespace between them. None: each line is a sentence.
+        language: of the source, "en" or "de". With `decoding.split_sentences` each line is split into sentences, which
+            are translated one by one, and their translations are joined by the whitespace between them.
         decoding: how the engine decodes. With a `utility` its hypotheses are candidates, ranked by their
             expected utility (`minimum_bayes_risk`); without it the engine's ranking stays.
 

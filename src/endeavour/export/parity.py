@@ -81,7 +81,7 @@ def measure_parity(
     """Translates `sources` with both engines and compares the best translations.
 
     Args:
-        pytorch: our search over the model that was exported, which is in evaluation mode.
+        pytorch: our search in fp32 over the model that was exported, which is in evaluation mode and judges.
         exported: the other engine, with the same settings.
         sources: ids, ending in EOS.
         targets: ids of the references, without BOS and EOS.
@@ -90,6 +90,7 @@ def measure_parity(
         excluded: ids that the exported model's log-probabilities count as impossible.
     """
     model, decoding = pytorch.model, pytorch.decoding
+    assert decoding.precision == "fp32", "it would be judged by a rounded copy"
     device = next(model.parameters()).device
     (ours, seconds), (theirs, their_seconds) = _searched(pytorch, exported, sources)
 

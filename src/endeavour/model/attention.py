@@ -233,7 +233,7 @@ class CrossAttention(nn.Module):
         mask: Tensor | None,
         record: list[Tensor] | None = None,
     ) -> Tensor:
-        """States (batch, length, width) in and out, to the encoder's (batch, keys, width); fills `record` too."""
+        """States (batch, length, width) in and out; `memory` is the encoder's states (batch, keys, width)."""
         attended = multi_head_attention(
             self.query(states),
             self.memory(memory),

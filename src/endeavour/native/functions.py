@@ -145,6 +145,7 @@ def attention(
     """
     if mask is not None:
         mask = mask.to(maps[0].dtype).contiguous()
+    assert rotation is None or len(rotation[0]) == maps[0].shape[1] == maps[-1].shape[1]
     cosine, sine = (None, None) if rotation is None else (table.float().contiguous() for table in rotation)
     return _Attention.apply(num_heads, causal, mask, cosine, sine, *(part.contiguous() for part in maps))
 
@@ -188,7 +189,7 @@ class _Attended(ctypes.Structure):
             (name, ctypes.c_long)
             for name in ("query_stride", "key_stride", "batch", "heads", "queries", "keys", "width")
         ),
-        *((name, ctypes.c_int) for name in ("bf16", "causal")),
+        *((name, ctypes.c_int) for name in ("bf16", "causal", "backward")),
     )
 
     @classmethod
@@ -206,8 +207,8 @@ class _Attended(ctypes.Structure):
         read = {"query": query, "key": key, "value": value, "mask": mask, "cosine": cosine, "sine": sine}
         return cls(
             **{name: start_of(tensor) for name, tensor in read.items() if tensor is not None},
-            query_stride=query.stride(1),
-            key_stride=key.stride(1),
+            query_stride=maps[0].shape[-1],
+            key_stride=maps[-1].shape[-1],
             batch=batch,
             heads=num_heads,
             queries=queries,
@@ -218,7 +219,8 @@ class _Attended(ctypes.Structure):
         )
 
     def compute(self, **written: Tensor) -> None:
-        """The result, or the gradients, which are all given then."""
+        """The result, or all gradients."""
+        self.backward = int("result" not in written)
         for name, tensor in written.items():
             setattr(self, name, start_of(tensor))
         check(library().attend(ctypes.byref(self), torch.get_num_threads()))

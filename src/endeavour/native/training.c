@@ -227,47 +227,48 @@ INLINE void softmax_backward(const float *p, float *gradient, long n, long m) {
 }
 
 /* What attention reads and writes, and its sizes. `query` is (batch, queries, …), `key` and `value` are (batch, keys, …), with
-   the strides of the tokens; of each they are the first heads · width numbers, one head after the other. The result and
-   its gradient are (batch, queries, heads · width). */
+   the strides of the tokens; of each they are the first heads · width numbers, one head after the other. The result is
+   (batch, queries, heads · width), and each gradient is laid out like what it is a gradient of. */
 struct attention {
     const void *query, *key, *value, *mask; /* the mask is (batch, keys), or NULL */
     const float *cosine, *sine;             /* (length, width), or NULL */
-    void *result;                           /* NULL if gradients are asked for: of the result there is */
-    const void *towards;                    /* this one, */
-    void *of_query, *of_key, *of_value;     /* and these are laid out like what they are gradients of */
+    void *result;                           /* written unless `backward`; */
+    const void *towards;                    /* otherwise read, the gradient of the result, */
+    void *of_query, *of_key, *of_value;     /* and written, those of the inputs */
     long query_stride, key_stride, batch, heads, queries, keys, width;
-    int bf16, causal;
+    int bf16, causal, backward;
 };
 
 /* Scores and weights are (keys, queries): sums over keys go down columns, and so many of them are made at a time. */
 INLINE void attend_head(const struct attention *a, int bf16, long unit, float *room) {
     long m = padded(a->queries), n = padded(a->keys), width = a->width, all = a->heads * width;
     float *q = room, *k = q + m * width, *v = k + n * width, *across = v + n * width, *p = across + m * width;
-    float *g = p + m * n, *scores = g + m * width, *out = scores + m * n;
-    long batch = unit / a->heads, head = unit % a->heads * width, result = batch * a->queries * all + head;
-    long query = batch * a->queries * a->query_stride + head, key = batch * a->keys * a->key_stride + head;
+    float *g = p + m * n, *of_p = g + m * width, *out = of_p + m * n;
+    long batch = unit / a->heads, offset = unit % a->heads * width;
+    long query_at = batch * a->queries * a->query_stride + offset, key_at = batch * a->keys * a->key_stride + offset;
+    long result_at = batch * a->queries * all + offset;
     float scale = 1 / sqrtf(width);
-    load(a->query, bf16, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine, q);
-    load(a->key, bf16, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
-    load(a->value, bf16, key, a->key_stride, a->keys, width, 1, NULL, NULL, v);
+    load(a->query, bf16, query_at, a->query_stride, a->queries, width, scale, a->cosine, a->sine, q);
+    load(a->key, bf16, key_at, a->key_stride, a->keys, width, 1, a->cosine, a->sine, k);
+    load(a->value, bf16, key_at, a->key_stride, a->keys, width, 1, NULL, NULL, v);
     transpose(q, across, m, width);
     product(k, 0, across, p, n, width, m);
     softmax(p, a->mask, bf16, batch * a->keys, a->queries, a->keys, a->causal);
-    if (a->result) {
+    if (!a->backward) {
         product(p, 1, v, out, m, n, width);
-        store(out, a->result, bf16, result, all, a->queries, width, 1, NULL, NULL);
+        store(out, a->result, bf16, result_at, all, a->queries, width, 1, NULL, NULL);
         return;
     }
-    load(a->towards, bf16, result, all, a->queries, width, 1, NULL, NULL, g);
+    load(a->towards, bf16, result_at, all, a->queries, width, 1, NULL, NULL, g);
     product(p, 0, g, out, n, m, width);
-    store(out, a->of_value, bf16, key, a->key_stride, a->keys, width, 1, NULL, NULL);
+    store(out, a->of_value, bf16, key_at, a->key_stride, a->keys, width, 1, NULL, NULL);
     transpose(g, across, m, width);
-    product(v, 0, across, scores, n, width, m);
-    softmax_backward(p, scores, n, m);
-    product(scores, 1, k, out, m, n, width);
-    store(out, a->of_query, bf16, query, a->query_stride, a->queries, width, scale, a->cosine, a->sine);
-    product(scores, 0, q, out, n, m, width);
-    store(out, a->of_key, bf16, key, a->key_stride, a->keys, width, 1, a->cosine, a->sine);
+    product(v, 0, across, of_p, n, width, m);
+    softmax_backward(p, of_p, n, m);
+    product(of_p, 1, k, out, m, n, width);
+    store(out, a->of_query, bf16, query_at, a->query_stride, a->queries, width, scale, a->cosine, a->sine);
+    product(of_p, 0, q, out, n, m, width);
+    store(out, a->of_key, bf16, key_at, a->key_stride, a->keys, width, 1, a->cosine, a->sine);
 }
 
 /* Returns whether there was memory for it. */

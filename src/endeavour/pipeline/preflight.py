@@ -100,6 +100,7 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
         _longest_batch(config, loss_model, data, ranks, precision)
         with named_memory_error("the optimizer's first step", SMALLER_BATCHES):
             optimizer.step()
+    # The other processes give their parts of the model, and write nothing.
     here = tempfile.TemporaryDirectory(prefix=REHEARSAL, dir=folder) if ranks.main else nullcontext("")
     with here as rehearsal:
         checkpoints = open_checkpoints(config, Path(rehearsal), data)

@@ -37,7 +37,9 @@ from endeavour.training.graphs import check_graphs
 from endeavour.training.trackers import require_tracker
 
 
-def train_run(config: RunConfig, command: Sequence[str], *, prune: Prune | None = None) -> Summary:
+def train_run(
+    config: RunConfig, command: Sequence[str], *, prune: Prune | None = None, text: PreparedData | None = None
+) -> Summary:
     """Trains the run of `config` to its end, resuming it where it stopped, and evaluates it.
 
     All processes of a run call this, each for itself until they join: the locks of files let one of them build data
@@ -46,6 +48,7 @@ def train_run(config: RunConfig, command: Sequence[str], *, prune: Prune | None 
     Args:
         command: the words of the command line, for the record.
         prune: asked after each validation whether the run is to end early.
+        text: the prepared corpus without translations of teachers, where the caller has it, verified.
 
     Returns:
         What summary.json holds; in processes other than the main one perhaps nothing.
@@ -76,7 +79,7 @@ def train_run(config: RunConfig, command: Sequence[str], *, prune: Prune | None 
             if run.summary:
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
-        data = _data(run, config, console, begun=begun)
+        data = text or _data(run, config, console, begun=begun)
         test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
         translations: list[ExtraPairs] = []
         if not begun:
@@ -107,14 +110,16 @@ def train_run(config: RunConfig, command: Sequence[str], *, prune: Prune | None 
         return TrainingProcess(run, config, data, test_sets, ranks).train(prune)
 
 
-def _train_first(config: RunConfig, needed_by: Run, command: Sequence[str]) -> None:
+def _train_first(
+    config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
+) -> None:
     """Trains what another run needs, unless it is finished; waits for another process that does."""
     first = Run.of(config)
     if is_main() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
     while True:
         try:
-            train_run(config, command)
+            train_run(config, command, text=text)
             break
         except FolderBusy:
             if launched():  # all processes would have to wait together
@@ -157,9 +162,12 @@ def _taught(
     if is_main():
         # Before teachers are trained: after a stop of theirs it would be forgotten.
         with run.lock():
-            if not Run.of(config).goes_on(config):  # another process may have trained it meanwhile
+            found = Run.of(config)  # read anew: another process may have trained it meanwhile
+            if found.goes_on(config):
+                found.require_same(config)
+            else:
                 run.discard()
     for seed in teachers.seeds:
-        _train_first(teachers.config_of(seed), run, command)
+        _train_first(teachers.config_of(seed), run, command, data)
     with reported_progress(console) as progress:
         return teacher_translations(teachers, data, progress)

@@ -1,7 +1,7 @@
 """What to type for something that a run lacks: commands that work as they stand, pasted where this one was
 typed (except for the names of a large ensemble).
 
-Knows names and settings; of what is there, configs alone.
+Knows names and settings, and what config.yaml and summary.json of a run say; no other files.
 """
 
 import re

@@ -63,9 +63,8 @@ def _git_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        git(
-            "ls-files", "--error-unmatch", __file__
-        )  # installed, it may lie in the checkout of something else
+        # Installed, this may lie in the checkout of something else.
+        git("ls-files", "--error-unmatch", __file__)
         return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.SubprocessError):
         return None

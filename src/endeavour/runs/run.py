@@ -30,7 +30,7 @@ from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
-from endeavour.storage import DIGESTS, file_digest, read_digests, write_errors, write_json
+from endeavour.storage import file_digest, read_digests, write_errors, write_json
 
 if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
     import torch
@@ -49,6 +49,7 @@ OWN_FOLDERS = {
     "wandb",
     "tensorboard",
 }
+WEIGHTS = "weights.safetensors"
 IMPORTED = "imported"  # the status of a run whose weights come from elsewhere
 
 
@@ -178,8 +179,13 @@ class Run:
 
     @property
     def weights_digest(self) -> str:
-        """SHA-256, in hex, of the final weights, as noted beside them. Raises `UserError` where it is not there."""
-        return read_digests(self.model_folder)["weights.safetensors"]
+        """SHA-256, in hex, of the final weights, as noted beside them. Raises `UserError` where there is none."""
+        digests = read_digests(self.model_folder)
+        if WEIGHTS not in digests:
+            raise UserError(
+                f"{self.model_folder}: damaged, no digest of {WEIGHTS}; restore it, or train anew"
+            )
+        return digests[WEIGHTS]
 
     def load_model(self, device: "torch.device") -> "tuple[Transformer, Tokenizers]":
         """The final model in evaluation mode, verified, and its tokenizers."""
@@ -326,9 +332,9 @@ def runs_in(root: Path, folders: Iterable[Path]) -> list[Run]:
 
 def _has_whole_vocabularies(folder: Path) -> bool:
     try:
-        digests: dict[str, str] = json.loads((folder / DIGESTS).read_text("utf-8"))
+        digests = read_digests(folder)
         return all(file_digest(folder / name) == digests[name] for name in ("source.model", "target.model"))
-    except (OSError, ValueError, KeyError):  # damaged, which is reported by those who need all of it
+    except (OSError, UserError, KeyError):  # damaged, which is reported by those who need all of it
         return False
 
 

@@ -36,6 +36,10 @@ class Precision:
     name: str
     reason: str
 
+    def __post_init__(self) -> None:
+        if self.name not in DTYPES:
+            raise ValueError(f"{self.name} is not a precision")
+
     @property
     def dtype(self) -> torch.dtype:
         return DTYPES[self.name]

@@ -1,6 +1,6 @@
 """What a run is besides its weights, and the checkpoints that hold both.
 
-Knows files and the layout of the checkpoints folder; not losses or devices.
+Knows files, the layout of the checkpoints folder, and that processes save together; not losses.
 """
 
 import json

@@ -158,7 +158,7 @@ def accumulate_gradients(
 class Updater:
     """Makes updates of the weights: gradients, clipping, and the optimizer's step, which `guard` may skip.
 
-    The arguments are those of `accumulate_gradients`; `clip_norm` of None clips nothing.
+    Nothing is clipped without `clip_norm`; the rest are as in `accumulate_gradients`.
     """
 
     loss_model: nn.Module

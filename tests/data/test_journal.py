@@ -78,6 +78,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pre
     return cache(lambda recipe: prepared(**settings_of(recipe, tmp_path_factory.mktemp("whole"))))
 
 
+def test_text_of_each_kind_is_dropped(undisturbed: Callable[[str], PreparedData]) -> None:
+    steps = {step["name"]: step["dropped"] for step in undisturbed("plain").report["steps"]}
+    dropped = {"empty": 2, "duplicate": 2, "overlap with validation or test": 2, "more than 100 tokens": 1}
+    assert {name: count for name, count in steps.items() if count} == dropped
+
+
 @pytest.mark.parametrize(
     ("recipe", "sizes"),
     [

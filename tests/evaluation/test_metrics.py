@@ -180,11 +180,14 @@ def test_differing_line_counts_are_refused_with_the_counts(references: list[str]
         lambda: metrics.sentence_scores(lines, references),
         lambda: output_rates(lines, lines, references),
         lambda: bleu_by_source_length(lines, lines, references),
-        lambda: paired_tests([("run", lines)], references, **drawn),
         lambda: EvaluationResult(sources=lines, hypotheses=lines, references=references, **result),
     ):
-        with pytest.raises(UserError, match=f"2 hypotheses( of run)?, {len(references)} references"):
+        with pytest.raises(UserError, match=f"2 hypotheses, {len(references)} references"):
             call()
+    with pytest.raises(UserError, match=f"{len(references)} sources, 2 hypotheses, 2 references"):
+        EvaluationResult(sources=references, hypotheses=lines, references=lines, **result)
+    with pytest.raises(UserError, match="1 hypotheses of bad, 2 references"):
+        paired_tests([("good", lines), ("bad", ["a"])], lines, **drawn)
 
 
 def test_an_empty_corpus_is_refused() -> None:

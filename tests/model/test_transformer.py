@@ -280,9 +280,9 @@ def test_a_three_way_tie_needs_one_vocabulary() -> None:
 def test_another_device_is_asked_nothing(positions: str, training: bool) -> None:
     """A tensor of the device `meta` has no values: whoever looked at one would fail, where a GPU would wait."""
     with torch.device("meta"):
-        made = Transformer(
-            _small(positions=positions), source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY
-        )
+        dropped = {f"{where}dropout": 0.1 for where in ("", "attention_", "embedding_")}
+        config = _small(positions=positions, **dropped)
+        made = Transformer(config, source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY)
     made.train(training)
     source, target = SOURCE.to("meta"), TARGET.to("meta")
     logits = made(source, target)

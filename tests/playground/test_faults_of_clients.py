@@ -26,9 +26,9 @@ from endeavour.playground.worker import Cancelled, Job
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import write_model
-from served import JSON, TIMEOUT, Served, events_of, served, small_run
+from served import JSON, Served, events_of, served, small_run
 from untrained import untrained_model
-from waiting import until
+from waiting import TIMEOUT, until
 
 
 def test_a_search_ends_when_its_client_goes_away(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:

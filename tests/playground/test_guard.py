@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from endeavour.playground.safety import SECURITY_HEADERS, is_loopback, is_ours
 from endeavour.playground.schemas import SearchRequest, TranslateRequest
-from served import JSON, TIMEOUT, Served
+from served import JSON, Served
+from waiting import TIMEOUT
 
 POSTS = ["/api/search", "/api/analyse", "/api/attention", "/api/saliency", "/api/learn", "/translate"]
 FORM = "application/x-www-form-urlencoded"

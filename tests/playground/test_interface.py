@@ -47,7 +47,7 @@ def fits(value: Any, schema: dict[str, Any], document: dict[str, Any]) -> bool:
         )
     if schema["type"] == "array":
         return isinstance(value, list) and all(fits(inner, schema["items"], document) for inner in value)
-    return isinstance(value, TYPES[schema["type"]])
+    return isinstance(value, TYPES[schema["type"]]) and not isinstance(value, bool)
 
 
 def test_every_route_for_programs_is_described_and_nothing_else(
@@ -77,6 +77,7 @@ def test_a_request_is_described_as_it_is_checked(document: dict[str, Any]) -> No
     assert schema["additionalProperties"] is False
     assert fits(ASKED, {"$ref": name}, document)
     assert not fits({**ASKED, "more": 1}, {"$ref": name}, document)
+    assert not fits({**ASKED, "alternatives": True}, {"$ref": name}, document)
 
 
 def test_a_translation_and_an_error_are_as_described(site: Served, document: dict[str, Any]) -> None:

@@ -20,8 +20,8 @@ from endeavour.playground.systems import NotFound
 from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.storage import write_atomically, write_json
-from served import LINES, TIMEOUT, Served, evaluated, events_of, served, small_run
-from waiting import until
+from served import LINES, Served, evaluated, events_of, served, small_run
+from waiting import TIMEOUT, until
 
 
 @pytest.fixture

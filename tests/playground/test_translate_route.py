@@ -19,8 +19,8 @@ from endeavour.playground.systems import System
 from endeavour.playground.worker import Job
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs, open_translator
-from served import JSON, TIMEOUT, Answer, Served
-from waiting import until
+from served import JSON, Answer, Served
+from waiting import TIMEOUT, until
 
 FORM = "application/x-www-form-urlencoded"
 TEXTS = ["Satz 7 hat Worte.", "Ja!", "", "wie\n\nWorte wie 12"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endeavour.playground.worker import JOINED_CHARACTERS, Busy, Cancelled, Job, Lines, Worker
-from served import TIMEOUT
+from waiting import TIMEOUT
 
 
 class Held:

@@ -19,12 +19,12 @@ from endeavour.playground.systems import System
 from endeavour.special import BOS, EOS, UNK
 from endeavour.training.log import perplexity
 
-DECIMALS = 5
+SCORE_DECIMALS = 5
 
 
 def finite(value: float) -> float | None:
     """Rounded; None for what is no number or infinite, which JSON does not have."""
-    return round(value, DECIMALS) if math.isfinite(value) else None
+    return round(value, SCORE_DECIMALS) if math.isfinite(value) else None
 
 
 def scored_rows(

@@ -48,14 +48,14 @@ class Prefix(Request):
     text: str = ""
 
 
-class Sentence(Request):
+class SentenceRequest(Request):
     """A source sentence and the system that is asked about it; null: the run that the server was started with."""
 
     system: Text | None = None
     text: Text
 
 
-class SearchRequest(Sentence):
+class SearchRequest(SentenceRequest):
     """`beam_size` and `length_penalty` are the system's own where they are null."""
 
     prefix: Prefix | None = None
@@ -65,7 +65,7 @@ class SearchRequest(Sentence):
     reference: str | None = None
 
 
-class Pair(Sentence):
+class Pair(SentenceRequest):
     """A sentence and a translation of it."""
 
     target: Target

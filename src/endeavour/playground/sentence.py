@@ -24,6 +24,8 @@ class Sentence:
         longest: pieces that it and its translations may have.
 
     Attributes:
+        system: whose model it is.
+        longest: as given.
         ids: of the source, ending in EOS.
         spans: what its symbols stand for.
 

@@ -77,6 +77,16 @@ def test_every_step_has_its_picture_table_formula_and_code(learn: Visit) -> None
     expect(step(page, "mask").locator(".code")).to_contain_text("def padding_mask(")
 
 
+def test_padding_is_counted_where_there_is_some(visit: Visit) -> None:
+    told: list[str] = visit().evaluate("""async () => {
+        const { stepsOf } = await import("/static/learn/story.js");
+        const { text } = stepsOf({ norm: "pre" }).find(({ id }) => id === "mask");
+        return [1, 2].map((real) => text({ data: { kind: "encoder" }, labels: { keys: ["a", "b"] }, real })[0]);
+    }""")
+    assert "here 1 of them" in told[0]
+    assert "of them" not in told[1]
+
+
 def test_tables_hold_the_numbers_of_the_model(learn: Visit, site: Served) -> None:
     page = learn()
     expected = numbers(site, page)
@@ -304,6 +314,7 @@ def test_axe_finds_nothing(learn: Visit, scheme: str) -> None:
 def test_a_narrow_window_scrolls_in_one_direction_only(learn: Visit) -> None:
     page = learn()
     assert not scrolls_sideways(page, 360)
+    expect(page.locator(".reading")).to_be_visible()
 
 
 def test_a_narrow_window_breaks_the_names_of_sublayers_and_cuts_none(learn: Visit) -> None:

@@ -32,13 +32,13 @@ def test_each_piece_has_its_id_probability_and_surprisal(visit: Visit, site: Ser
     ids = chosen(site)
     asked = {"text": SENTENCE, "target": {"ids": ids}, "alternatives": 10}
     analysis = site.post("/api/analyse", asked).json
-    chips = page.locator(".chips[data-side=target][lang=de] .chip")
+    chips = page.locator(".chips[data-side=target] .chip:has(b[lang=de])")
     expect(chips).to_have_count(len(analysis["target"]))
     for chip, piece in zip(chips.all_inner_texts(), analysis["target"], strict=True):
         assert re.search(rf"\b{piece['id']}\b", chip)
         assert f"{piece['surprisal']:.2f}" in chip
         assert "%" in chip
-    sources = page.locator(".chips[data-side=source][lang=en] .chip")
+    sources = page.locator(".chips[data-side=source] .chip:has(b[lang=en])")
     expect(sources).to_have_count(len(analysis["source"]))
 
 

@@ -96,7 +96,8 @@ def test_an_open_list_takes_the_keys_and_goes_with_escape(visit: Visit) -> None:
     page = visit()
     force_alternative(page)
     expect(page.locator("#output:not(.stale) .piece.forced")).to_have_count(2)
-    page.locator(".chips .chip").first.click()  # which Look would let go at Escape
+    chip = page.locator(".chips .chip").first
+    chip.click()  # which Look would let go at Escape
     page.locator("#output .piece").first.click()
     expect(page.locator(".alternatives .rows .row")).to_have_count(10)
     for key in ("2", "Backspace", "Escape"):
@@ -104,22 +105,51 @@ def test_an_open_list_takes_the_keys_and_goes_with_escape(visit: Visit) -> None:
     expect(page.locator(".alternatives")).to_have_count(0)
     expect(page.locator("#view-look")).to_be_visible()
     expect(page.locator("#output .piece.forced")).to_have_count(2)
+    page.mouse.move(0, 0)
+    expect(chip).to_have_class(re.compile("lit"))
+    page.keyboard.press("Escape")
+    expect(chip).not_to_have_class(re.compile("lit"))
 
 
-def test_what_opens_beside_something_stays_in_the_window(visit: Visit) -> None:
+def test_a_list_closes_when_the_focus_leaves_it_and_the_keys_lead_to_the_views_again(visit: Visit) -> None:
     page = visit()
-    page.set_viewport_size({"width": 1280, "height": 240})
-    opener = page.get_by_role("button", name="Export Lines")
-    for place, opened in (
+    opener = page.get_by_role("button", name="Export How sure")
+    for opening, opened in (
         (opener, ".menu:popover-open"),
         (page.locator("#output .piece").nth(1), ".alternatives"),
     ):
-        place.evaluate("element => element.scrollIntoView({ block: 'end' })")
-        place.click()
-        box = page.locator(opened).bounding_box()
-        assert box is not None
-        assert box["y"] >= 0
-        assert box["y"] + box["height"] <= 240
+        for way_out, presses in (("Tab", 5), ("Shift+Tab", 1)):
+            page.keyboard.press("1")
+            opening.click()
+            expect(page.locator(opened)).to_be_visible()
+            for _ in range(presses):
+                page.keyboard.press(way_out)
+            expect(page.locator(opened)).to_have_count(0)
+            page.keyboard.press("2")
+            expect(page.locator("#view-search")).to_be_visible()
+
+
+def test_what_opens_beside_something_stays_in_the_window_and_hides_nothing_of_it(visit: Visit) -> None:
+    page = visit()
+    page.set_viewport_size({"width": 1280, "height": 240})
+    for place, block, opened in (
+        (page.get_by_role("button", name="Export Lines"), "end", ".menu:popover-open"),
+        (page.locator("#output .piece").nth(1), "end", ".alternatives"),
+        (page.locator(".chips[data-side=target] .chip").nth(1), "center", "#tooltip:has(.row)"),
+    ):
+        place.evaluate("(element, block) => element.scrollIntoView({ block })", block)
+        place.hover()
+        if opened != "#tooltip:has(.row)":
+            place.click()
+        page.locator(opened).wait_for()
+        page.wait_for_function(  # a menu is placed a moment after it has opened
+            """([opened, place]) => {
+                const [box, anchor] = [document.querySelector(opened), place].map((one) => one.getBoundingClientRect());
+                const apart = box.bottom <= anchor.top || box.top >= anchor.bottom;
+                return box.height > 40 && box.top >= 0 && box.bottom <= innerHeight && apart;
+            }""",
+            arg=[opened, place.element_handle()],
+        )
         page.keyboard.press("Escape")
 
 

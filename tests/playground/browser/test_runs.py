@@ -155,6 +155,7 @@ def test_two_runs_side_by_side_part_where_they_part(runs: Visit, site: Served) -
     parting = page.locator(".compare figure").first
     expect(parting.locator(".stage text", has_text="chosen")).to_have_count(2)
     expect(page.locator(".opinions tbody td")).to_have_count(4)
+    expect(page.locator(".opinions th [lang=de]").first).to_have_text(ours["text"])
     own = page.locator(".opinions tbody tr").first.locator("td").first
     expect(own).to_contain_text(f"{ours['log_probability']:.2f}".replace("-", "−"))
     expect(page.locator(".attention .stage > svg")).to_have_count(2)
@@ -452,6 +453,7 @@ def test_a_flat_curve_is_as_finely_divided_as_its_value(visit: Visit) -> None:
         const { node } = curves([panel], 600, () => {});
         return [...node.querySelectorAll("[text-anchor=end]")].map((text) => text.textContent);
     }""")
+    assert len(set(numbers)) >= 3
     assert all(0 < float(number) < 0.002 for number in numbers)
 
 
@@ -562,3 +564,4 @@ def test_axe_finds_nothing(runs: Visit, scheme: str) -> None:
 def test_a_narrow_window_scrolls_in_one_direction_only(runs: Visit) -> None:
     page = runs(w=WITH_OTHER)
     assert not scrolls_sideways(page, 360)
+    expect(page.locator(".runs .parts")).to_be_visible()

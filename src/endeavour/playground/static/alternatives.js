@@ -4,7 +4,7 @@
  */
 
 import { overtaken } from "./api.js";
-import { bar, h, placeBeside } from "./dom.js";
+import { bar, closeWhenLeft, h, placeBeside } from "./dom.js";
 import { percent, pieceName, readable } from "./format.js";
 import { roving, setRoving } from "./keys.js";
 import { report } from "./messages.js";
@@ -77,6 +77,7 @@ export async function openAlternatives(
   roving(box, "button");
   setRoving([...box.querySelectorAll("button")], 0);
   document.body.append(box);
+  closeWhenLeft(box, anchor);
   box.addEventListener("toggle", ({ newState }) => {
     if (newState !== "closed") return;
     const inside = box.contains(document.activeElement) || document.activeElement === document.body;

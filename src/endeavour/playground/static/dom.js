@@ -38,9 +38,11 @@ export function bar(share) {
 }
 
 const GAP = 8; // px between a box and what it belongs to, and to the edges of the window
+const LEAST = 48; // px of room in which a box can be read
 
 /**
- * Places an open box below its anchor, or above where there is more room, and within the window.
+ * Places an open box below its anchor, or above where there is more room, and within the window. It scrolls where it is
+ * higher than the room there, and lies on its anchor only where that fills the window.
  *
  * @param {HTMLElement} box of position: fixed
  * @param {Element} anchor
@@ -48,14 +50,27 @@ const GAP = 8; // px between a box and what it belongs to, and to the edges of t
  */
 export function placeBeside(box, anchor, align = 0.5) {
   const from = anchor.getBoundingClientRect();
+  const [above, beneath] = [from.top - 2 * GAP, innerHeight - from.bottom - 2 * GAP];
+  box.style.maxHeight = ""; // from another place
+  const below = beneath >= box.getBoundingClientRect().height || beneath > above;
+  const room = below ? beneath : above;
+  box.style.maxHeight = `${room < LEAST ? innerHeight - 2 * GAP : room}px`;
   const size = box.getBoundingClientRect();
-  const [above, beneath] = [from.top - GAP, innerHeight - from.bottom - GAP];
-  const below = beneath >= size.height || beneath > above;
   const within = (start, length, room) => Math.max(GAP, Math.min(start, room - length - GAP));
   const left = from.left + align * (from.width - size.width);
   const top = below ? from.bottom + GAP : from.top - GAP - size.height;
   box.style.left = `${within(left, size.width, innerWidth)}px`;
   box.style.top = `${within(top, size.height, innerHeight)}px`;
+}
+
+/** Closes a popover when the focus goes elsewhere than into it or to what opened it. */
+export function closeWhenLeft(box, opener) {
+  // Not at its focusout: a click on its text and another window take the focus to nothing.
+  const check = ({ target }) => box.contains(target) || opener.contains(target) || box.hidePopover();
+  box.addEventListener("beforetoggle", ({ newState }) => {
+    if (newState === "open") document.addEventListener("focusin", check);
+    else document.removeEventListener("focusin", check);
+  });
 }
 
 /** Calls `action` when an element has another width than when it was last in sight. */

@@ -60,7 +60,7 @@ export function shortened(text, width, size = 13) {
 /**
  * The table of a graphic.
  *
- * @param {Array<Array<string | number | Node>>} rows
+ * @param {Array<Array<string | number | Node | Array<string | Node>>>} rows
  * @param {string[]} columns headings
  * @param {string} [caption]
  */

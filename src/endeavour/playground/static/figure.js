@@ -3,7 +3,7 @@
  * Knows how a graphic is presented; not what is drawn.
  */
 
-import { h, placeBeside, uniqueId } from "./dom.js";
+import { closeWhenLeft, h, placeBeside, uniqueId } from "./dom.js";
 import { save } from "./export.js";
 import { announce } from "./messages.js";
 
@@ -90,6 +90,9 @@ function menu(title, exported) {
     "Export",
   );
   // Once it is open, but before it is painted.
-  list.addEventListener("beforetoggle", () => requestAnimationFrame(() => placeBeside(list, opener, 1)));
+  list.addEventListener("beforetoggle", ({ newState }) => {
+    if (newState === "open") requestAnimationFrame(() => placeBeside(list, opener, 1));
+  });
+  closeWhenLeft(list, opener);
   return h("span", { hidden: true }, opener, list);
 }

@@ -62,7 +62,7 @@ function createTooltip() {
   box.addEventListener("pointerenter", () => clearTimeout(closing));
   box.addEventListener("pointerleave", hide);
   addEventListener("keydown", (event) => event.key === "Escape" && close(), true);
-  addEventListener("scroll", close, { capture: true, passive: true });
+  addEventListener("scroll", ({ target }) => target !== box && close(), { capture: true, passive: true });
   return { show, hide };
 }
 

@@ -12,6 +12,7 @@ const ACTIVATION = {
   swiglu: "SwiGLU makes two such vectors, and multiplies one of them by a gate made of the other",
 };
 const quoted = (text) => `“${text}”`;
+const counted = (padding) => (padding ? `; here ${padding} of them` : "");
 
 const TEXTS = {
   pieces: (view) => [
@@ -74,7 +75,7 @@ const TEXTS = {
           "When the model translates, there is no future yet: it writes one piece, appends it, and goes on.",
         ]
       : [
-          `Sentences that are computed together are filled up to one length with <pad>; here ${labels.keys.length - real} of them. Nobody may look at them: their scores become −∞, which the softmax turns into a weight of exactly 0.`,
+          `Sentences that are computed together are filled up to one length with <pad>${counted(labels.keys.length - real)}. Nobody may look at them: their scores become −∞, which the softmax turns into a weight of exactly 0.`,
           "All pieces of the sentence are visible from everywhere, left and right.",
         ],
   softmax: ({ data: { attention, head }, labels, q, k }) => [

@@ -26,6 +26,7 @@ function scoredUnits(target, words) {
   });
 }
 
+const languageOf = (side) => document.getElementById(side === "source" ? "input" : "output").lang;
 const probability = (unit) => 2 ** -unit.surprisal;
 const idsOf = (pieces) => pieces.map(({ id }) => id).join(" ");
 
@@ -73,15 +74,13 @@ export function createStrip(root, { onHover, onChoose }) {
       chip(
         "source",
         i,
-        h("b", {}, unit.text),
+        h("b", { lang: languageOf("source") }, unit.text),
         h("small", { class: "id" }, idsOf(source.slice(unit.from, unit.to))),
       ),
     );
     const targets = scoredUnits(target, words).map((unit, i) => targetChip(unit, i));
     rows.source.chips.replaceChildren(...sources);
     rows.target.chips.replaceChildren(...targets);
-    rows.source.chips.lang = document.getElementById("input").lang;
-    rows.target.chips.lang = document.getElementById("output").lang;
     setRoving(sources, 0);
     setRoving(targets, 0);
     if (side) rows[side].chips.children[Math.min(index, rows[side].chips.children.length - 1)].focus();
@@ -91,7 +90,7 @@ export function createStrip(root, { onHover, onChoose }) {
     const node = chip(
       "target",
       i,
-      h("b", {}, unit.text),
+      h("b", { lang: languageOf("target") }, unit.text),
       h("span", {}, percent(probability(unit))),
       h("small", { class: "bits" }, bits(unit.surprisal)),
       h("small", { class: "id" }, idsOf(unit.pieces)),
@@ -128,7 +127,7 @@ function explained(unit) {
   const part = unit.pieces.length > 1 ? `its first piece, ${label(first.piece)}: ` : "";
   const facts = `${part}${ordinal(first.rank + 1)} choice, of an entropy of ${bits(first.entropy)}`;
   return [
-    h("p", {}, h("strong", {}, unit.text), ` ${percent(probability(unit))}`),
+    h("p", {}, h("strong", { lang: languageOf("target") }, unit.text), ` ${percent(probability(unit))}`),
     h("p", { class: "hint" }, facts),
     h("div", { class: "rows" }, rows),
   ];

@@ -115,9 +115,10 @@ function captioned(node, caption) {
  * What each system thinks of each translation, as a table.
  *
  * @param {object[]} found systems with their hypotheses
+ * @param {(name: string) => string} languageOf a system's translations
  * @param {(judge: object, author: object) => Promise<object>} analyse the translation of one of them under another
  */
-export async function scoresOf(found, analyse) {
+export async function scoresOf(found, languageOf, analyse) {
   const texts = found.filter(
     (one, i) => found.findIndex(({ hypothesis }) => hypothesis.text === one.hypothesis.text) === i,
   );
@@ -135,7 +136,8 @@ export async function scoresOf(found, analyse) {
         ? h("span", { class: "best" }, decimal(value), h("span", { class: "unseen" }, " preferred"))
         : decimal(value),
     );
-    return [`${letters.join(", ")}: ${author.hypothesis.text}`, ...scores];
+    const text = h("span", { lang: languageOf(author.system.name) }, author.hypothesis.text);
+    return [[`${letters.join(", ")}: `, text], ...scores];
   });
   return h(
     "div",

@@ -24,10 +24,11 @@ export function createSentence(context) {
   const { state, search, results, systems } = context;
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const picker = createPicker(systems, add);
+  const languageOf = (name) => systems.languages(name)[1].code;
   const list = createSystemList({
     onPick: pick,
     onRemove: remove,
-    languageOf: (name) => systems.languages(name)[1].code,
+    languageOf,
     next: picker,
   });
   const parting = figure({
@@ -193,6 +194,7 @@ export function createSentence(context) {
     if (!both) return;
     const scores = await scoresOf(
       found.filter(({ hypothesis }) => hypothesis),
+      languageOf,
       ({ system }, { system: author, hypothesis: { ids, text } }) => {
         const target = sameRun(system.name, author.name) ? { ids } : { text };
         return answers.post("/api/analyse", { system: system.name, text: q, target, alternatives: 0 }, signal);

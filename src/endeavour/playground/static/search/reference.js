@@ -17,7 +17,6 @@ export function createReference(root, { state, search }) {
     id: "reference",
     autocomplete: "off",
     spellcheck: "false",
-    placeholder: "Type any translation",
   });
   const verdict = h("p", { class: "verdict", "aria-live": "polite" });
   const pieces = h("ol", { class: "scored", "aria-label": "Pieces of the translation" });
@@ -48,7 +47,7 @@ export function createReference(root, { state, search }) {
   function update() {
     const { ref, q } = state.get();
     if (document.activeElement !== field) field.value = ref;
-    field.lang = pieces.lang = document.getElementById("output").lang;
+    const lang = (field.lang = document.getElementById("output").lang);
     clear.hidden = !ref;
     const { reference, hypotheses, done } = search.current;
     if (!ref || !q) {
@@ -58,7 +57,7 @@ export function createReference(root, { state, search }) {
     } else if (done && reference) {
       const { error, pieces: scored = [], left_at: step } = reference;
       verdict.replaceChildren(...(error ? [error] : judged(reference, hypotheses)));
-      pieces.replaceChildren(...scored.map((piece, i) => scoredPiece(piece, i + 1 === step)));
+      pieces.replaceChildren(...scored.map((piece, i) => scoredPiece(piece, lang, i + 1 === step)));
     }
   }
   return { update };
@@ -77,13 +76,14 @@ function judged({ score, log_probability: total, left_at: step, why }, hypothese
   ];
 }
 
-function scoredPiece({ piece, log_probability: value, surprisal, rank, alternatives }, left) {
+function scoredPiece({ piece, log_probability: value, surprisal, rank, alternatives }, lang, left) {
+  const better = h("span", { lang }, pieceName(alternatives[0]?.piece ?? ""));
   const node = h(
     "li",
     { class: ["chip", left && "left"] },
-    h("b", {}, pieceName(piece)),
+    h("b", { lang }, pieceName(piece)),
     h("span", {}, percent(Math.exp(value))),
-    h("small", {}, rank ? `${ordinal(rank + 1)}, after ${pieceName(alternatives[0]?.piece ?? "")}` : "1st"),
+    h("small", {}, rank ? [`${ordinal(rank + 1)}, after `, better] : "1st"),
     left ? h("small", { class: "flag" }, "left the beam") : null,
   );
   node.style.setProperty("--surprisal", `${Math.round(100 * strength(surprisal))}%`);

@@ -1,20 +1,11 @@
 """The learning rate as a pure function of the update's number. Knows nothing of optimizers."""
 
 import math
-from typing import Literal, Protocol
+
+from endeavour.training.config import TrainingConfig
 
 
-class ScheduleSettings(Protocol):
-    """What `learning_rate` reads of a config; see conf/training/default.yaml."""
-
-    schedule: Literal["inverse_sqrt", "cosine"]
-    learning_rate: float
-    final_learning_rate: float
-    warmup_updates: int
-    max_updates: int | None
-
-
-def learning_rate(update: int, config: ScheduleSettings) -> float:
+def learning_rate(update: int, config: TrainingConfig) -> float:
     """The learning rate of update number `update`, counted from 1.
 
     Both schedules rise linearly to their peak, `config.learning_rate`, at `warmup_updates`. `inverse_sqrt` then falls

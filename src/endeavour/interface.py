@@ -226,7 +226,7 @@ class TrainedRun:
             files: further test sets by name, each a file of pairs or two line-aligned ones, English first.
             sacrebleu: standard test sets by sacreBLEU's names, such as "wmt14".
             data_folder: prepared corpora.
-            corpus_path: where the files of the run's corpus lie now, if they were moved.
+            corpus_path: the folder that relative paths of the run's corpus start from now, if its files were moved.
             settings: other keys of conf/evaluation/default.yaml; by default those of the run.
 
         Returns:

@@ -76,7 +76,7 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     """What a finished run was trained on: the same content, prepared again if it is no longer in the data folder.
 
     Args:
-        corpus_path: where the files of its corpus lie now, if they were moved: those that were named without a folder.
+        corpus_path: the folder that relative paths of its corpus start from now, if its files were moved.
 
     Raises:
         UserError: both it and the corpus are missing; or the corpus has changed since.

@@ -64,7 +64,7 @@ def test_the_rarest_are_held_out_of_everything(settings: dict[str, Any]) -> None
     lengths = [mean(map(len, words(pairs))) for pairs in (held, kept)]
     assert lengths[1] / 1.5 < lengths[0] < lengths[1] * 1.5, "neither the short nor the long are preferred"
 
-    assert data.test_splits == ["test", RARE]
+    assert list(data.splits) == ["train", "validation", "test", RARE]
     assert data.lines(RARE, "source") == [source for source, _ in held]
     assert data.splits[RARE]["pairs"] == HELD_OUT
     report = json.loads((data.folder / "report.json").read_text())
@@ -167,7 +167,7 @@ def test_the_textbook_has_rare_words_too(tmp_path: Path, settings: dict[str, Any
     corpus = CorpusConfig(**(values | {"train_pairs": 400, "held_out_rare": 20}))
     tokenizer = replace(TOKENIZER, vocabulary_size=600)
     data = prepared(**settings | {"corpus": corpus, "tokenizer": tokenizer})
-    assert data.test_splits == ["test", "test_unseen", RARE]
+    assert list(data.splits) == corpus.split_names == ["train", "validation", "test", "test_unseen", RARE]
     assert data.splits[RARE]["pairs"] == 20
 
 

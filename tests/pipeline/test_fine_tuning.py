@@ -207,6 +207,7 @@ def test_the_vocabulary_comes_with_the_weights_whatever_is_typed_and_serves_the_
 
 
 DENOISING = "+pretraining_settings.augmentation.denoising=2"
+OWN_SPLITS = "+pretraining_settings.evaluation.splits=[validation]"
 
 
 @pytest.fixture(scope="module")
@@ -278,6 +279,10 @@ def test_a_finished_run_is_begun_with_however_it_was_trained(
         (["teachers=typo"], "typo holds no trained model"),
         (["+pretraining_settings.training.max_updates=-1"], "pretraining_settings: training.max_updates=-1"),
         (["pretraining_settings.training.r_drop=0"], r"+pretraining_settings.training.r_drop=…"),
+        ([OWN_SPLITS, "evaluation.splits=[typo]"], "evaluation.splits: typo"),
+        ([OWN_SPLITS, "evaluation.splits=[train]"], "evaluation.splits: train"),
+        (["+evaluation.labels.typo=README.md"], "evaluation.labels.typo"),
+        (["+evaluation.labels.test=typo"], "typo: no such file"),
     ],
 )
 def test_pretraining_that_there_cannot_be_is_refused_before_anything_is_trained(

@@ -74,6 +74,14 @@ class CorpusConfig:
         """`splits` without the empty ones."""
         return {split: names for split, names in self.splits.items() if names}
 
+    @property
+    def split_names(self) -> list[str]:
+        """All that its prepared data have, whether or not the corpus can be read now."""
+        textbook = self.kind == "textbook"
+        held_out = import_module(_TEXTBOOK).HELD_OUT_SPLITS if textbook else self.given_splits
+        rare = [] if self.held_out_rare is None else [RARE]
+        return list(dict.fromkeys([TRAIN, *held_out, *rare]))
+
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
         """Each kind of corpus has what it needs, and nothing is set that only the other one reads."""

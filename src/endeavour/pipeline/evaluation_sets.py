@@ -6,9 +6,10 @@ Knows lines and settings; not models, scores or reports.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.files import aligned_lines, read_pairs
+from endeavour.data.files import aligned_lines, read_pairs, require_file
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
 from endeavour.directions import Direction, languages_of
@@ -42,39 +43,71 @@ class EvaluationSet:
 
 
 def choose_evaluation_sets(
-    settings: EvaluationConfig, direction: Direction, data: PreparedData | None, reserved: Sequence[str]
+    settings: EvaluationConfig, direction: Direction, data: PreparedData | None, splits: Sequence[str]
 ) -> list[EvaluationSet]:
     """What is to be evaluated, checked before training rather than after it.
 
     Args:
         data: with the splits of the corpus; None where only other test sets are evaluated.
-        reserved: names that these must not have: those of the corpus' splits.
+        splits: the names of all splits of the corpus.
 
     Raises:
         UserError: a split, a file or a standard set is not there, or references or labels do not belong to it.
     """
+    check_evaluation(settings, direction, splits)
+    sets: list[EvaluationSet] = []
+    if data is not None:
+        sets = [
+            EvaluationSet(split, data.lines(split, "source"), data.lines(split, "target"))
+            for split in _chosen(settings, splits)
+        ]
+    sets += [_read_files(settings, direction, name, paths) for name, paths in settings.files.items()]
+    sets += [_standard(name, direction) for name in settings.sacrebleu]
+    sets = _with_tokenized_references(settings, direction, _with_labels(settings, sets))
+    return [copy for one in sets for copy in (one, *_perturbed_copies(settings, direction, one))]
+
+
+def check_evaluation(settings: EvaluationConfig, direction: Direction, splits: Sequence[str]) -> None:
+    """Raises `UserError` for what is seen to be wrong before any text is read; see `choose_evaluation_sets`."""
     if GERMAN_ONLY in settings.perturbed and direction == "en-de":
         raise UserError(f"evaluation.perturbed: {GERMAN_ONLY} is for German sources; leave it out")
     check_standard_sets(settings.sacrebleu, direction)
-    sets: list[EvaluationSet] = []
-    if data is not None:
-        splits = data.test_splits if settings.splits is None else settings.splits
-        sets = [
-            EvaluationSet(split, data.lines(split, "source"), data.lines(split, "target")) for split in splits
-        ]
-    for name, paths in settings.files.items():
-        if name in reserved:
+    chosen = _chosen(settings, splits)
+    if unknown := [split for split in chosen if split == TRAIN or split not in splits]:
+        raise UserError(
+            f"evaluation.splits: {', '.join(unknown)} is none of the corpus's "
+            f"{', '.join(split for split in splits if split != TRAIN)}"
+        )
+    for name in settings.files:
+        if name in splits:
             raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
-        sets.append(_read_files(settings, direction, name, paths))
     for name in settings.sacrebleu:
-        if folder_name(name) in (*reserved, *settings.files):
+        if folder_name(name) in (*splits, *settings.files):
             raise UserError(
                 f"evaluation.sacrebleu: {name} would be evaluated as {folder_name(name)}, which is what a split of the "
                 "corpus or one of evaluation.files is called"
             )
-        sets.append(_standard(name, direction))
-    sets = _with_tokenized_references(settings, direction, _with_labels(settings, sets))
-    return [copy for one in sets for copy in (one, *_perturbed_copies(settings, direction, one))]
+    named = [*chosen, *settings.files, *map(folder_name, settings.sacrebleu)]
+    listed = ", ".join(named) or "none"
+    for name in settings.labels:
+        if name not in named:
+            raise UserError(f"evaluation.labels.{name}: this is none of the test sets: {listed}")
+    tokenized = settings.tokenized_references
+    if tokenized is not None and len(named) != 1:
+        raise UserError(
+            f"evaluation.tokenized_references={tokenized} are the references of one test set, and {listed} are "
+            "evaluated: choose one with evaluation.splits=[…], evaluation.files or evaluation.sacrebleu"
+        )
+    beside = [*settings.labels.values(), *filter(None, [tokenized])]
+    for path in chain(beside, *settings.files.values()):
+        require_file(user_path(path))
+
+
+def _chosen(settings: EvaluationConfig, splits: Sequence[str]) -> Sequence[str]:
+    """The splits to evaluate: by default all test splits."""
+    if settings.splits is not None:
+        return settings.splits
+    return [split for split in splits if split not in (TRAIN, VALIDATION)]
 
 
 def _perturbed_copies(
@@ -103,10 +136,6 @@ def _standard(name: str, direction: Direction) -> EvaluationSet:
 def _with_labels(settings: EvaluationConfig, sets: Sequence[EvaluationSet]) -> list[EvaluationSet]:
     labelled = {one.name: one for one in sets}
     for name, path in settings.labels.items():
-        if name not in labelled:
-            raise UserError(
-                f"evaluation.labels.{name}: this is none of the test sets: {', '.join(labelled) or 'there are none'}"
-            )
         lines = aligned_lines(user_path(path), len(labelled[name].sources), f"sentences of {name}")
         labels = [line.strip() for line in lines]
         labelled[name] = replace(labelled[name], labels={**labelled[name].labels, "label": labels})
@@ -116,17 +145,11 @@ def _with_labels(settings: EvaluationConfig, sets: Sequence[EvaluationSet]) -> l
 def _with_tokenized_references(
     settings: EvaluationConfig, direction: Direction, sets: list[EvaluationSet]
 ) -> list[EvaluationSet]:
-    path = settings.tokenized_references
-    if path is None:
+    if settings.tokenized_references is None:
         return sets
-    if len(sets) != 1:
-        names = ", ".join(one.name for one in sets) or "none"
-        raise UserError(
-            f"evaluation.tokenized_references={path} are the references of one test set, and {names} are evaluated: "
-            "choose one with evaluation.splits=[…], evaluation.files or evaluation.sacrebleu"
-        )
     [one] = sets
-    tokenized = read_tokenized(user_path(path), one.references, languages_of(direction)[1])
+    path = user_path(settings.tokenized_references)
+    tokenized = read_tokenized(path, one.references, languages_of(direction)[1])
     return [replace(one, tokenized_references=tokenized)]
 
 

@@ -16,7 +16,7 @@ from endeavour.pipeline.distillation import (
     keep_teacher_data,
     teacher_translations,
 )
-from endeavour.pipeline.evaluation_sets import choose_evaluation_sets
+from endeavour.pipeline.evaluation_sets import check_evaluation, choose_evaluation_sets
 from endeavour.pipeline.fine_tuning import pretrained_tokenizers, pretraining_of, with_pretrained_tokenizer
 from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
@@ -63,10 +63,11 @@ def train_run(
         check_several()
     console = Console(stderr=True, quiet=not is_main())
     run = Run.of(config)
-    begun = run.goes_on(config)
+    begun, splits = run.goes_on(config), config.corpus.split_names
     with nullcontext() if begun or not is_main() else run.restart_noted():
         if not begun:  # a run that goes on is not held up by these
             run.require_free_place()
+            check_evaluation(config.evaluation, config.direction, splits)
             if is_main():
                 require_tracker(config.tracking)
             if config.teachers is not None:
@@ -80,7 +81,7 @@ def train_run(
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
         data = text or _data(run, config, console, begun=begun)
-        test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, list(data.splits))
+        test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, splits)
         translations: list[ExtraPairs] = []
         if not begun:
             require_trainable(config, data)

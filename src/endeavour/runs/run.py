@@ -22,12 +22,10 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from endeavour.data.corpus import RARE, TRAIN, VALIDATION
-from endeavour.data.perturbations import copy_of
+from endeavour.data.corpus import TRAIN, VALIDATION
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.directions import languages_of
 from endeavour.errors import UserError
-from endeavour.evaluation.config import folder_name
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
 from endeavour.storage import file_digest, read_digests, write_errors, write_json
@@ -136,16 +134,9 @@ class Run:
 
     @property
     def splits(self) -> list[str]:
-        """Those of its corpus, as far as can be told without it."""
-        if self.is_imported:  # the corpus is that of the run which asked for it first
-            return [TRAIN, VALIDATION]
-        evaluation = self.config.evaluation
-        others = (*evaluation.files, *map(folder_name, evaluation.sacrebleu))
-        scored = [
-            name for name in self.summary.get("test", {}) if name not in others and not copy_of(name)[1]
-        ]
-        rare = [] if self.config.corpus.held_out_rare is None else [RARE]
-        return list(dict.fromkeys([TRAIN, VALIDATION, *self.config.corpus.splits, *scored, *rare]))
+        """Those of its corpus."""
+        # An imported run's config has the corpus of the run which asked for it first.
+        return [TRAIN, VALIDATION] if self.is_imported else self.config.corpus.split_names
 
     @property
     def test_splits(self) -> list[str]:

@@ -40,11 +40,10 @@ def evaluated(run: Run, test_set: str, label: str = "beam", **decoding: Any) -> 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[Run, Run]:
-    """a and b, evaluated on `test_2016_flickr`, of the corpus, and on `files`, which is not."""
+    """a and b, evaluated on `test_unseen`, of the textbook, and on `files`, which is not."""
     found = begun(tmp_path, "a"), begun(tmp_path, "b")
     for run in found:
-        write_json(run.folder / "summary.json", {"test": {"test_2016_flickr": {}}})
-        evaluated(run, "test_2016_flickr")
+        evaluated(run, "test_unseen")
         evaluated(run, "files")
     return found
 
@@ -89,8 +88,8 @@ def test_a_test_set_of_the_corpus_comes_first_and_validation_last(
         evaluated(run, "validation", "greedy")
         evaluated(run, "validation")
     assert find(tmp_path, "a b") == [
-        "a/evaluation/test_2016_flickr-beam",
-        "b/evaluation/test_2016_flickr-beam",
+        "a/evaluation/test_unseen-beam",
+        "b/evaluation/test_unseen-beam",
     ]
     assert find(tmp_path, "a b", label="greedy")[0] == "a/evaluation/validation-greedy"
     assert find(tmp_path, "a b", "files")[1] == "b/evaluation/files-beam"
@@ -160,7 +159,7 @@ def test_damaged_scores_are_named_with_what_makes_them_anew(
         (["decoding.beam_size=7"], None, None, []),
         (["decoding.beam_size=7"], "beam", None, []),  # its own, whatever its settings
         ([], "greedy", "validation", ["decoding=greedy", "evaluation.splits=[validation]"]),
-        ([], "mine", "test_2016_flickr", ["decoding.name=mine", "evaluation.splits=[test_2016_flickr]"]),
+        ([], "mine", "test_unseen", ["decoding.name=mine", "evaluation.splits=[test_unseen]"]),
         ([], "beam-ctranslate2-int8", None, ["decoding.engine=ctranslate2", "decoding.quantization=int8"]),
         ([], "beam", "news", ["+evaluation.files.news=[FILE,FILE]"]),
         (["+evaluation.files.news=[x.en,x.de]"], "beam", "news", ["+evaluation.files.news=[x.en,x.de]"]),
@@ -170,7 +169,6 @@ def test_the_command_that_evaluates(
     own: list[str], label: str | None, test_set: str | None, expected: list[str], tmp_path: Path
 ) -> None:
     run = begun(tmp_path, "a", *own)
-    write_json(run.folder / "summary.json", {"test": {"test_2016_flickr": {}}})
     command = evaluate_command(run, label, test_set)
     assert shlex.split(command) == ["endeavour", "evaluate", "run=a", f"output_folder={tmp_path}", *expected]
     asked = load_config("evaluate", EvaluateRoot, pasted(command))
@@ -203,7 +201,7 @@ def test_the_command_that_would_help_decodes_as_the_others_were(
             find(tmp_path, "a c", *choice)
         return load_config("evaluate", EvaluateRoot, pasted(str(caught.value).split("`")[1]))
 
-    for test_set in ("files", "test_2016_flickr"):
+    for test_set in ("files", "test_unseen"):
         assert named(test_set).decoding == runs[0].config.decoding
     assert named().decoding == runs[0].config.decoding
     evaluated(runs[0], "files", "mine", beam_size=9)

@@ -49,6 +49,7 @@ def evaluated(
         scores=score_corpus(hypotheses, references, bootstrap_samples=40, seed=1),
         decoding={"name": label},
         model={"run": run, "test_set": test_set},
+        bootstrap_samples=40,
         seed=1,
     )
     folder.mkdir(parents=True, exist_ok=True)

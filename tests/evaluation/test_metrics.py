@@ -173,7 +173,7 @@ def test_sentence_scores_are_one_each_and_highest_for_the_reference_itself() -> 
 def test_differing_line_counts_are_refused_with_the_counts(references: list[str]) -> None:
     lines = ["a", "b"]
     drawn = {"bootstrap_samples": 100, "randomization_trials": 100, "seed": 1}
-    result = {"title": "t", "scores": {}, "decoding": {}, "model": {}, "seed": 1}
+    result = {"title": "t", "scores": {}, "decoding": {}, "model": {}, "bootstrap_samples": 40, "seed": 1}
     for call in (
         lambda: _score(lines, references),
         lambda: metrics.corpus_bleu(lines, references),

@@ -40,9 +40,15 @@ def test_parts_of_what_has_no_capitals_are_judged_without_them() -> None:
         references=references,
         scores={},
         lowercase=True,
+        labels={"domain": ["talk", "news", "talk"]},
         decoding={},
         model={},
+        bootstrap_samples=40,
         seed=1,
     )
     assert [bucket.bleu for bucket in result.buckets] == pytest.approx([100])
+    assert [(one.label, one.bleu) for one in result.bleu_by_label["domain"]] == [
+        ("talk", pytest.approx(100)),
+        ("news", pytest.approx(100)),
+    ]
     assert result.bleu_key == "bleu_lowercased"

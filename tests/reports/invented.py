@@ -29,6 +29,7 @@ def evaluation(lines: dict[str, list[str]] | None = None, **more: Any) -> Evalua
         ),
         "decoding": {"name": "beam", "beam_size": 4},
         "model": {"digest": "c0ffee", "config": {"width": 64}},
+        "bootstrap_samples": 40,
         "seed": 1,
     }
     return EvaluationResult(**lines, **(settings | more))

@@ -16,7 +16,13 @@ from endeavour.evaluation.metrics import (
 )
 from endeavour.evaluation.overlap import Overlap
 from endeavour.evaluation.rates import OutputRates, output_rates
-from endeavour.evaluation.subsets import LabelScore, LengthBucket, bleu_by_source_length, lowercased
+from endeavour.evaluation.subsets import (
+    LabelScore,
+    LengthBucket,
+    bleu_by_label,
+    bleu_by_source_length,
+    lowercased,
+)
 
 EXAMPLES_EACH = 10  # of the best, the worst and random translations
 
@@ -47,11 +53,12 @@ class EvaluationResult:
     Attributes:
         scores: what `score_corpus` returns.
         lowercase: whether the model writes no capitals: then neither parts nor sentences are judged by theirs.
-        bleu_by_label: by what the labels are (domain, document …) the scores of each.
+        labels: of each sentence, by what they are: domain, document …
         overlap: with the training text; None where that is not at hand.
         perturbed: its altered copies, by how they were altered.
         decoding, model: settings to show (name, beam size, digest …).
-        seed: picks the random translations.
+        bootstrap_samples: of the intervals of BLEU by label.
+        seed: draws these, and picks the random translations.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -63,11 +70,12 @@ class EvaluationResult:
     references: Sequence[str]
     scores: Mapping[str, Score]
     lowercase: bool = False
-    bleu_by_label: Mapping[str, Sequence[LabelScore]] = field(default_factory=dict[str, Sequence[LabelScore]])
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     overlap: Overlap | None = None
     perturbed: Mapping[str, PerturbedScores] = field(default_factory=dict[str, PerturbedScores])
     decoding: Mapping[str, object]
     model: Mapping[str, object]
+    bootstrap_samples: int
     seed: int
 
     def __post_init__(self) -> None:
@@ -88,6 +96,16 @@ class EvaluationResult:
     @cached_property
     def buckets(self) -> list[LengthBucket]:
         return bleu_by_source_length(self.sources, *self._judged)
+
+    @cached_property
+    def bleu_by_label(self) -> dict[str, list[LabelScore]]:
+        """By what the labels are the scores of each."""
+        return {
+            kind: bleu_by_label(
+                *self._judged, labels, bootstrap_samples=self.bootstrap_samples, seed=self.seed
+            )
+            for kind, labels in self.labels.items()
+        }
 
     @cached_property
     def rates(self) -> dict[str, OutputRates]:

@@ -6,7 +6,6 @@ Knows names, directions and lines; not what is translated. The lines are those t
 import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from sacrebleu.dataset import DATASETS
@@ -15,19 +14,11 @@ from sacrebleu.utils import SACREBLEU_DIR, get_files, get_langpairs_for_testset,
 from endeavour.data.files import text_lines
 from endeavour.errors import UserError, first_line
 from endeavour.evaluation.config import folder_name
+from endeavour.evaluation.sets import EvaluationSet
 from endeavour.storage import file_lock
 
 TIMEOUT = 10.0  # seconds that a server may be silent: where there is no network, it is to be said soon
 LABELS = ("domain", "genre", "origlang", "docid")  # of sacreBLEU's fields, those that group sentences
-
-
-@dataclass(frozen=True)
-class StandardSet:
-    """Lines to translate, one reference each, and by sacreBLEU's field the label of each sentence."""
-
-    sources: list[str]
-    references: list[str]
-    labels: dict[str, list[str]]
 
 
 def standard_name(folder: str) -> str | None:
@@ -50,8 +41,8 @@ def check_standard_sets(names: Sequence[str], direction: str) -> None:
             raise UserError(f"evaluation.sacrebleu: {name} is named twice")
 
 
-def read_standard_set(name: str, direction: str) -> StandardSet:
-    """The test set of a checked name.
+def read_standard_set(name: str, direction: str) -> EvaluationSet:
+    """The test set of a checked name, labelled by those fields of sacreBLEU's that group sentences.
 
     Raises:
         UserError: it is neither in the cache nor on the network, is damaged, or has several references a sentence.
@@ -79,7 +70,7 @@ def read_standard_set(name: str, direction: str) -> StandardSet:
     if lengths == {0} or len(lengths) > 1:
         raise UserError(_how_to_bring(name, direction, cache, f"files of {sorted(lengths)} lines"))
     labels = {key: lines for key, lines in columns.items() if len(set(lines)) > 1}
-    return StandardSet(sources, targets[0], labels)
+    return EvaluationSet(folder_name(name), sources, targets[0], labels=labels, standard=name)
 
 
 def _sets_in(direction: str) -> list[str]:

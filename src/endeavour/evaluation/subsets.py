@@ -19,7 +19,8 @@ from endeavour.evaluation.metrics import (
     score_with_interval,
 )
 
-# Fixed, so that the reports of two runs can be laid side by side; the last bucket is open.
+# Upper ends in source words, after which an open bucket follows. Fixed, so that the reports of two runs can be laid
+# side by side.
 LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 
 FEW_FOR_INTERVAL = 30  # with fewer sentences a resample says little
@@ -58,22 +59,15 @@ class LabelScore:
 
 
 def bleu_by_source_length(
-    sources: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    edges: Sequence[int] = LENGTH_EDGES,
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
 ) -> list[LengthBucket]:
-    """BLEU of the sentences of similar source length; buckets without a sentence are left out.
-
-    `edges` are the rising upper ends in source words, both ends of a bucket included; an open bucket follows
-    the last. The BLEU is `part_bleu`'s.
+    """`part_bleu` of the sentences of similar source length; buckets without a sentence are left out.
 
     Raises UserError where the line counts differ or there are no lines.
     """
     check_counts(sources=sources, hypotheses=hypotheses, references=references)
     buckets: list[LengthBucket] = []
-    for shortest, longest, rows in group_rows([len(source.split()) for source in sources], edges):
+    for shortest, longest, rows in group_rows([len(source.split()) for source in sources], LENGTH_EDGES):
         outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
         bleu, ratio = part_bleu(outputs, wanted), length_ratio(outputs, wanted)
         buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))

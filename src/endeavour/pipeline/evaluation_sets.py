@@ -4,8 +4,8 @@ read and checked.
 Knows lines and settings; not models, scores or reports.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from endeavour.data.corpus import TRAIN, VALIDATION
@@ -16,30 +16,11 @@ from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
+from endeavour.evaluation.sets import EvaluationSet
 from endeavour.evaluation.standard_sets import check_standard_sets, read_standard_set
 from endeavour.storage import user_path
 
 _SEED = 1  # of the altered copies: fixed, so that all runs are tested on the same text
-
-
-@dataclass(frozen=True)
-class EvaluationSet:
-    """Untouched lines to translate and to score against.
-
-    Attributes:
-        tokenized_references: as papers score them, from a file.
-        labels: of each sentence, by what they are: domain, document …
-        standard: sacreBLEU's name of it.
-        copy_of: the test set of which this one is an altered copy.
-    """
-
-    name: str
-    sources: list[str]
-    references: list[str]
-    tokenized_references: list[str] | None = None
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    standard: str | None = None
-    copy_of: str | None = None
 
 
 def choose_evaluation_sets(
@@ -62,7 +43,7 @@ def choose_evaluation_sets(
             for split in _chosen(settings, splits)
         ]
     sets += [_read_files(settings, direction, name, paths) for name, paths in settings.files.items()]
-    sets += [_standard(name, direction) for name in settings.sacrebleu]
+    sets += [read_standard_set(name, direction) for name in settings.sacrebleu]
     sets = _with_tokenized_references(settings, direction, _with_labels(settings, sets))
     return [copy for one in sets for copy in (one, *_perturbed_copies(settings, direction, one))]
 
@@ -126,11 +107,6 @@ def _perturbed_copies(
             labels=one.labels,
             copy_of=one.name,
         )
-
-
-def _standard(name: str, direction: Direction) -> EvaluationSet:
-    one = read_standard_set(name, direction)
-    return EvaluationSet(folder_name(name), one.sources, one.references, labels=one.labels, standard=name)
 
 
 def _with_labels(settings: EvaluationConfig, sets: Sequence[EvaluationSet]) -> list[EvaluationSet]:

@@ -25,8 +25,7 @@ from endeavour.evaluation.config import EvaluationConfig
 from endeavour.evaluation.metrics import Score, score_corpus
 from endeavour.evaluation.overlap import Overlap, measure_overlap
 from endeavour.evaluation.result import EvaluationResult, PerturbedScores
-from endeavour.evaluation.subsets import bleu_by_label, lowercased
-from endeavour.pipeline.evaluation_sets import EvaluationSet
+from endeavour.evaluation.sets import EvaluationSet
 from endeavour.progress import progress_bar, say
 from endeavour.reports.evaluation_report import overlap_line, perturbed_tables, write_evaluation
 from endeavour.reports.figures import AttentionMap
@@ -175,20 +174,6 @@ class Evaluator:
             tokenized_references=test_set.tokenized_references,
             standard=None if test_set.standard is None else (test_set.standard, config.direction),
         )
-        outputs, references = hypotheses, test_set.references
-        lowercase = self.loaded.tokenizers[1].lowercase
-        if lowercase:
-            outputs, references = lowercased(outputs), lowercased(references)
-        by_label = {
-            kind: bleu_by_label(
-                outputs,
-                references,
-                labels,
-                bootstrap_samples=self.settings.bootstrap_samples,
-                seed=config.seed,
-            )
-            for kind, labels in test_set.labels.items()
-        }
         comet = self._comet(test_set, hypotheses, folder, progress)
         progress.update(task, total=1, completed=1)
         return EvaluationResult(
@@ -197,11 +182,12 @@ class Evaluator:
             hypotheses=hypotheses,
             references=test_set.references,
             scores=scores | comet,
-            lowercase=lowercase,
-            bleu_by_label=by_label,
+            lowercase=self.loaded.tokenizers[1].lowercase,
+            labels=test_set.labels,
             overlap=self._overlap(test_set),
             decoding=asdict(self.decoding),
             model=self._description(test_set),
+            bootstrap_samples=self.settings.bootstrap_samples,
             seed=config.seed,
         )
 

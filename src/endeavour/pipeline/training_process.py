@@ -18,8 +18,8 @@ from endeavour.data.corpus import TRAIN
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
+from endeavour.evaluation.sets import EvaluationSet
 from endeavour.model.transformer import Transformer
-from endeavour.pipeline.evaluation_sets import EvaluationSet
 from endeavour.pipeline.evaluator import Evaluator
 from endeavour.pipeline.final_weights import load_final_weights
 from endeavour.pipeline.fine_tuning import load_pretrained_weights

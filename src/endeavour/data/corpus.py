@@ -29,6 +29,7 @@ TRAIN = "train"
 VALIDATION = "validation"
 RARE = "validation_rare"  # held out of the training text: the pairs with the rarest words
 _TEXTBOOK = "endeavour.textbook"
+_TEXTBOOK_SPLITS = (VALIDATION, "test", "test_unseen")
 _COMMIT = r"[0-9a-f]{40}"
 _NAME = r"[A-Za-z0-9_-]+"  # of a split
 _PART = r"[A-Za-z][A-Za-z0-9_-]*"
@@ -77,8 +78,7 @@ class CorpusConfig:
     @property
     def split_names(self) -> list[str]:
         """All that its prepared data have, whether or not the corpus can be read now."""
-        textbook = self.kind == "textbook"
-        held_out = import_module(_TEXTBOOK).HELD_OUT_SPLITS if textbook else self.given_splits
+        held_out = _TEXTBOOK_SPLITS if self.kind == "textbook" else self.given_splits
         rare = [] if self.held_out_rare is None else [RARE]
         return list(dict.fromkeys([TRAIN, *held_out, *rare]))
 

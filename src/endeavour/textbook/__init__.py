@@ -13,6 +13,6 @@ simple.py descriptions.py joined.py relatives.py  random sentences, a function f
 generate.py          all constructions and how often each comes; the splits
 """
 
-from endeavour.textbook.generate import HELD_OUT_SPLITS, textbook_splits
+from endeavour.textbook.generate import textbook_splits
 
-__all__ = ["HELD_OUT_SPLITS", "textbook_splits"]
+__all__ = ["textbook_splits"]

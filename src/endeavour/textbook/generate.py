@@ -14,8 +14,6 @@ from endeavour.textbook.entries import Adjective, Noun, Verb
 from endeavour.textbook.reading import load_lexicon
 from endeavour.textbook.trees import Sentence, words_of
 
-# The splits besides train, and whether every pair in it has a combination that is held out.
-HELD_OUT_SPLITS = {"validation": False, "test": False, "test_unseen": True}
 EVALUATION_PAIRS = 1000
 HELD_OUT_SHARE = 16  # one combination of noun, verb and adjective in so many never reaches the training pairs
 MAX_FAILURES = 200_000  # draws in a row without a new pair, after which the grammar counts as exhausted
@@ -79,7 +77,7 @@ def textbook_splits(seed: int, train_pairs: int) -> dict[str, Iterator[tuple[str
         raise UserError(f"corpus textbook: train_pairs is {train_pairs}, but should be zero or more")
     taken: set[int] = set()
     splits: dict[str, Iterator[tuple[str, str]]] = {}
-    for number, (name, unseen) in enumerate(HELD_OUT_SPLITS.items()):
+    for number, (name, unseen) in enumerate((("validation", False), ("test", False), ("test_unseen", True))):
         pairs = list(_distinct(seed * 4 + number, EVALUATION_PAIRS, unseen, taken, set(taken)))
         splits[name] = iter(pairs)
     return {"train": _distinct(seed * 4 + 3, train_pairs, False, set(), taken), **splits}

@@ -73,7 +73,7 @@ def text(data: PreparedData) -> list[tuple[str, str]]:
 def data_of(settings: list[str]) -> PreparedData:
     """What a run would be trained on whose teachers are trained."""
     config, console = typed_config(*settings), Console(quiet=True)
-    data = training._data(Run.of(config), config, console, begun=False)
+    data = training.prepare(config, console=console)
     if config.teachers is None:
         return data
     pairs = training._taught(Run.of(config), config, data, [], console)

@@ -11,18 +11,13 @@ def prepare(config: RunConfig) -> None:
     tokenizers = None
     if config.pretrained is not None:
         # Imported here: only this needs torch, which takes a second to load.
-        from endeavour.pipeline.fine_tuning import (
-            pretrained_tokenizers,
-            pretraining_of,
-            with_pretrained_tokenizer,
-        )
+        from endeavour.pipeline.fine_tuning import pretraining_of, take_vocabularies
 
         if first := pretraining_of(config):
             print(f"note: `endeavour train` first trains {config.pretrained}", file=sys.stderr)
             tokenizers = data.prepare(first).load_tokenizers()
         else:
-            config = with_pretrained_tokenizer(config)
-            tokenizers = pretrained_tokenizers(config)
+            config, tokenizers = take_vocabularies(config)
     data.prepare(config, tokenizers=tokenizers)
     if config.teachers is not None:
         print("note: `endeavour train` adds the translations of the teachers", file=sys.stderr)

@@ -55,19 +55,22 @@ def pretraining_of(config: RunConfig) -> RunConfig | None:
     return None
 
 
-def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
-    """`config` with the `tokenizer` section by which the pretrained run got its vocabularies, if there is such a run.
+def take_vocabularies(config: RunConfig) -> tuple[RunConfig, Tokenizers | None]:
+    """The vocabularies of the pretrained run, and `config` with the `tokenizer` section by which it got them.
 
     With a checkpoint from elsewhere also with its `model`, except for what may differ.
 
+    Returns:
+        `config` as it is, and None, where the run learns its own.
     Raises:
         UserError: the run is not there, or its model or vocabularies cannot be the new one's.
     """
     if config.pretrained is None:
-        return config
+        return config, None
     if run := _begun(config):
-        return _with_sections_of(run.config, config)
+        return _with_sections_of(run.config, config), run.load_tokenizers()
     pretrained = pretrained_run(config)
+    verify(pretrained.model_folder)
     theirs = pretrained.config
     if theirs.tokenizer != config.tokenizer and is_main():
         print(f"note: the vocabulary is that of {pretrained} ({theirs.tokenizer.name})", file=sys.stderr)
@@ -83,18 +86,7 @@ def with_pretrained_tokenizer(config: RunConfig) -> RunConfig:
             )
     config = _with_sections_of(theirs, config)
     _require_same_model(pretrained, theirs.model, config)
-    return config
-
-
-def pretrained_tokenizers(config: RunConfig) -> Tokenizers | None:
-    """The vocabularies that come with the pretrained weights; None where the run learns its own."""
-    if config.pretrained is None:
-        return None
-    if run := _begun(config):
-        return run.load_tokenizers()
-    pretrained = pretrained_run(config)
-    verify(pretrained.model_folder)
-    return pretrained.load_tokenizers()
+    return config, pretrained.load_tokenizers()
 
 
 def load_pretrained_weights(config: RunConfig, model: Transformer, state: TrainState) -> Run | None:

@@ -17,7 +17,7 @@ from endeavour.pipeline.distillation import (
     teacher_translations,
 )
 from endeavour.pipeline.evaluation_sets import check_evaluation, choose_evaluation_sets
-from endeavour.pipeline.fine_tuning import pretrained_tokenizers, pretraining_of, with_pretrained_tokenizer
+from endeavour.pipeline.fine_tuning import pretraining_of, take_vocabularies
 from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
 from endeavour.progress import reported_progress
@@ -74,15 +74,17 @@ def train_run(
                 Teachers(config).check_runs()
             if first := pretraining_of(config):
                 _train_first(first, run, command)
-        config = with_pretrained_tokenizer(config)
+        config, tokenizers = take_vocabularies(config)
         if begun:
             run.require_same(config)
             if run.summary:
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
-        data = text or _data(run, config, console, begun=begun)
-        test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, splits)
         translations: list[ExtraPairs] = []
+        if begun and config.teachers is not None:
+            tokenizers, translations = run.load_tokenizers(), teacher_pairs(run)
+        data = text or prepare(config, tokenizers=tokenizers, extra_pairs=translations, console=console)
+        test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, splits)
         if not begun:
             require_trainable(config, data)
             if config.teachers is not None:
@@ -141,15 +143,6 @@ def _nothing_to_do(run: Run) -> Summary:
             file=sys.stderr,
         )
     return run.summary
-
-
-def _data(run: Run, config: RunConfig, console: Console, *, begun: bool) -> PreparedData:
-    """What the run goes on with if it was `begun`; otherwise the text without translations of teachers."""
-    if begun and config.teachers is not None:
-        tokenizers, pairs = run.load_tokenizers(), teacher_pairs(run)
-    else:
-        tokenizers, pairs = pretrained_tokenizers(config), []
-    return prepare(config, tokenizers=tokenizers, extra_pairs=pairs, console=console)
 
 
 def _taught(

@@ -22,6 +22,7 @@ from endeavour.data.cleaning import (
     TextCleaner,
     add_steps,
     restore_steps,
+    summed,
 )
 from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, Rows, save_rows
@@ -154,17 +155,17 @@ class Part:
         """Yields the number of pairs met so far."""
         met = 0
         rows: list[tuple[Rows, Rows]] = []
-        steps = [*LengthCleaner(self._cleaning).steps, *self._augmenter.new_steps()]
+        steps: list[list[Step]] = []
         with new_table(self._journal.path(name, "arrow")) as text:
             for batch in batches:
                 write(text, batch.pairs)
                 rows.append(batch.rows)
-                add_steps(steps, batch.steps)
+                steps.append(batch.steps)
                 met += batch.met
                 yield met
         for side, one in zip(SIDES, zip(*rows, strict=True), strict=True):
             save_rows(self._journal.path(name, side), one)
-        self._journal.write(name, {"steps": [asdict(step) for step in steps]})
+        self._journal.write(name, {"steps": [asdict(step) for step in summed(steps)]})
 
     def report(self) -> dict[str, Any]:
         """What became of it, and its tokens."""
@@ -194,25 +195,25 @@ def clean_pairs(
     """
     remaining = iter(pairs)
     tables: list[Path] = []
-    while (done := journal.read(_clean(len(tables)))) is not None:
+    while (done := journal.read(name := _shard(len(tables)))) is not None:
         deque(islice(remaining, done["read"] - cleaner.read), maxlen=0)  # passes over them
         cleaner.read = done["read"]
         restore_steps(cleaner.steps, done["steps"])
-        with np.load(journal.path(_clean(len(tables)), "seen.npz")) as saved:
-            for name, one in cleaner.seen.items():
-                one.add(saved[name])
+        with np.load(journal.path(name, "seen.npz")) as saved:
+            for step, one in cleaner.seen.items():
+                one.add(saved[step])
                 one.take_new()
-        tables.append(journal.path(_clean(len(tables)), "arrow"))
+        tables.append(journal.path(name, "arrow"))
         progress("read and clean train", cleaner.read, None)
     with closing(map_in_order(cleaner.judge, batches(remaining))) as judged:
         while batch := next(judged, None):
-            name = _clean(len(tables))
+            name = _shard(len(tables))
             tables.append(journal.path(name, "arrow"))
             with new_table(tables[-1]) as table:
                 for one in chain([batch], islice(judged, SHARD_BATCHES - 1)):
                     write(table, cleaner.settle(one))
                     progress("read and clean train", cleaner.read, None)
-            seen = {key: one.take_new() for key, one in cleaner.seen.items()}
+            seen = {step: one.take_new() for step, one in cleaner.seen.items()}
             np.savez(journal.path(name, "seen.npz"), allow_pickle=False, **seen)
             steps = [asdict(step) for step in cleaner.steps]
             journal.write(name, {"read": cleaner.read, "steps": steps})
@@ -220,5 +221,5 @@ def clean_pairs(
     return tables
 
 
-def _clean(number: int) -> str:
+def _shard(number: int) -> str:
     return f"clean-{number:05d}"

@@ -112,7 +112,7 @@ def test_turns_alternate_and_the_last_speed_counts(
     monkeypatch.setattr(peers, "in_fresh_process", ours)
     monkeypatch.setattr(peers, "_turn", theirs)
     monkeypatch.setenv("PYTHONPATH", "ours")
-    task = make_task(updates=2)
+    task, folder = make_task(updates=2), tmp_path / "my runs"
     notes: list[str] = []
     ended: list[int] = []
     others = {
@@ -127,7 +127,7 @@ def test_turns_alternate_and_the_last_speed_counts(
         task,
         ["endeavour fp32"],
         others,
-        folder=tmp_path,
+        folder=folder,
         notes=notes,
         done=lambda: ended.append(1),
     )
@@ -138,11 +138,11 @@ def test_turns_alternate_and_the_last_speed_counts(
     assert rows[1]["target_tokens_per_second"] == {"median": 1234.5, "lowest": 1234.5, "highest": 1234.5}
     lengths = task.dataset().target.lengths[np.unique(np.concatenate(task.rows))]
     assert rows[2]["target_tokens_per_second"]["median"] == pytest.approx(1234.5 * lengths.mean())
-    log = (tmp_path / f"{task.model.name}-one.log").read_text("utf-8")
+    log = (folder / f"{task.model.name}-one.log").read_text("utf-8")
     assert log.count("$ tool") == 3
     assert f"16 {task.settings.updates} {2 * task.settings.updates} 1 300 {{other}}" in log
-    assert f"/run 0 {torch.get_num_threads()}\n" in log
-    assert not (tmp_path / task.model.name).exists()
+    assert f"/run' 0 {torch.get_num_threads()}\n" in log
+    assert not (folder / task.model.name).exists()
 
 
 @pytest.mark.parametrize(("passes", "untimed"), [(0, 2), (2, 8)])

@@ -146,31 +146,32 @@ def _turn(
     settings: Peer, task: Task, tokens: Mapping[str, float], work: Path, log: Path, *, first: bool
 ) -> float:
     """Target tokens/s by the last line of the peer's log that has a speed. Raises `_Failed`."""
-    minutes = task.settings.peer_minutes
-    run = work / "run"
-    shutil.rmtree(run, ignore_errors=True)
+    folders = {"text": work.parent, "work": work, "run": work / "run"}
+    shutil.rmtree(folders["run"], ignore_errors=True)
     values = (
         vars(task.settings)
         | vars(task.model)
         | {
-            "text": work.parent,
-            "work": work,
-            "run": run,
             "all_updates": 2 * task.settings.updates,
             "vocabulary": task.vocabularies[1],
             "seed": task.seed,
             "threads": torch.get_num_threads(),
         }
     )
-    values["device"] = filled(settings.device[task.device.type], values)
+    values["device"] = filled(settings.device[task.device.type], values | folders)
+    quoted = {key: shlex.quote(str(path)) for key, path in folders.items()}
+
+    def call(template: str) -> str:
+        return _call(filled(template, values | quoted), settings, work, log, task.settings.peer_minutes)
+
     if first:
         work.mkdir(parents=True)
         log.unlink(missing_ok=True)
         for name, content in settings.files.items():
-            (work / name).write_text(filled(content, values), "utf-8")
+            (work / name).write_text(filled(content, values | folders), "utf-8")
         for command in settings.prepare:
-            _call(filled(command, values), settings, work, log, minutes)
-    said = re.findall(settings.rate, _call(filled(settings.train, values), settings, work, log, minutes))
+            call(command)
+    said = re.findall(settings.rate, call(settings.train))
     if not said:
         raise _Failed(f"nothing in its log is {settings.rate}")
     try:

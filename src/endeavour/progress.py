@@ -1,5 +1,6 @@
-"""Progress bars on a terminal, or lines without one."""
+"""Progress bars on a terminal, or lines without one; and the console for tables of results."""
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -7,6 +8,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 Report = Callable[[str, int, int | None], None]  # (what, done, total or None)
+
+
+def results_console() -> Console:
+    """Standard output; where it is no terminal, or is closed, wide enough for tables."""
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return Console(width=None if on_terminal else 120)
 
 
 def say(console: Console, line: str) -> None:

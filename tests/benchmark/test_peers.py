@@ -2,8 +2,10 @@
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from endeavour.benchmark.task import Task
 from endeavour.commands.bench import bench
 from endeavour.data.tokenizer import load_tokenizers
 from endeavour.errors import UserError
+from waiting import until
 
 MakeTask = Callable[..., Task]
 
@@ -109,7 +112,7 @@ def test_turns_alternate_and_the_last_speed_counts(
     monkeypatch.setattr(peers, "in_fresh_process", ours)
     monkeypatch.setattr(peers, "_turn", theirs)
     monkeypatch.setenv("PYTHONPATH", "ours")
-    task = make_task(updates=2)
+    task, folder = make_task(updates=2), tmp_path / "my runs"
     notes: list[str] = []
     ended: list[int] = []
     others = {
@@ -124,7 +127,7 @@ def test_turns_alternate_and_the_last_speed_counts(
         task,
         ["endeavour fp32"],
         others,
-        folder=tmp_path,
+        folder=folder,
         notes=notes,
         done=lambda: ended.append(1),
     )
@@ -135,11 +138,11 @@ def test_turns_alternate_and_the_last_speed_counts(
     assert rows[1]["target_tokens_per_second"] == {"median": 1234.5, "lowest": 1234.5, "highest": 1234.5}
     lengths = task.dataset().target.lengths[np.unique(np.concatenate(task.rows))]
     assert rows[2]["target_tokens_per_second"]["median"] == pytest.approx(1234.5 * lengths.mean())
-    log = (tmp_path / f"{task.model.name}-one.log").read_text("utf-8")
+    log = (folder / f"{task.model.name}-one.log").read_text("utf-8")
     assert log.count("$ tool") == 3
     assert f"16 {task.settings.updates} {2 * task.settings.updates} 1 300 {{other}}" in log
-    assert f"/run 0 {torch.get_num_threads()}\n" in log
-    assert not (tmp_path / task.model.name).exists()
+    assert f"/run' 0 {torch.get_num_threads()}\n" in log
+    assert not (folder / task.model.name).exists()
 
 
 @pytest.mark.parametrize(("passes", "untimed"), [(0, 2), (2, 8)])
@@ -192,6 +195,48 @@ def test_one_that_fails_is_told_of_with_the_end_of_its_log(
     assert note.startswith("bad (")
     assert said in note
     assert "bad.log" in note
+
+
+def test_one_that_hangs_is_ended_and_what_was_measured_stays(
+    make_task: MakeTask, environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its second turn, in which it waits for a process of its own."""
+    program = environment / "bin" / "hanging"
+    program.write_text(
+        "#!/bin/sh\necho speed=3; [ -e once ] || { touch once; exit; }; sleep 1000 & echo $! > new; mv new child; wait"
+    )
+    program.chmod(0o755)
+    wait = subprocess.Popen[bytes].wait
+    child = tmp_path / make_task().model.name / "bad" / "child"
+    children: list[int] = []
+
+    def impatient(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        """The limit comes as soon as the program waits."""
+        until(lambda: child.exists() or process.poll() is not None)
+        if timeout is None or process.poll() is not None:
+            return wait(process)
+        children.append(int(child.read_text()))
+        raise subprocess.TimeoutExpired("hanging", timeout)
+
+    monkeypatch.setattr(peers, "in_fresh_process", always)
+    monkeypatch.setattr(subprocess.Popen, "wait", impatient)
+    notes: list[str] = []
+    others = {"bad": peer(environment, train="hanging")}
+    rows = measure_peers(
+        make_task("bench.repeats=3"),
+        ["endeavour fp32"],
+        others,
+        folder=tmp_path,
+        notes=notes,
+        done=lambda: None,
+    )
+    assert [row["target_tokens_per_second"]["median"] for row in rows] == [1.0, 3.0]
+    (note,) = notes
+    assert note.startswith("bad (")
+    assert "bench.peer_minutes" in note
+    (ended,) = children
+    with suppress(FileNotFoundError):
+        until(lambda: ") Z " in Path(f"/proc/{ended}/stat").read_text())
 
 
 def test_one_that_cannot_be_measured_is_left_out(environment: Path) -> None:

@@ -82,6 +82,14 @@ def record(outputs: Path, systems: str, evaluation: str = "test-beam") -> dict[s
 # What is written
 
 
+def test_with_standard_output_closed_it_is_written_all_the_same(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert run(outputs, "runs=a b") == 0
+    assert record(outputs, "a-vs-b")["systems"] == ["a", "b"]
+
+
 def test_the_comparison_is_printed_and_written_whole(
     outputs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from echo import WORD_START, Letters
 from reference import random_model, random_sources
 
 from configs import run_config
@@ -11,6 +12,7 @@ from endeavour.decoding.alignment import (
     align_translation,
     align_words,
     attention,
+    attention_picture,
     saliency,
     words_of_pieces,
 )
@@ -125,3 +127,23 @@ def test_a_symbol_counts_as_the_words_that_it_stands_for() -> None:
     place = dict(zip(marked.pieces(target), words, strict=True))
     assert (place["⟦1⟧"], place["⟦2⟧"], words[-1]) == (3, 3, 4)
     assert words_of_pieces(marked, source[:-1], spans) == words
+
+
+def test_an_attention_picture_is_of_the_last_layer_the_mean_of_its_heads() -> None:
+    """Row i shows where the decoder looked when it wrote target piece i."""
+    model = random_model(150, seed=2, decoder_layers=3)
+    tokenizers = Letters(), Letters(20)
+    with torch.device("meta"):  # whatever the default is, on the model's device
+        picture = attention_picture(model, tokenizers, "abc de", "fg h")  # type: ignore[arg-type]
+    source, target, weights = picture
+    assert source == [f"{WORD_START}a", "b", "c", f"{WORD_START}d", "e", ""]
+    assert target == [f"{WORD_START}f", "g", f"{WORD_START}h", ""]
+    source_ids, target_ids = (
+        [*tokenizer.encode([text])[0], EOS]
+        for tokenizer, text in zip(tokenizers, ("abc de", "fg h"), strict=True)
+    )
+    maps = model.attention_maps(torch.tensor([source_ids]), torch.tensor([[BOS, *target_ids[:-1]]]))
+    assert len(maps.cross) == 3
+    heads = maps.cross[2][0]
+    assert heads.shape == (4, 4, 6)
+    torch.testing.assert_close(torch.tensor(weights), sum(heads) / 4)

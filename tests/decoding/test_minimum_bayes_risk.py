@@ -84,3 +84,16 @@ def test_what_is_like_all_the_others_beats_what_is_most_probable(utility: str) -
     texts = [probable, middle, "Ein Hund läuft über die Wiese .", "Ein alter Hund läuft über eine Wiese ."]
     assert most_useful(texts, [0.3, 0.2, 0.25, 0.25], utility)[0][0] == middle
     assert most_useful(texts, [1.0, 0.01, 0.01, 0.01], utility)[0][0] == probable
+
+
+def test_of_equally_useful_texts_the_one_of_more_weight_comes_first_then_the_alphabets() -> None:
+    """Two that say nothing are of no use to each other."""
+    for weights, expected in (([2.0, 1.0], [" ", ""]), ([1.0, 2.0], ["", " "]), ([1.0, 1.0], ["", " "])):
+        assert [text for text, _ in most_useful([" ", ""], weights, "bleu")] == expected
+
+
+def test_the_space_after_a_sentence_is_none_of_its_words() -> None:
+    texts = ["der Hund-\n", "der Hund", " der Hund-"]
+    for text, row in zip(texts, pairwise(texts, "bleu"), strict=True):
+        naive = [BLEU(effective_order=True).sentence_score(text, [other]).score for other in texts]
+        assert row.tolist() == pytest.approx(naive)

@@ -1,5 +1,7 @@
 """Probabilities of given translations, against one sentence and one token at a time."""
 
+import math
+
 import pytest
 import torch
 from reference import random_model, random_sources, search
@@ -82,3 +84,35 @@ def test_scores_are_those_that_the_search_gave_the_same_ids(count: int) -> None:
         assert [sum(piece.log_probability for piece in row) for row in pieces] == pytest.approx(
             whole, abs=1e-4
         )
+
+
+def test_given_translations_are_scored_in_batches_of_like_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 20)  # of the longest pair, 9 and 7 tokens, there are two
+    shapes: list[tuple[int, int, int]] = []
+
+    def logits(source: Tensor, target_in: Tensor) -> Tensor:
+        shapes.append((len(source), source.shape[1], target_in.shape[1]))
+        return torch.zeros(*target_in.shape, 8, dtype=torch.bfloat16)
+
+    lengths = [(3, 1), (8, 6), (3, 0), (5, 2), (5, 1), (3, 3)]
+    given = [[4] * source + [EOS] for source, _ in lengths], [[5] * target for _, target in lengths]
+    found = log_probabilities(logits, *given)
+    assert shapes == [(2, 9, 7), (3, 6, 2), (1, 4, 4)]
+    assert found == pytest.approx([-(target + 1) * math.log(8) for _, target in lengths], rel=1e-5)
+
+
+def test_a_translation_longer_than_the_budget_is_scored_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "TOKENS_PER_BATCH", 3)
+    seen: list[int] = []
+
+    def logits(source: Tensor, target_in: Tensor) -> Tensor:
+        seen.append(len(source))
+        return torch.zeros(*target_in.shape, 8)
+
+    log_probabilities(logits, [[4, EOS]] * 2, [[4, 4]] * 2)
+    assert seen == [1, 1]
+
+
+def test_translations_are_scored_on_the_device_asked_for() -> None:
+    with pytest.raises(NotImplementedError, match="meta"):  # only once the sums are read
+        log_probabilities(_elsewhere, [[4, EOS]], [[4]], device=torch.device("meta"))

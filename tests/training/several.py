@@ -72,7 +72,7 @@ def in_processes(processes: int, work: Callable[[Ranks], object], timeout_second
     return forked(processes, joined, timeout_seconds)
 
 
-def run(
+def short_run(
     folder: Path,
     data: ParallelDataset,
     tokenizer: Tokenizer,
@@ -81,7 +81,7 @@ def run(
     dropout: float = 0.0,
     **options: Any,
 ) -> list[str]:
-    """One start of a run, on one of several processes. Returns the notes of the restart."""
+    """`start` of twelve updates, each of them logged. Returns the notes of the restart."""
     often = ("training.log_every=1", "training.validate_every=6", "training.max_updates=12")
     config = training_config(*often, "training.keep_last=2", *overrides)
     validations = count(1)

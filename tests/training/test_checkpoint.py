@@ -1,4 +1,4 @@
-"""Models that come back equal from their folders, and damage that is named."""
+"""Models and optimizers that come back equal from their folders, averages, and damage that is named."""
 
 import errno
 from pathlib import Path
@@ -6,16 +6,21 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import save_file
 from starting import checkpoints_of, restore, save, training_config
+from torch import nn
 
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
 from endeavour.storage import atomic_folder
 from endeavour.training.checkpoint import (
+    average_weights,
     checkpoints_in,
     load_model,
+    optimizer_tensors,
     random_state,
+    restore_optimizer,
     restore_random_state,
     save_tensors,
     write_model,
@@ -121,3 +126,45 @@ def test_random_state_comes_back() -> None:
     first = torch.rand(4)
     restore_random_state(state, torch.device("cpu"))
     assert torch.equal(torch.rand(4), first)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_average_is_the_mean_of_each_number(count: int, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    weights = [{"a": torch.randn(2, 3), "b": torch.randn(4).bfloat16()} for _ in range(count)]
+    folders = [tmp_path / str(number) for number in range(count)]
+    for folder, own in zip(folders, weights, strict=True):
+        with atomic_folder(folder) as partial:
+            save_file(own, partial / "weights.safetensors")
+    mean = average_weights(folders)
+    for name in ("a", "b"):
+        expected = torch.stack([own[name].double() for own in weights]).mean(dim=0)
+        assert mean[name].dtype == torch.float32
+        torch.testing.assert_close(mean[name].double(), expected, atol=1e-6, rtol=1e-6)
+
+
+def test_an_optimizer_comes_back_and_goes_on_as_it_would_have() -> None:
+    def made() -> tuple[list[nn.Parameter], torch.optim.Optimizer]:
+        torch.manual_seed(0)
+        parameters = [nn.Parameter(torch.randn(3)) for _ in range(12)]  # 2 comes before 10
+        return parameters, torch.optim.AdamW(parameters, lr=0.1)
+
+    def step(parameters: list[nn.Parameter], optimizer: torch.optim.Optimizer, seed: int) -> None:
+        torch.manual_seed(seed)
+        for parameter in parameters:
+            parameter.grad = torch.randn(3)
+        optimizer.step()
+
+    whole, optimizer = made()
+    step(whole, optimizer, 1)
+    tensors = {name: tensor.clone() for name, tensor in optimizer_tensors(optimizer, keep=True).items()}
+    assert {name.split(".")[1] for name in tensors} == {"step", "exp_avg", "exp_avg_sq"}
+    assert all(tensor.is_contiguous() and not tensor.requires_grad for tensor in tensors.values())
+    resumed, other = made()
+    with torch.no_grad():
+        for parameter, value in zip(resumed, whole, strict=True):
+            parameter.copy_(value)
+    restore_optimizer(other, tensors)
+    for parameters, own in ((whole, optimizer), (resumed, other)):
+        step(parameters, own, 2)
+    assert all(torch.equal(one, two) for one, two in zip(whole, resumed, strict=True))

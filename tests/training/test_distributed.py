@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from several import assert_near, forked, in_processes, losses, run, weights
+from several import assert_near, forked, in_processes, losses, short_run, weights
 from starting import ALONE, CPU, VOCABULARY, checkpoints_of, restore, training_config
 from torch.distributed import HashStore
 
@@ -66,9 +66,9 @@ def test_the_number_of_processes_does_not_change_the_run(
     count: int, accumulate: int, tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     override = f"training.accumulate={accumulate}"
-    run(tmp_path / "one", uneven_data, tokenizer, ALONE, override)
+    short_run(tmp_path / "one", uneven_data, tokenizer, ALONE, override)
     codes = in_processes(
-        count, lambda ranks: run(tmp_path / "many", uneven_data, tokenizer, ranks, override) and None
+        count, lambda ranks: short_run(tmp_path / "many", uneven_data, tokenizer, ranks, override) and None
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
@@ -80,10 +80,10 @@ def test_the_number_of_processes_does_not_change_the_run(
 def test_compiled_processes_make_the_run_that_one_makes_uncompiled(
     tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "one", uneven_data, tokenizer)
+    short_run(tmp_path / "one", uneven_data, tokenizer)
 
     def compiled(ranks: Ranks) -> None:
-        run(tmp_path / "two", uneven_data, tokenizer, ranks, "training.compile=always")
+        short_run(tmp_path / "two", uneven_data, tokenizer, ranks, "training.compile=always")
 
     assert in_processes(2, compiled, timeout_seconds=400) == [0, 0]
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=2e-4)
@@ -129,7 +129,7 @@ def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
         return in_processes(
             2,
             lambda ranks: (
-                run(tmp_path / name, uneven_data, tokenizer, ranks, after=after, dropout=0.1) and None
+                short_run(tmp_path / name, uneven_data, tokenizer, ranks, after=after, dropout=0.1) and None
             ),
         )
 
@@ -143,17 +143,17 @@ def test_processes_that_died_go_on_to_the_bit_each_with_its_own_dropout(
 def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
     tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "whole", uneven_data, tokenizer)
+    short_run(tmp_path / "whole", uneven_data, tokenizer)
 
     def power_cut(update: int) -> None:
         if update == 8:
             os._exit(9)
 
     codes = in_processes(
-        2, lambda one: run(tmp_path / "cut", uneven_data, tokenizer, one, after=power_cut) and None
+        2, lambda one: short_run(tmp_path / "cut", uneven_data, tokenizer, one, after=power_cut) and None
     )
     assert codes == [9, 9]
-    (note,) = run(tmp_path / "cut", uneven_data, tokenizer)
+    (note,) = short_run(tmp_path / "cut", uneven_data, tokenizer)
     assert "2 processes" in note
     assert "now there are 1" in note
     assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
@@ -162,7 +162,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_says_so(
 def test_a_signal_to_one_process_stops_all_after_the_same_update(
     tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "whole", uneven_data, tokenizer)
+    short_run(tmp_path / "whole", uneven_data, tokenizer)
 
     def work(ranks: Ranks) -> None:
         def after(update: int) -> None:
@@ -170,7 +170,7 @@ def test_a_signal_to_one_process_stops_all_after_the_same_update(
                 os.kill(os.getpid(), signal.SIGTERM)
 
         try:
-            run(tmp_path / "cut", uneven_data, tokenizer, ranks, after=after)
+            short_run(tmp_path / "cut", uneven_data, tokenizer, ranks, after=after)
         except Interrupted as stop:
             (tmp_path / f"stopped-{ranks.rank}").write_text(str(stop))
 
@@ -180,7 +180,10 @@ def test_a_signal_to_one_process_stops_all_after_the_same_update(
     state = json.loads((stopped / "state.json").read_text())
     assert len(state["random"]) == 2
     assert 4 <= state["state"]["update"] <= 5
-    assert in_processes(2, lambda one: run(tmp_path / "cut", uneven_data, tokenizer, one) and None) == [0, 0]
+    assert in_processes(2, lambda one: short_run(tmp_path / "cut", uneven_data, tokenizer, one) and None) == [
+        0,
+        0,
+    ]
     assert_near(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
 
 
@@ -192,7 +195,7 @@ def test_when_one_process_dies_the_other_ends_soon(
             if update == 3 and ranks.rank == 1:
                 os._exit(9)
 
-        run(tmp_path, uneven_data, tokenizer, ranks, after=after)
+        short_run(tmp_path, uneven_data, tokenizer, ranks, after=after)
 
     codes = in_processes(2, work)
     assert codes[1] == 9

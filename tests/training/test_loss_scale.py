@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from several import assert_near, in_processes, losses, run, weights
+from several import assert_near, in_processes, losses, short_run, weights
 from starting import ALONE, CPU
 from torch import nn
 
@@ -91,8 +91,8 @@ def test_a_run_in_fp16_is_the_one_in_fp32_but_for_rounding(
     tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer, begins_with: Callable[[float], None]
 ) -> None:
     begins_with(256.0)
-    run(tmp_path / "exact", uneven_data, tokenizer)
-    run(tmp_path / "fp16", uneven_data, tokenizer, ALONE, precision=torch.float16)
+    short_run(tmp_path / "exact", uneven_data, tokenizer)
+    short_run(tmp_path / "fp16", uneven_data, tokenizer, ALONE, precision=torch.float16)
     exact, rounded = losses(tmp_path / "exact"), losses(tmp_path / "fp16")
     assert exact != rounded
     for one, other in zip(exact, rounded, strict=True):
@@ -106,7 +106,7 @@ def test_it_recovers_from_a_scale_that_is_too_large(
     """Updates that overflow are skipped, until none does; none of them counts as diverged."""
     begins_with(2.0**20)
     overrides = ("training.max_skipped_updates=1",)
-    run(tmp_path / "run", uneven_data, tokenizer, ALONE, *overrides, precision=torch.float16)
+    short_run(tmp_path / "run", uneven_data, tokenizer, ALONE, *overrides, precision=torch.float16)
     skipped = [math.isnan(loss) for loss, _ in losses(tmp_path / "run")]
     count = skipped.count(True)
     assert 0 < count < len(skipped)
@@ -136,7 +136,7 @@ def test_a_run_that_was_cut_off_goes_on_with_its_scale_to_the_bit(
 
     def start(name: str, after: Callable[[int], None] = lambda update: None) -> None:
         overrides = ("training.validate_every=2",)
-        run(
+        short_run(
             tmp_path / name,
             uneven_data,
             tokenizer,
@@ -167,11 +167,11 @@ def test_two_processes_have_the_scale_of_one(
 ) -> None:
     """Although only one of them may see an overflow."""
     begins_with(2.0**18)
-    run(tmp_path / "one", uneven_data, tokenizer, ALONE, precision=torch.float16)
+    short_run(tmp_path / "one", uneven_data, tokenizer, ALONE, precision=torch.float16)
 
     def work(ranks: Ranks) -> None:
         overrides = (f"training.sharded={sharded}",)
-        run(tmp_path / "two", uneven_data, tokenizer, ranks, *overrides, precision=torch.float16)
+        short_run(tmp_path / "two", uneven_data, tokenizer, ranks, *overrides, precision=torch.float16)
 
     assert in_processes(2, work) == [0, 0]
     assert math.isnan(losses(tmp_path / "one")[0][0])

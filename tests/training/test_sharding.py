@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch._dynamo  # with the next, here: so that not every process takes seconds for it
 import torch.distributed.fsdp
-from several import assert_near, forked, in_processes, losses, run, weights
+from several import assert_near, forked, in_processes, losses, short_run, weights
 from starting import ALONE, VOCABULARY, checkpoints_of, restore, training_config
 from torch import Tensor
 
@@ -36,9 +36,9 @@ def test_sharding_does_not_change_the_run(
 ) -> None:
     """Also where the rows of most weights cannot be divided equally, as among three."""
     overrides = (f"training.accumulate={accumulate}", "training.max_updates=6")
-    run(tmp_path / "one", uneven_data, tokenizer, ALONE, *overrides)
+    short_run(tmp_path / "one", uneven_data, tokenizer, ALONE, *overrides)
     codes = in_processes(
-        count, lambda ranks: run(tmp_path / "many", uneven_data, tokenizer, ranks, *overrides, SHARDED)
+        count, lambda ranks: short_run(tmp_path / "many", uneven_data, tokenizer, ranks, *overrides, SHARDED)
     )
     assert codes == [0] * count
     np.testing.assert_allclose(losses(tmp_path / "many"), losses(tmp_path / "one"), rtol=2e-4)
@@ -56,7 +56,7 @@ def test_two_processes_go_on_sharded_or_not_to_the_bit(
         after = power_cut_at(8 if cut else -1)
         return in_processes(
             2,
-            lambda ranks: run(
+            lambda ranks: short_run(
                 tmp_path / name, uneven_data, tokenizer, ranks, *overrides, after=after, dropout=0.1
             ),
         )
@@ -72,18 +72,18 @@ def test_a_sharded_run_goes_on_with_another_number_of_processes(
     tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
     """Two that are cut off, three that are, and one alone."""
-    run(tmp_path / "one", uneven_data, tokenizer)
+    short_run(tmp_path / "one", uneven_data, tokenizer)
     cut = tmp_path / "cut"
     assert in_processes(
-        2, lambda ranks: run(cut, uneven_data, tokenizer, ranks, SHARDED, after=power_cut_at(8))
+        2, lambda ranks: short_run(cut, uneven_data, tokenizer, ranks, SHARDED, after=power_cut_at(8))
     ) == [9, 9]
     more = (SHARDED, "training.validate_every=3")
     codes = in_processes(
-        3, lambda ranks: run(cut, uneven_data, tokenizer, ranks, *more, after=power_cut_at(11))
+        3, lambda ranks: short_run(cut, uneven_data, tokenizer, ranks, *more, after=power_cut_at(11))
     )
     assert codes == [9, 9, 9]
     assert checkpoints_in(cut)[-1].name == "update-00000009"
-    (note,) = run(cut, uneven_data, tokenizer)
+    (note,) = short_run(cut, uneven_data, tokenizer)
     assert "3 processes" in note
     assert_near(weights(cut), weights(tmp_path / "one"))
 
@@ -97,7 +97,7 @@ def stored(tensors: Iterable[Tensor]) -> int:
 def test_each_of_two_processes_holds_half_of_weights_gradients_and_optimizer_state(
     tmp_path: Path, uneven_data: ParallelDataset, tokenizer: Tokenizer
 ) -> None:
-    run(tmp_path / "run", uneven_data, tokenizer)
+    short_run(tmp_path / "run", uneven_data, tokenizer)
 
     def work(ranks: Ranks) -> None:
         model = fresh(VOCABULARY)

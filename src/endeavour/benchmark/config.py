@@ -95,6 +95,7 @@ class BenchConfig:
     growth_batches: Annotated[list[PositiveInt], NonEmpty]
     growth_widths: Annotated[list[PositiveInt], NonEmpty]
     scale_pairs: PositiveInt
+    peer_minutes: PositiveFloat
     played_run: str | None
     played_repeats: PositiveInt
     serving_clients: Annotated[list[PositiveInt], NonEmpty]

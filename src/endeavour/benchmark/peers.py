@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -63,7 +64,7 @@ def measure_peers(
     Args:
         task: of which the rows are twice the updates that count.
         folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again.
-        notes: gets a line for each peer that failed, which then has no row and no further turns.
+        notes: gets a line for each peer that failed, which has no further turns, and no row if that was its first.
     """
     text = folder.absolute() / task.model.name  # the commands run elsewhere
     shutil.rmtree(text, ignore_errors=True)  # of a benchmark that was stopped
@@ -80,7 +81,7 @@ def measure_peers(
                 rates[name].append(_turn(peer, task, tokens, text / name, log, first=turn == 0))
             except _Failed as failure:
                 notes.append(f"{name} ({task.model.name}): {failure}; all it said: {log}")
-                del running[name], rates[name]
+                del running[name]
             done()
     shutil.rmtree(text)
     best = max(ours, key=lambda name: statistics.median(rates[name]))
@@ -92,10 +93,11 @@ def measure_peers(
             "target_tokens_per_second": spread(measured),
             # Of each turn, as its members had the machine under the same load.
             "ours_by_this": statistics.median(
-                mine / theirs for mine, theirs in zip(rates[best], measured, strict=True)
+                mine / theirs for mine, theirs in zip(rates[best], measured, strict=False)
             ),
         }
         for name, measured in rates.items()
+        if measured
     ]
 
 
@@ -144,30 +146,32 @@ def _turn(
     settings: Peer, task: Task, tokens: Mapping[str, float], work: Path, log: Path, *, first: bool
 ) -> float:
     """Target tokens/s by the last line of the peer's log that has a speed. Raises `_Failed`."""
-    run = work / "run"
-    shutil.rmtree(run, ignore_errors=True)
+    folders = {"text": work.parent, "work": work, "run": work / "run"}
+    shutil.rmtree(folders["run"], ignore_errors=True)
     values = (
         vars(task.settings)
         | vars(task.model)
         | {
-            "text": work.parent,
-            "work": work,
-            "run": run,
             "all_updates": 2 * task.settings.updates,
             "vocabulary": task.vocabularies[1],
             "seed": task.seed,
             "threads": torch.get_num_threads(),
         }
     )
-    values["device"] = filled(settings.device[task.device.type], values)
+    values["device"] = filled(settings.device[task.device.type], values | folders)
+    quoted = {key: shlex.quote(str(path)) for key, path in folders.items()}
+
+    def call(template: str) -> str:
+        return _call(filled(template, values | quoted), settings, work, log, task.settings.peer_minutes)
+
     if first:
         work.mkdir(parents=True)
         log.unlink(missing_ok=True)
         for name, content in settings.files.items():
-            (work / name).write_text(filled(content, values), "utf-8")
+            (work / name).write_text(filled(content, values | folders), "utf-8")
         for command in settings.prepare:
-            _call(filled(command, values), settings, work, log)
-    said = re.findall(settings.rate, _call(filled(settings.train, values), settings, work, log))
+            call(command)
+    said = re.findall(settings.rate, call(settings.train))
     if not said:
         raise _Failed(f"nothing in its log is {settings.rate}")
     try:
@@ -184,31 +188,46 @@ def filled(template: str, values: Mapping[str, object]) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: str(values.get(found[1], found[0])), template)
 
 
-def _call(command: str, settings: Peer, work: Path, log: Path) -> str:
-    """Runs a command of a peer in `work`; returns what it says, which is also added to `log`. Raises `_Failed`."""
+def _call(command: str, settings: Peer, work: Path, log: Path, minutes: float) -> str:
+    """Runs a command of a peer in `work`; returns what it says, which is added to `log`. Raises `_Failed`."""
     program, *arguments = shlex.split(command)
     path = _found(program, settings)
     assert path is not None, "asked beforehand"
     variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
     variables |= {"PATH": f"{_bin(settings)}{os.pathsep}{os.environ.get('PATH', '')}"}
-    result = subprocess.run(
-        [path, *arguments],
-        cwd=work,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
-    with log.open("a", encoding="utf-8") as file:
-        file.write(f"$ {command}\n{result.stdout}\n")
-    if result.returncode:
-        lines = [line.strip() for line in result.stdout.splitlines() if line.strip()]
-        raise _Failed(f"{program} ended with {result.returncode}: {' | '.join(lines[-LAST_LINES:])}")
-    return result.stdout
+    with log.open("ab") as file:
+        file.write(f"$ {command}\n".encode())
+        file.flush()
+        begin = file.tell()
+        process = subprocess.Popen(
+            [path, *arguments],
+            cwd=work,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # with which the processes that it starts can be ended too
+        )
+        try:
+            process.wait(60 * minutes)
+        except subprocess.TimeoutExpired:
+            raise _Failed(f"{program} did not end in bench.peer_minutes={minutes:g}") from None
+        finally:
+            if process.returncode is None:
+                _kill(process)
+    said = log.read_bytes()[begin:].decode(errors="replace")
+    if process.returncode:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        raise _Failed(f"{program} ended with {process.returncode}: {' | '.join(lines[-LAST_LINES:])}")
+    return said
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "posix":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
 
 
 def _bin(settings: Peer) -> Path:

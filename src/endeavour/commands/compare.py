@@ -6,7 +6,6 @@ It reads what evaluation wrote, and those files; nothing is decoded again.
 """
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from endeavour.evaluation.subsets import lowercased
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.pipeline.data import training_texts
-from endeavour.progress import progress_bar, say
+from endeavour.progress import progress_bar, results_console, say
 from endeavour.reports.comparison_report import show_comparison, write_comparison
 from endeavour.runs.command_lines import evaluate_command, play_command
 from endeavour.runs.evaluations import Evaluation
@@ -95,7 +94,7 @@ def compare(config: CompareRoot) -> Comparison:
     folder = Path(config.output_folder) / "comparisons" / _folder_name(names, outside) / baseline.folder_name
     with write_errors(folder, "output_folder"):
         write_comparison(folder, comparison)
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = results_console()
     show_comparison(console, comparison)
     say(console, f"report: {folder / 'report.html'}")
     return comparison

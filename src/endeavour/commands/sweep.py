@@ -7,14 +7,10 @@
 The runs themselves lie in run folders of their own, named after what was swept.
 """
 
-import sys
-
-from rich.console import Console
-
 from endeavour.config import quote_words, run_hydra
 from endeavour.errors import RunError, UserError
 from endeavour.evaluation.metrics import METRICS
-from endeavour.progress import say
+from endeavour.progress import results_console, say
 from endeavour.runs.locks import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
@@ -89,7 +85,7 @@ def _report(plan: Plan) -> list[Row]:
     write_csv(table, rows)
     hidden = tuple(ending for ending in ONLY_IN_CSV if not plan.metric.endswith(ending))
     shown = [{column: row[column] for column in row if not column.endswith(hidden)} for row in rows]
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = results_console()
     console.print(results_table(shown, plan.metric))
     if over_seeds := seeds_table(shown, plan.keys):
         console.print(over_seeds)

@@ -6,16 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
-import torch
-from echo import BEAM, WORD_START, Echo, Letters, translator
-from reference import random_model, random_sources, search
+from echo import BEAM, Echo, Letters, translator
 
 from endeavour.decoding import translator as module
-from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.engine import Hypothesis
-from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translation, Translator
-from endeavour.special import BOS, EOS
 
 
 def parts(line: str, longest: int) -> list[str]:
@@ -190,131 +185,3 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
     assert max(weights) == pytest.approx(1.0), "however low the scores are, one weight is above 0"
     assert [(one.text, one.score) for one in found] == [("aa", 7.0), ("aa", 5.0)]
     assert [one.log_probability for one in found] == [-2.0, -2.0], "of equal texts the most probable"
-
-
-class Recording(PyTorchEngine):
-    """Notes the shape of each batch, and gives back the length of each source."""
-
-    def _search_batch(self, sources: Sequence[Sequence[int]], *_: object) -> list[list[Hypothesis]]:
-        self.shapes = [*getattr(self, "shapes", []), (len(sources), max(map(len, sources)))]
-        assert not self.model.training
-        return [[Hypothesis([len(source)], 0.0, 0.0)] for source in sources]
-
-
-@pytest.mark.parametrize(
-    ("beam", "drawn", "budget", "shapes"),
-    [
-        (1, 1, 12, [(2, 6), (4, 2)]),
-        (2, 1, 12, [(1, 6), (1, 6), (3, 2), (1, 2)]),
-        (1, 2, 12, [(2, 6), (4, 2)]),
-        (1, 3, 37, [(6, 6)]),
-        (7, 1, 12, [(1, 6), (1, 6), *[(1, 2)] * 4]),
-        (13, 1, 12, [(1, 6), (1, 6), *[(1, 2)] * 4]),
-    ],
-)
-def test_batches_are_as_large_as_tokens_per_batch_allows_for_each_hypothesis(
-    beam: int, drawn: int, budget: int, shapes: list[tuple[int, int]]
-) -> None:
-    found: list[list[tuple[int, int]]] = []
-    settings = [{"beam_size": beam, "num_hypotheses": min(beam, drawn)}]
-    if beam > 1:  # the same of draws
-        settings.append({"beam_size": 1, "num_hypotheses": beam, "sampling": True})
-    for changes in settings:
-        engine = Recording(random_model(12), replace(BEAM, tokens_per_batch=budget, **changes))
-        lengths = [2, 6, 2, 2, 6, 2]
-        sources = [[5] * (length - 1) + [EOS] for length in lengths]
-        assert [row[0].ids for row in engine.search(sources)] == [[length] for length in lengths]
-        found.append(engine.shapes)
-    assert found == [shapes] * len(found)
-
-
-def test_batches_are_larger_on_a_gpu(device: torch.device) -> None:
-    engine = Recording(random_model(12).to(device), replace(BEAM, beam_size=1, tokens_per_batch=12))
-    engine.search([[5] * 5 + [EOS]] * 20)
-    assert [pairs for pairs, _ in engine.shapes] == ([16, 4] if device.type == "cuda" else [2] * 10)
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_an_engine_leaves_the_model_in_its_mode_and_says_its_limit(training: bool) -> None:
-    model = random_model(12, positions="learned", max_length=9).train(training)
-    engine = PyTorchEngine(model, BEAM)
-    engine.search([[5, EOS]])
-    assert model.training == training
-    assert engine.longest == 9
-    assert PyTorchEngine(random_model(12), BEAM).longest is None
-
-
-def test_an_engine_searches_with_its_settings() -> None:
-    model, source = random_model(12, seed=3), random_sources(12, [6, 6, 6])
-    settings = {
-        "beam_size": 3,
-        "length_penalty": 2.0,
-        "max_length_ratio": 0.5,
-        "max_length_offset": 3,
-        "num_hypotheses": 2,
-    }
-    engine = PyTorchEngine(model, replace(BEAM, **settings))
-    expected = search(model, source, limit=6, beam_size=3, alpha=2.0, num_hypotheses=2)
-    assert engine.search(source.tolist()) == expected
-    for key, other in (
-        ("beam_size", 6),
-        ("length_penalty", 0.0),
-        ("max_length_ratio", 0.0),
-        ("max_length_offset", 0),
-        ("num_hypotheses", 1),
-    ):
-        assert (
-            PyTorchEngine(model, replace(BEAM, **{**settings, key: other})).search(source.tolist())
-            != expected
-        )
-
-
-DRAWS = {"sampling": True, "beam_size": 1, "num_hypotheses": 6, "length_penalty": 1.0, "max_length_offset": 4}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"temperature": 0.1},
-        {"top_k": 1},
-        {"epsilon": 0.3},
-        {"seed": 2},
-        {"length_penalty": 0.0},
-        {"max_length_ratio": 0.0},
-        {"max_length_offset": 0},
-        {"num_hypotheses": 7},
-    ],
-)
-def test_an_engine_draws_with_its_settings(change: dict[str, float]) -> None:
-    model, sources = random_model(12, seed=3), [[5, 6, EOS], [7, 8, EOS]]
-    drawn = PyTorchEngine(model, replace(BEAM, **DRAWS)).search(sources)
-    assert drawn == PyTorchEngine(model, replace(BEAM, **DRAWS)).search(sources)
-    assert PyTorchEngine(model, replace(BEAM, **{**DRAWS, **change})).search(sources) != drawn
-    assert {len(row) for row in drawn} == {6}
-
-
-def test_what_is_drawn_is_a_matter_of_the_sources() -> None:
-    engine = PyTorchEngine(random_model(12, seed=3), replace(BEAM, **DRAWS))
-    first = engine.search([[5, 6, EOS]])
-    assert engine.search([[6, 5, EOS]]) != first
-    assert engine.search([[5, 6, EOS]]) == first
-
-
-def test_an_attention_picture_is_of_the_last_layer_the_mean_of_its_heads() -> None:
-    """Row i shows where the decoder looked when it wrote target piece i."""
-    model = random_model(150, seed=2, decoder_layers=3)
-    tokenizers = Letters(), Letters(20)
-    with torch.device("meta"):  # whatever the default is, on the model's device
-        picture = attention_picture(model, tokenizers, "abc de", "fg h")  # type: ignore[arg-type]
-    source, target, weights = picture
-    assert source == [f"{WORD_START}a", "b", "c", f"{WORD_START}d", "e", ""]
-    assert target == [f"{WORD_START}f", "g", f"{WORD_START}h", ""]
-    source_ids, target_ids = (
-        [*tokenizer.encode([text])[0], EOS]
-        for tokenizer, text in zip(tokenizers, ("abc de", "fg h"), strict=True)
-    )
-    maps = model.attention_maps(torch.tensor([source_ids]), torch.tensor([[BOS, *target_ids[:-1]]]))
-    assert len(maps.cross) == 3
-    heads = maps.cross[2][0]
-    assert heads.shape == (4, 4, 6)
-    torch.testing.assert_close(torch.tensor(weights), sum(heads) / 4)

@@ -109,7 +109,7 @@ def site(root: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def training(root: Path) -> Iterator[Run]:
+def training(root: Path, page: Page) -> Iterator[Run]:
     """A run that is being trained: a config, the beginning of a log, and a lock that is held."""
     run = Run(root, "under way")
     run.folder.mkdir()
@@ -117,6 +117,7 @@ def training(root: Path) -> Iterator[Run]:
     with FileLock(root / f".{run.name}.lock"):
         write_log(run, 2)
         yield run
+    page.close()  # or it would ask for the log
     shutil.rmtree(run.folder)
 
 

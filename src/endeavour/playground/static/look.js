@@ -97,7 +97,7 @@ export function mount(root, context) {
       if (asked[0] !== results.analysis()) return; // another translation was chosen meanwhile
       const fresh = numbers?.attention !== attention;
       numbers = { analysis, attention, saliency };
-      if (fresh) heads.show(attention);
+      if (fresh) heads.show(attention, `${state.get().q} → ${analysis.text}`);
       root.classList.remove("stale");
       draw(fresh);
     } catch (error) {

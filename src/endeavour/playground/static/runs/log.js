@@ -54,7 +54,6 @@ export function followLog(run, onChange) {
         more = false;
         log.lost = error.message;
         onChange(log);
-        if (error.status >= 400 && error.status < 500) return;
       }
       if (!more) await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }

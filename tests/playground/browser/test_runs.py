@@ -245,6 +245,17 @@ def test_a_comparison_that_fails_leaves_no_picture_of_the_one_before(
     expect(page.locator(".opinions")).to_be_hidden()
 
 
+def test_where_translations_part_what_is_written_is_shown_however_improbable(visit: Visit) -> None:
+    pieces = visit().evaluate("""async () => {
+        const { partingOf } = await import("/static/runs/comparison.js");
+        const alternatives = [..."abcdefghij"].map((piece) => ({ piece, log_probability: -2 }));
+        const [ours, theirs] = ["x", "y"].map((piece) => ({ piece, log_probability: -9, alternatives }));
+        const [a, b] = ["A", "B"].map((letter) => ({ letter, system: { name: letter }, hypothesis: { pieces: [] } }));
+        return partingOf({ a, b, step: 0, ours, theirs }, 600).json.pieces.map(({ piece }) => piece);
+    }""")
+    assert pieces[-2:] == ["x", "y"]
+
+
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:
     page = runs(w="run~3")
     expect(page.locator(".verdict")).to_contain_text("the same translation")

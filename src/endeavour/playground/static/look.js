@@ -44,10 +44,7 @@ export function mount(root, context) {
   const title = h("h3", { class: "title", "aria-live": "polite" });
   const spread = h("p", { class: "hint" });
   const halves = h("div", { class: "halves" });
-  const large = createLarge(halves, {
-    onHover: (row, column) => light(row, column),
-    onChoose: keep,
-  });
+  const large = createLarge(halves, { onHover: light, onChoose: keep });
   const habits = createHabits(halves);
   root.append(
     h("div", { class: "card" }, pieces.node),

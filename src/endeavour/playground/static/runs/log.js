@@ -42,20 +42,18 @@ export function followLog(run, onChange) {
   }
 
   async function follow() {
-    let after = "";
-    let more = true;
+    let part = { after: "" };
     while (!signal.aborted && !log.ended) {
       try {
-        const part = await get(`/api/log?${new URLSearchParams({ run, after })}`, { signal });
-        ({ after, more } = part);
+        part = await get(`/api/log?${new URLSearchParams({ run, after: part.after })}`, { signal });
         take(part);
+        if (part.more) continue;
       } catch (error) {
         if (overtaken(error)) return;
-        more = false;
         log.lost = error.message;
         onChange(log);
       }
-      if (!more) await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
   }
 

@@ -76,20 +76,17 @@ class Served:
     def post(self, path: str, content: object, **headers: str) -> Answer:
         return self.ask("POST", path, json.dumps(content), {"Content-Type": JSON, **headers})
 
-    def stream(self, path: str, content: object | None = None) -> list[tuple[str, Any]]:
+    def stream(self, path: str, content: object) -> list[tuple[str, Any]]:
         """All events of a stream, by name and data."""
         with self.open(path, content) as response:
             assert response.status == 200, response.read()
             return list(events_of(response))
 
     @contextmanager
-    def open(self, path: str, content: object | None = None) -> Iterator[HTTPResponse]:
+    def open(self, path: str, content: object) -> Iterator[HTTPResponse]:
         """A stream; at the end of the block the client goes away."""
         connection = self.connect()
-        if content is None:
-            connection.request("GET", path)
-        else:
-            connection.request("POST", path, json.dumps(content), {"Content-Type": JSON})
+        connection.request("POST", path, json.dumps(content), {"Content-Type": JSON})
         response = connection.getresponse()
         try:
             yield response
@@ -131,7 +128,7 @@ def served(root: Path, *overrides: str) -> Iterator[Served]:
     config = load_config("play", PlayRoot, [f"output_folder={root}", "device=cpu", *overrides])
     playground = open_playground(config)
     with listen("127.0.0.1", 0) as listening:
-        server = Server(playground.app(["127.0.0.1", "translate.example"]), playground.stop)
+        server = Server(playground.app(["127.0.0.1", "translate.example"]))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

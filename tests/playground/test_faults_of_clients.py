@@ -229,17 +229,13 @@ def test_a_browser_is_opened_only_where_there_is_a_window_for_it(monkeypatch: py
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("outputs")
-    run = small_run(root, "run")
-    begun = Run(root, "begun")
-    begun.folder.mkdir()
-    shutil.copy(run.folder / "config.yaml", begun.folder)
-    (begun.folder / "log.jsonl").write_text("{}\n")
+    small_run(root, "run")
     return root
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: int) -> None:
-    """One of which half the body is there is in flight, and the stream of a log ends."""
+    """One of which half the body is there is in flight."""
     command = [sys.executable, "-m", "endeavour", "play", f"output_folder={stopped}", "device=cpu", "port=0"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
@@ -250,10 +246,7 @@ def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: i
         assert address
         port = int(address[1])
         body = json.dumps({"q": "Ja!", "source": "en", "target": "de"}).encode()
-        connection, idle, follower = (HTTPConnection("127.0.0.1", port) for _ in range(3))
-        follower.request("GET", "/api/log?run=begun")
-        events = events_of(follower.getresponse())
-        assert [next(events)[0], next(events)[0]] == ["reset", "line"]
+        connection, idle = (HTTPConnection("127.0.0.1", port) for _ in range(2))
         idle.request("GET", "/health")
         assert idle.getresponse().read()
         connection.putrequest("POST", "/translate")
@@ -273,8 +266,7 @@ def test_after_a_signal_requests_in_flight_are_finished(stopped: Path, number: i
         response = connection.getresponse()
         assert response.status == 200
         assert json.loads(response.read())["translatedText"]
-        assert not [*events]
-        for one in (connection, idle, follower):
+        for one in (connection, idle):
             one.close()
         _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, "this is how a server ends"

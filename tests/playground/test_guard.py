@@ -140,9 +140,9 @@ def test_addresses_take_their_own_parameters_only(site: Served) -> None:
         assert answer.status == 400
         assert answer.json["error"]
     for name in ("../run", "/etc", "run/../run", ""):
-        assert site.get(f"/api/log?run={name}").status == 400
+        assert site.get(f"/api/log?run={name}&after=").status == 400
     for name in ("none", "%ff", "%00", "a" * 300, "%c3%a4"):
-        assert site.get(f"/api/log?run={name}").status == 404
+        assert site.get(f"/api/log?run={name}&after=").status == 404
 
 
 # Anything that JSON can hold, and what has the right keys.

@@ -1,10 +1,8 @@
 """Runs, evaluations and logs as the page is told of them, while they change."""
 
-import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +11,14 @@ import pytest
 
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import length_ratio, sentence_scores
-from endeavour.playground import log_follower
-from endeavour.playground.log_follower import follow_log
+from endeavour.playground import log_reader
+from endeavour.playground.log_reader import read_log
 from endeavour.playground.records import all_runs, describe_run
 from endeavour.playground.systems import NotFound
 from endeavour.runs.config import save_config
 from endeavour.runs.run import Run
 from endeavour.storage import write_atomically, write_json
-from served import LINES, Served, evaluated, events_of, served, small_run
-from waiting import TIMEOUT, until
+from served import LINES, Served, evaluated, served, small_run
 
 
 @pytest.fixture
@@ -184,30 +181,20 @@ def test_capitals_that_a_model_cannot_write_are_not_missed_in_its_lines(run: Run
     assert 0 < last["chrf"] < 100
 
 
-def events_in(write: str) -> list[str]:
-    return write.split("\n\n")[:-1]
-
-
-class Followed:
-    """The events of a log, one by one."""
+class Log:
+    """The parts of a log, one by one."""
 
     def __init__(self, run: Run) -> None:
-        self.stopping = False
-        self._writes: AsyncIterator[str] = follow_log(run, lambda: self.stopping)
-        self._events: list[str] = []
+        self._run, self._after = run, ""
 
-    async def next(self) -> tuple[str, Any]:
-        if not self._events:
-            self._events = events_in(await asyncio.wait_for(anext(self._writes), TIMEOUT))
-        name, data = self._events.pop(0).splitlines()
-        return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+    def next(self) -> dict[str, Any]:
+        part = read_log(self._run, self._after)
+        self._after = part.pop("after")
+        return part
 
-    async def ends(self) -> bool:
-        try:
-            await asyncio.wait_for(anext(self._writes), TIMEOUT)
-        except StopAsyncIteration:
-            return True
-        return False
+
+def part(*lines: object, anew: bool = False, more: bool = False, ended: bool = False) -> dict[str, Any]:
+    return {"anew": anew, "lines": [*lines], "more": more, "ended": ended}
 
 
 def add(run: Run, *entries: object, end: str = "\n") -> None:
@@ -215,115 +202,67 @@ def add(run: Run, *entries: object, end: str = "\n") -> None:
         file.write("\n".join(map(json.dumps, entries)) + end)
 
 
-@pytest.fixture(autouse=True)
-def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_follower, "POLL_SECONDS", 0.001)
+def test_a_log_is_read_as_it_grows_and_when_it_is_replaced(begun: Run) -> None:
+    log = Log(begun)
+    assert log.next() == part(anew=True)
+    add(begun, {"update": 1}, {"update": 2})
+    assert log.next() == part({"update": 1}, {"update": 2}, anew=True)
+    add(begun, {"update": 3}, end="")  # half a line is none
+    assert log.next() == part()
+    add(begun, end=", damaged\n")
+    add(begun, {"update": 4, "loss": float("nan")})
+    with (begun.folder / "log.jsonl").open("a") as file:
+        # Python reads it as infinity, which JSON has not.
+        file.write('{"update": 5, "loss": 1e999}\n')
+    assert log.next() == part(None, {"update": 4, "loss": None}, {"update": 5, "loss": None})
+    write_atomically(begun.folder / "log.jsonl", '{"update": 1}\n')  # as a run that is resumed does
+    assert log.next() == part({"update": 1}, anew=True)
+    (begun.folder / "log.jsonl").write_text("")  # the same file, but shorter
+    assert log.next() == part(anew=True)
+    add(begun, {"update": 7})
+    assert log.next() == part({"update": 7}, anew=True)
+    with begun.lock():
+        begun.model_folder.mkdir()
+        begun.finish({})
+        add(begun, {"update": 8})
+        assert log.next() == part({"update": 8})
+    add(begun, {"update": 9})
+    assert log.next() == part({"update": 9}, ended=True)
 
 
-def test_a_log_is_followed_as_it_grows_and_when_it_is_replaced(begun: Run) -> None:
-    async def follow() -> None:
-        log = Followed(begun)
-        assert await log.next() == ("reset", {})
-        add(begun, {"update": 1}, {"update": 2})
-        assert await log.next() == ("line", {"update": 1})
-        assert await log.next() == ("line", {"update": 2})
-        add(begun, {"update": 3}, end="")  # half a line is none
-        add(begun, end=", damaged\n")
-        assert await log.next() == ("damaged", {})
-        add(begun, {"update": 4, "loss": float("nan")})
-        assert await log.next() == ("line", {"update": 4, "loss": None})
-        with (begun.folder / "log.jsonl").open("a") as file:
-            # Python reads it as infinity, which JSON has not.
-            file.write('{"update": 5, "loss": 1e999}\n')
-        assert await log.next() == ("line", {"update": 5, "loss": None})
-        write_atomically(begun.folder / "log.jsonl", '{"update": 1}\n')  # as a run that is resumed does
-        assert await log.next() == ("reset", {})
-        assert await log.next() == ("line", {"update": 1})
-        add(begun, {"update": 2})
-        assert await log.next() == ("line", {"update": 2})
-        (begun.folder / "log.jsonl").write_text("")  # the same file, but shorter
-        assert await log.next() == ("reset", {})
-        add(begun, {"update": 7})
-        assert await log.next() == ("line", {"update": 7})
-        with begun.lock():
-            begun.model_folder.mkdir()
-            begun.finish({})
-            add(begun, {"update": 8})
-            assert await log.next() == ("line", {"update": 8})
-        add(begun, {"update": 9})
-        assert await log.next() == ("line", {"update": 9})
-        assert await log.next() == ("end", {})
-        assert await log.ends()
-
-    asyncio.run(follow())
+def test_a_long_log_is_read_in_parts(begun: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_reader, "BLOCK", 20)
+    add(begun, {"text": "longer than a block"}, {"update": 2}, {"update": 3})
+    begun.model_folder.mkdir()
+    begun.finish({})
+    log = Log(begun)
+    assert log.next() == part({"text": "longer than a block"}, anew=True, more=True)
+    assert log.next() == part({"update": 2}, {"update": 3}, more=True)
+    assert log.next() == part(ended=True)
 
 
 def test_lines_of_a_log_that_cannot_be_read_are_told_one_by_one(begun: Run) -> None:
     damaged = [b"damaged", b"", b"\xff", b"[1]", b"[" * 100_000, b'{"text": "\\ud800"}', b'{"kind": "tr']
-
-    async def follow() -> list[str]:
-        return [event async for write in follow_log(begun, lambda: True) for event in events_in(write)]
-
     (begun.folder / "log.jsonl").write_bytes(b"\n".join([*damaged, b'{"update": 1}', b""]))
-    names = [event.encode().partition(b"\n")[0] for event in asyncio.run(follow())]
-    told = [b"event: reset", *[b"event: damaged"] * len(damaged), b"event: line"]
-    assert names == told
+    assert Log(begun).next()["lines"] == [*[None] * len(damaged), {"update": 1}]
 
 
-def test_many_lines_of_a_log_are_one_write(begun: Run) -> None:
-    async def follow() -> list[int]:
-        return [len(events_in(write)) async for write in follow_log(begun, lambda: True)]
-
-    add(begun, *[{"update": update} for update in range(100)])
-    assert asyncio.run(follow()) == [1, 100]
-
-
-def test_a_log_that_is_followed_ends_with_the_server_and_with_the_run(begun: Run) -> None:
-    async def follow() -> None:
-        first, second = Followed(begun), Followed(begun)
-        for log in (first, second):
-            assert await log.next() == ("reset", {})
-        add(begun, {"update": 1})
-        first.stopping = True
-        assert await first.next() == ("line", {"update": 1})
-        assert await first.ends()  # without `end`: the run goes on, so the page asks again
-        assert await second.next() == ("line", {"update": 1})
-        shutil.rmtree(begun.folder)
-        name, data = await second.next()
-        assert name == "error"
-        assert "begun" in data["error"]
-        assert await second.ends()
-
-    asyncio.run(follow())
-
-
-def test_a_quiet_log_keeps_the_connection_alive(begun: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_follower, "KEEP_ALIVE_SECONDS", 0.003)
-
-    async def follow() -> str:
-        events = follow_log(begun, lambda: False)
-        assert (await anext(events)).startswith("event: reset")
-        return await asyncio.wait_for(anext(events), TIMEOUT)
-
-    assert asyncio.run(follow()).startswith(":")
-
-
-def test_logs_are_served_to_a_limited_number(run: Run, begun: Run) -> None:
-    shutil.copytree(run.folder, begun.root / "run")
+def test_a_log_is_read_from_its_beginning_where_what_was_read_is_no_part_of_it(begun: Run) -> None:
     add(begun, {"update": 1})
-    with served(begun.root, "run=run", "limits.followers=1") as site:
-        with site.open("/api/log?run=folder/begun") as response:
-            events = events_of(response)
-            assert [next(events), next(events)] == [("reset", {}), ("line", {"update": 1})]
-            assert site.get("/api/log?run=run").status == 503
-            add(begun, {"update": 2})
-            assert next(events) == ("line", {"update": 2})
-        until(lambda: site.get("/api/log?run=run").status != 503)  # the client's going has been noticed
-        assert site.stream("/api/log?run=run") == [("reset", {}), ("end", {})]
+    whole = read_log(begun, "")
+    for strange in (
+        "1",
+        "1:2",
+        "x:0",
+        f"{2**80}:{2**80}",
+        whole["after"] + "0" * 12,
+        whole["after"] + "0" * 5000,
+    ):
+        assert read_log(begun, strange) == whole
 
 
 def test_a_run_that_nobody_has_begun_has_no_log(site: Served) -> None:
-    assert site.get("/api/log?run=none").status == 404
+    assert site.get("/api/log?run=none&after=").status == 404
     with pytest.raises(NotFound):
         site.playground.systems.get("none@5")
 

@@ -49,7 +49,7 @@ def play(config: PlayRoot) -> None:
             _note(
                 f"warning: host={config.host} lets whoever reaches this machine use the page; it asks no password"
             )
-        server = Server(playground.app([config.host, *config.names]), playground.stop)
+        server = Server(playground.app([config.host, *config.names]))
         url = url_of(listening)
         print(f"playground: {url} ({playground.systems.default.name}); Ctrl-C ends it", flush=True)
         if config.open and not open_browser(url):

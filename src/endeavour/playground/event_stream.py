@@ -29,9 +29,6 @@ def event(name: str, data: object) -> str:
     return f"event: {name}\ndata: {to_json(data)}\n\n"
 
 
-KEEP_ALIVE = ": still here\n\n"
-
-
 class EventStream(StreamingResponse):
     """Sends events until there are no more or the client is gone; then calls `close`."""
 

@@ -19,5 +19,4 @@ class Limits:
     alternatives: PositiveInt
     joined_lines: PositiveInt
     waiting: PositiveInt
-    followers: PositiveInt
     systems: PositiveInt

@@ -107,10 +107,10 @@ def parse(kind: type[R], body: bytes) -> R:
     try:
         return kind.model_validate_json(body.removeprefix(BOM_UTF8))
     except ValidationError as error:
-        raise UserError(explain(error)) from error
+        raise UserError(_explain(error)) from error
 
 
-def explain(error: ValidationError) -> str:
+def _explain(error: ValidationError) -> str:
     """What is wrong and where, without what was sent: `beam_size: input should be greater than or equal to 1`."""
     first = error.errors(include_url=False, include_input=False)[0]
     # Which of the types of `q` did not fit is no part of its name.
@@ -135,7 +135,7 @@ def parse_form(body: bytes) -> TranslateRequest:
             values[key] = given if len(given) > 1 else given[0]
         return TranslateRequest.model_validate(values)
     except ValidationError as error:
-        raise UserError(explain(error)) from error
+        raise UserError(_explain(error)) from error
     except UserError:
         raise
     except ValueError as error:

@@ -32,12 +32,12 @@ from endeavour.playground import libretranslate, pair_views, records, schemas
 from endeavour.playground.answers import DEFECT, FAILURES, answer, failed, status_and_message
 from endeavour.playground.event_stream import EventStream, event, to_json, while_connected
 from endeavour.playground.limits import Limits
-from endeavour.playground.log_follower import follow_log
+from endeavour.playground.log_reader import read_log
 from endeavour.playground.openapi import describe_interface
 from endeavour.playground.safety import Guard, Refused, media_type, read_body
 from endeavour.playground.search_view import show_search
 from endeavour.playground.systems import System, Systems
-from endeavour.playground.worker import Busy, Job, Lines, Worker
+from endeavour.playground.worker import Job, Lines, Worker
 
 P = TypeVar("P", bound=schemas.Pair)
 R = TypeVar("R", bound=BaseModel)
@@ -58,8 +58,6 @@ class Playground:
         )
         self.direction: Direction = systems.default.config.direction
         self._language = systems.default.source_language if systems.decoding.split_sentences else None
-        self.stopping = False
-        self._followers = 0
 
     def app(self, names: Collection[str]) -> ASGIApp:
         """`names` are those by which the server is reached."""
@@ -87,13 +85,8 @@ class Playground:
             Mount("/static", StaticFiles(directory=STATIC)),
         ]
 
-    def stop(self) -> None:
-        """Ends the logs that are followed, which would never end by themselves."""
-        self.stopping = True
-
     def close(self) -> None:
         """Waits for all work that was accepted."""
-        self.stop()
         self.worker.close()
 
     # The page
@@ -121,16 +114,12 @@ class Playground:
         return answer(await run_in_threadpool(describe))
 
     async def _log(self, request: Request) -> Response:
-        (name,) = _parameters(request, "run")
-        run = records.known_run(self.systems.default.root, name)
-        if self._followers >= self.settings.followers:
-            raise Busy
-        self._followers += 1
+        run, after = _parameters(request, "run", "after")
 
-        def close() -> None:
-            self._followers -= 1
+        def read() -> dict[str, Any]:
+            return read_log(records.known_run(self.systems.default.root, run), after)
 
-        return EventStream(follow_log(run, lambda: self.stopping), close)
+        return answer(await run_in_threadpool(read))
 
     async def _search(self, request: Request) -> Response:
         asked = await self._asked(request, schemas.SearchRequest)

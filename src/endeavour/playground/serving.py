@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import webbrowser
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import uvicorn
@@ -59,7 +59,7 @@ def url_of(listening: socket.socket) -> str:
 class Server(uvicorn.Server):
     """Serves until a signal of `StopSignal`; requests in flight are then finished. A second has its usual effect."""
 
-    def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -72,7 +72,6 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=GRACE,
             )
         )
-        self._stopping = stopping
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -82,7 +81,6 @@ class Server(uvicorn.Server):
 
     def stop(self) -> None:
         """No further connections; returns at once."""
-        self._stopping()
         self.should_exit = True
 
 

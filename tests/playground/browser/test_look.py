@@ -103,6 +103,12 @@ def test_heads_and_layers_are_turned_by_keys(visit: Visit) -> None:
     )
     expect(page.locator("#view-look .title")).to_contain_text("layer 1, head 2")
     page.keyboard.press("]")
+    chip = page.locator(".chip").nth(2)
+    chip.focus()
+    page.keyboard.press("[")
+    expect(page.locator("#view-look .title")).to_contain_text("layer 1, head 2")
+    expect(chip).to_be_focused()
+    page.keyboard.press("]")
     page.locator(".thumb[aria-pressed=true]").focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
@@ -197,9 +203,11 @@ def test_a_graphic_is_exported_in_four_formats(visit: Visit, browser: Browser) -
         assert opened.locator("tbody tr").count() == len(weights)
 
 
-def test_pieces_are_exported_though_they_are_no_picture(visit: Visit) -> None:
+def test_pieces_and_heads_are_exported_though_they_are_no_picture(visit: Visit) -> None:
     page = shown(visit)
     assert "<rect" in exported(page, "How sure", "SVG").read_text("utf-8")
+    heads = exported(page, "All heads", "SVG").read_text("utf-8")
+    assert heads.count("<image") == page.locator(".thumb").count()
 
 
 def test_the_score_is_that_of_the_list_whatever_the_length_penalty(visit: Visit) -> None:

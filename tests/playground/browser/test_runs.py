@@ -109,7 +109,7 @@ def site(root: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def training(root: Path) -> Iterator[Run]:
+def training(root: Path, page: Page) -> Iterator[Run]:
     """A run that is being trained: a config, the beginning of a log, and a lock that is held."""
     run = Run(root, "under way")
     run.folder.mkdir()
@@ -117,6 +117,7 @@ def training(root: Path) -> Iterator[Run]:
     with FileLock(root / f".{run.name}.lock"):
         write_log(run, 2)
         yield run
+    page.close()  # or it would ask for the log
     shutil.rmtree(run.folder)
 
 
@@ -242,6 +243,17 @@ def test_a_comparison_that_fails_leaves_no_picture_of_the_one_before(
     expect(page.locator("#problem")).to_contain_text("out of memory")
     expect(page.locator(".compare figure:visible")).to_have_count(0)
     expect(page.locator(".opinions")).to_be_hidden()
+
+
+def test_where_translations_part_what_is_written_is_shown_however_improbable(visit: Visit) -> None:
+    pieces = visit().evaluate("""async () => {
+        const { partingOf } = await import("/static/runs/comparison.js");
+        const alternatives = [..."abcdefghij"].map((piece) => ({ piece, log_probability: -2 }));
+        const [ours, theirs] = ["x", "y"].map((piece) => ({ piece, log_probability: -9, alternatives }));
+        const [a, b] = ["A", "B"].map((letter) => ({ letter, system: { name: letter }, hypothesis: { pieces: [] } }));
+        return partingOf({ a, b, step: 0, ours, theirs }, 600).json.pieces.map(({ piece }) => piece);
+    }""")
+    assert pieces[-2:] == ["x", "y"]
 
 
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:
@@ -481,21 +493,42 @@ def test_a_training_under_way_appears_moves_on_and_is_followed_when_it_is_resume
 def test_the_log_of_a_training_is_followed_while_somebody_can_see_it(runs: Visit, training: Run) -> None:
     page = runs(w="-")
     expect(entry(page, training.name)).to_contain_text("update 2", timeout=TIMEOUT)
-    with page.expect_event("requestfailed", lambda request: "/api/log" in request.url):
-        hide(page, True)
+    hide(page, True)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     append_log(training, 3)
+    page.wait_for_timeout(2500)  # twice as long as between two requests
+    assert not [url for url in asked if "/api/log" in url]
     hide(page, False)
     expect(entry(page, training.name)).to_contain_text("update 3", timeout=TIMEOUT)
 
 
-def test_a_log_goes_on_at_the_next_server(
-    runs: Visit, training: Run, site: Served, monkeypatch: pytest.MonkeyPatch
+def test_logs_that_are_followed_in_several_windows_leave_connections_for_others(
+    visit: Visit, page: Page, training: Run, root: Path, tolerated: list[str]
 ) -> None:
+    """Browsers open six to a server, for all windows together."""
+    tolerated.append("status of 404")  # these runs have no model to compare
+    names = [training.name, "second", "third"]
+    for name in names[1:]:
+        shutil.copytree(training.folder, root / name)
+    for window in (page.context.new_page(), page.context.new_page()):
+        window.goto("/#" + urlencode({"v": "runs", "w": ",".join(names)}))
+        for name in names:
+            expect(entry(window, name)).to_contain_text("update 2", timeout=TIMEOUT)
+    assert translation(visit())
+    for name in names[1:]:
+        shutil.rmtree(root / name)
+
+
+def test_a_log_goes_on_at_the_next_server(
+    runs: Visit, page: Page, training: Run, tolerated: list[str]
+) -> None:
+    tolerated.append("ERR_CONNECTION_REFUSED")
     shown = entry(runs(w="-"), training.name)
     expect(shown).to_contain_text("update 2", timeout=TIMEOUT)
-    with monkeypatch.context() as stopped:
-        stopped.setattr(site.playground, "stopping", True)
-        expect(shown).to_contain_text("the connection ended", timeout=TIMEOUT)
+    page.route("**/api/log?*", lambda route: route.abort("connectionrefused"))
+    expect(shown).to_contain_text("server does not answer", timeout=TIMEOUT)
+    page.unroute("**/api/log?*")
     append_log(training, 3)
     expect(shown).to_contain_text("update 3", timeout=TIMEOUT)
     expect(shown.locator(".state")).to_have_text("training")

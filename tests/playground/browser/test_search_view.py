@@ -130,9 +130,10 @@ def test_the_search_is_played_step_by_step(visit: Visit, site: Served) -> None:
     time.press("ArrowLeft")
     time.press("ArrowLeft")
     expect(page.locator("#view-search .node")).not_to_have_count(len(nodes))
-    page.get_by_role("button", name="Play").click()
+    play = page.get_by_role("button", name="Play")
+    assert play.evaluate("button => (button.click(), button.title)") == "Pause"
     expect(page.locator("#view-search .node")).to_have_count(len(nodes))
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    expect(play).to_be_visible()
     time.press("Home")
     page.locator("#tab-look").click()
     page.locator("#input").fill("Ja!")

@@ -52,15 +52,7 @@ export async function post(path, body, { signal } = {}) {
 
 /** Hands on each event of a POST request's answer as `onEvent(name, data)`; resolves when the stream ends. */
 export async function stream(path, body, { signal, onEvent }) {
-  await readEvents(await request(path, asJson(body, signal)), onEvent);
-}
-
-/** The same for a GET request. */
-export async function events(path, { signal, onEvent }) {
-  await readEvents(await request(path, { signal }), onEvent);
-}
-
-async function readEvents(response, onEvent) {
+  const response = await request(path, asJson(body, signal));
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
   let rest = "";

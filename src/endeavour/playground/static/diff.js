@@ -1,6 +1,10 @@
-/* Which words of a text another one does not have in the same order. Knows words only. */
+/* How two texts differ: the words that the other has not in the same order, the first piece at which they part.
+ *
+ * Knows words and pieces only.
+ */
 
 import { h } from "./dom.js";
+import { beginsWord } from "./format.js";
 
 const wordsOf = (text) => text.split(/\s+/).filter(Boolean);
 
@@ -41,4 +45,22 @@ export function marked(text, other, { mark = (word) => h("mark", {}, word), fold
   const words = wordsOf(text);
   const changed = changedWords(words.map(fold), wordsOf(other).map(fold));
   return words.map((word, i) => [i ? " " : "", changed[i] ? mark(word, i) : word]);
+}
+
+/**
+ * The first position at which two rows of pieces differ; null if they are the same.
+ *
+ * @param {{piece: string}[]} a
+ * @param {{piece: string}[]} b
+ */
+export function partingStep(a, b) {
+  const length = Math.max(a.length, b.length);
+  for (let i = 0; i < length; i++) if (a[i]?.piece !== b[i]?.piece) return i;
+  return null;
+}
+
+/** The position of the word that a piece belongs to, among the words of its text. */
+export function wordAt(pieces, position) {
+  const begun = pieces.slice(0, position + 1).filter(({ piece }, i) => beginsWord(piece) || i === 0).length;
+  return Math.max(0, begun - 1);
 }

@@ -65,7 +65,7 @@ export function figure({ title, label, hint, tools = [], onKey }) {
     show({ graphic, svg = graphic, ...rest }) {
       failure.hidden = true;
       exports.hidden = details.hidden = false;
-      stage.replaceChildren(graphic);
+      if (graphic.parentNode !== stage) stage.replaceChildren(graphic); // what is there may have the focus
       Object.assign(shown, { svg }, rest);
       fill();
     },

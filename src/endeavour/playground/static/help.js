@@ -45,7 +45,7 @@ export function openHelp() {
       ),
       h(
         "dl",
-        { class: "keys" },
+        {},
         SHORTCUTS.map(([keys, text]) =>
           h(
             "div",

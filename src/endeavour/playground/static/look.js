@@ -44,10 +44,7 @@ export function mount(root, context) {
   const title = h("h3", { class: "title", "aria-live": "polite" });
   const spread = h("p", { class: "hint" });
   const halves = h("div", { class: "halves" });
-  const large = createLarge(halves, {
-    onHover: (row, column) => light(row, column),
-    onChoose: keep,
-  });
+  const large = createLarge(halves, { onHover: light, onChoose: keep });
   const habits = createHabits(halves);
   root.append(
     h("div", { class: "card" }, pieces.node),
@@ -97,7 +94,7 @@ export function mount(root, context) {
       if (asked[0] !== results.analysis()) return; // another translation was chosen meanwhile
       const fresh = numbers?.attention !== attention;
       numbers = { analysis, attention, saliency };
-      if (fresh) heads.show(attention);
+      if (fresh) heads.show(attention, `${state.get().q} → ${analysis.text}`);
       root.classList.remove("stale");
       draw(fresh);
     } catch (error) {

@@ -76,7 +76,6 @@ export function mount(root, context) {
     follow();
   });
 
-  // Each log takes a connection, of which a browser allows all tabs together six.
   const pause = () => shown() || training.close();
   state.subscribe(pause);
   document.addEventListener("visibilitychange", () => {

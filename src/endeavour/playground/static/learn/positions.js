@@ -34,13 +34,7 @@ function added(view) {
   const options = { most, height: 40 };
   y = vector(page, { ...options, y: y + 22, label: names[view.q], note: "embedding", values: own });
   y = sign(page, y, "+");
-  y = vector(page, {
-    ...options,
-    y,
-    label: `position ${view.q}`,
-    note: "",
-    values: vectors[view.q],
-  });
+  y = vector(page, { ...options, y, label: `position ${view.q}`, values: vectors[view.q] });
   y = sign(page, y, "=");
   vector(page, {
     ...options,

@@ -5,8 +5,12 @@
  */
 
 import { h } from "../dom.js";
+import { el, svg, tableOf } from "../drawing.js";
+import { figure } from "../figure.js";
 import { bits } from "../format.js";
 import { average, entropy, KINDS } from "./maps.js";
+
+const [SIDE, PITCH] = [52, 72]; // px in a file: a picture, and from one to the next
 
 /**
  * @param {HTMLElement} root
@@ -20,7 +24,14 @@ export function createHeads(root, onChoose) {
     h("b", {}, "Gradient saliency"),
     h("small", {}, "which source words a target word depends on"),
   );
-  root.append(...Object.values(grids).map(({ node }) => node), saliency);
+  const all = figure({ title: "All heads", label: "All heads of all layers" });
+  all.stage.removeAttribute("tabindex"); // its pictures take the keyboard
+  const kinds = h(
+    "div",
+    { class: "kinds" },
+    Object.values(grids).map(({ node }) => node),
+  );
+  root.append(all.node, saliency);
   let drawn = [];
 
   function grid(kind) {
@@ -34,8 +45,8 @@ export function createHeads(root, onChoose) {
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    const all = [...cells.querySelectorAll("button")];
-    all[all.indexOf(document.activeElement) + step]?.focus();
+    const thumbs = [...cells.querySelectorAll("button")];
+    thumbs[thumbs.indexOf(document.activeElement) + step]?.focus();
   }
 
   function thumb(kind, layer, head, values) {
@@ -56,11 +67,11 @@ export function createHeads(root, onChoose) {
       canvas,
       h("small", { "aria-hidden": "true" }, spread.toFixed(1)),
     );
-    drawn.push({ canvas, values });
+    drawn.push({ kind, layer, head, name, spread, canvas, values });
     return node;
   }
 
-  function show(attention) {
+  function show(attention, sentence) {
     drawn = [];
     for (const [kind, { cells }] of Object.entries(grids)) {
       const layers = attention[kind];
@@ -73,14 +84,21 @@ export function createHeads(root, onChoose) {
         corner,
         ...names,
         h("span", { class: "column", "aria-hidden": "true" }, "mean"),
-        ...layers.flatMap((all, layer) => [
+        ...layers.flatMap((own, layer) => [
           h("span", { class: "layer", "aria-hidden": "true" }, layer + 1),
-          ...all.map((values, head) => thumb(kind, layer, head, values)),
-          thumb(kind, layer, "avg", average(all)),
+          ...own.map((values, head) => thumb(kind, layer, head, values)),
+          thumb(kind, layer, "avg", average(own)),
         ]),
       );
     }
-    paint();
+    all.show({
+      graphic: kinds,
+      svg: () => picture(drawn),
+      table: () => table(drawn),
+      json: attention,
+      note: sentence,
+    });
+    paint(); // in the colour that they have on the page
   }
 
   function paint() {
@@ -98,13 +116,13 @@ export function createHeads(root, onChoose) {
     saliency.setAttribute("aria-pressed", isSaliency);
     for (const [name, { cells }] of Object.entries(grids)) {
       const here = name === kind && !isSaliency;
-      const all = [...cells.querySelectorAll("button")];
-      for (const node of all) {
+      const thumbs = [...cells.querySelectorAll("button")];
+      for (const node of thumbs) {
         const chosen = here && node.dataset.place === `${layer} ${head}`;
         node.setAttribute("aria-pressed", chosen);
         node.tabIndex = chosen ? 0 : -1;
       }
-      if (!here && all.length) all[0].tabIndex = 0;
+      if (!here && thumbs.length) thumbs[0].tabIndex = 0;
     }
   }
   return { show, mark };
@@ -118,4 +136,34 @@ function draw(canvas, values, [red, green, blue]) {
     ),
   );
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+function table(drawn) {
+  const rows = drawn.map(({ kind, layer, name, spread }) => [
+    KINDS[kind].name,
+    layer + 1,
+    name,
+    spread.toFixed(3),
+  ]);
+  return tableOf(rows, ["Attention", "Layer", "Head", "Entropy (bits)"]);
+}
+
+/** All pictures in one, for files. */
+function picture(drawn) {
+  let [x, y] = [0, -PITCH];
+  const small = (left, top, content) => el("text", { class: "heading", x: left, y: top }, content);
+  const parts = drawn.map(({ kind, layer, head, name, spread, canvas }) => {
+    [x, y] = head === 0 ? [24, y + PITCH + (layer ? 0 : 44)] : [x + PITCH, y];
+    const place = { x, y, width: SIDE, height: SIDE };
+    const pixels = { href: canvas.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" };
+    return [
+      head === 0 && small(0, y + SIDE / 2, layer + 1),
+      layer === 0 && head === 0 && el("text", { x: 0, y: y - 26 }, KINDS[kind].name),
+      layer === 0 && small(x, y - 8, name),
+      el("rect", { ...place, class: "frame", fill: "none" }),
+      el("image", { ...place, ...pixels }),
+      small(x, y + SIDE + 13, spread.toFixed(1)),
+    ];
+  });
+  return svg(x + PITCH + 32, y + PITCH, parts);
 }

@@ -15,13 +15,9 @@ import { announce } from "../messages.js";
  */
 export function createLarge(root, { onHover, onChoose }) {
   let [shown, place, drawn] = [null, [0, 0], []];
-  const frame = (title, hint, onKey) => figure({ title, hint, label: title, onKey });
-  const asMatrix = frame(
-    "Matrix",
-    "A row for each word that attends; its weights add up to 100 %.",
-    (event) => step(event),
-  );
-  const asLines = frame("Lines", "The thicker a line, the more weight.", (event) => step(event));
+  const frame = (title, hint) => figure({ title, hint, label: title, onKey: step });
+  const asMatrix = frame("Matrix", "A row for each word that attends; its weights add up to 100 %.");
+  const asLines = frame("Lines", "The thicker a line, the more weight.");
   root.append(asMatrix.node, asLines.node);
   for (const { stage } of [asMatrix, asLines]) stage.addEventListener("blur", () => onHover(null, null));
 

@@ -75,7 +75,7 @@ export function createStrip(root, { onHover, onChoose }) {
         "source",
         i,
         h("b", { lang: languageOf("source") }, unit.text),
-        h("small", { class: "id" }, idsOf(source.slice(unit.from, unit.to))),
+        h("small", {}, idsOf(source.slice(unit.from, unit.to))),
       ),
     );
     const targets = scoredUnits(target, words).map((unit, i) => targetChip(unit, i));
@@ -92,8 +92,8 @@ export function createStrip(root, { onHover, onChoose }) {
       i,
       h("b", { lang: languageOf("target") }, unit.text),
       h("span", {}, percent(probability(unit))),
-      h("small", { class: "bits" }, bits(unit.surprisal)),
-      h("small", { class: "id" }, idsOf(unit.pieces)),
+      h("small", {}, bits(unit.surprisal)),
+      h("small", {}, idsOf(unit.pieces)),
     );
     node.style.setProperty("--surprisal", `${Math.round(100 * strength(unit.surprisal))}%`);
     node.explain = () => explained(unit);

@@ -16,10 +16,13 @@ const MOST = 7; // pieces in the picture
 /** Both systems' probabilities of the pieces that might follow what they have in common. */
 export function partingOf({ a, b, step, ours, theirs }, width) {
   const [first, second] = [ours, theirs].map(shares);
+  const written = ({ piece }) => piece === ours.piece || piece === theirs.piece;
+  const byShare = (x, y) => Math.max(y.a ?? 0, y.b ?? 0) - Math.max(x.a ?? 0, x.b ?? 0);
   const pieces = [...new Set([...first.keys(), ...second.keys()])]
     .map((piece) => ({ piece, a: first.get(piece) ?? null, b: second.get(piece) ?? null }))
-    .sort((x, y) => Math.max(y.a ?? 0, y.b ?? 0) - Math.max(x.a ?? 0, x.b ?? 0))
-    .slice(0, MOST);
+    .sort((x, y) => written(y) - written(x) || byShare(x, y)) // those are never left out
+    .slice(0, MOST)
+    .sort(byShare);
   const before = readable(a.hypothesis.pieces.slice(0, step)).join("").trim();
   const left = Math.min(120, Math.max(...pieces.map(({ piece }) => textWidth(pieceName(piece))))) + 12;
   const full = width - left - 110; // "A 99.2 %, chosen" must fit

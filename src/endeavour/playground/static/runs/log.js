@@ -1,13 +1,12 @@
-/* One run's log as it grows: its lines by kind, followed until the run ends.
+/* One run's log as it grows: its lines by kind, asked for again and again until the run ends.
  *
- * Knows /api/log and what kinds of lines there are; a run that is resumed starts its log anew. Tells its listener at most a
- * few times a second.
+ * Knows /api/log and what kinds of lines there are; a run that is resumed starts its log anew. No connection is held:
+ * browsers open six to a server, for all windows together.
  */
 
-import { events, overtaken } from "../api.js";
+import { get, overtaken } from "../api.js";
 
-const PAUSE = 120; // ms between two drawings
-const RETRY = 2000; // ms after the connection was lost
+const PAUSE = 1000; // ms until the log is asked for what is new
 
 const empty = () => ({
   train: [],
@@ -16,7 +15,6 @@ const empty = () => ({
   samples: [],
   damaged: 0,
   ended: false,
-  lost: null,
   told: undefined, // by the listener: how many validations it has announced
 });
 
@@ -24,53 +22,41 @@ const empty = () => ({
  * @param {string} run
  * @param {(log: object) => void} onChange
  * @returns {{run: string, train: object[], validation: object[], attention: object[], samples: object[],
- *   damaged: number, ended: boolean, lost: string | null, close: () => void}} `damaged` lines could not be read
+ *   damaged: number, ended: boolean, lost: string | null, close: () => void}} `damaged` lines could not be read;
+ *   `lost`: why the log cannot be asked for
  */
 export function followLog(run, onChange) {
-  const log = { run, ...empty() };
   const controller = new AbortController();
-  let waiting = 0;
+  const { signal } = controller;
+  const log = { run, ...empty(), lost: null, close: () => controller.abort() };
 
-  function changed() {
-    if (!waiting)
-      waiting = setTimeout(() => {
-        waiting = 0;
-        if (!controller.signal.aborted) onChange(log);
-      }, PAUSE);
-  }
-
-  function take(name, data) {
-    if (name === "reset") Object.assign(log, empty());
-    else if (name === "end") log.ended = true;
-    else if (name === "damaged") log.damaged++;
-    else if (name === "line" && Array.isArray(log[data.kind])) log[data.kind].push(data);
-    changed();
+  function take({ anew, lines, ended }) {
+    if (anew) Object.assign(log, empty());
+    for (const line of lines) {
+      if (line === null) log.damaged++;
+      else if (Array.isArray(log[line.kind])) log[line.kind].push(line);
+    }
+    const changed = lines.length || ended || log.lost;
+    Object.assign(log, { ended, lost: null });
+    if (changed) onChange(log);
   }
 
   async function follow() {
-    while (!controller.signal.aborted && !log.ended) {
+    let part = { after: "" };
+    while (!signal.aborted && !log.ended) {
       try {
-        await events(`/api/log?${new URLSearchParams({ run })}`, {
-          signal: controller.signal,
-          onEvent: take,
-        });
-        if (log.ended) return;
-        log.lost = "the connection ended";
+        part = await get(`/api/log?${new URLSearchParams({ run, after: part.after })}`, { signal });
+        take(part);
+        if (part.more) continue;
       } catch (error) {
         if (overtaken(error)) return;
         log.lost = error.message;
-        if (error.status >= 400 && error.status < 500) break;
+        onChange(log);
       }
-      changed();
-      await new Promise((resolve) => setTimeout(resolve, RETRY));
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
-    changed();
   }
 
   follow();
-  log.close = () => {
-    controller.abort();
-    clearTimeout(waiting);
-  };
   return log;
 }

@@ -6,13 +6,13 @@
 
 import { Answers } from "../answers.js";
 import { ApiError, overtaken, stream } from "../api.js";
+import { partingStep } from "../diff.js";
 import { h } from "../dom.js";
 import { figure } from "../figure.js";
 import { pieceName } from "../format.js";
 import { parsePrefix } from "../state.js";
 import { attentionOf, partingOf, scoresOf } from "./comparison.js";
 import { createPicker } from "./picker.js";
-import { partingStep } from "./parting.js";
 import { createSystemList } from "./system_list.js";
 import { parseSystems, printSystems, sameSystem, suggested, systemTitle } from "./systems.js";
 import { announce, report } from "../messages.js";

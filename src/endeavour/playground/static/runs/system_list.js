@@ -3,10 +3,9 @@
  * Knows what each found; not how it was asked.
  */
 
-import { marked } from "../diff.js";
+import { marked, partingStep, wordAt } from "../diff.js";
 import { bar, h } from "../dom.js";
 import { decimal, percent } from "../format.js";
-import { partingStep, wordAt } from "./parting.js";
 import { systemTitle } from "./systems.js";
 
 /**

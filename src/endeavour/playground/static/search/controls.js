@@ -84,17 +84,20 @@ export function createTime(onTime) {
   const on = button("One step on", "\u203A", () => go(1));
   const node = h("div", { class: "time" }, play, back, input, on, text);
 
+  function label(text, sign) {
+    play.firstChild.textContent = sign;
+    play.title = text;
+    play.setAttribute("aria-label", text);
+  }
   function stop() {
     clearInterval(timer);
     timer = 0;
-    play.firstChild.textContent = "\u25B6";
-    play.setAttribute("aria-label", "Play");
+    label("Play", "\u25B6");
   }
   function start() {
     if (time >= last) onTime(0);
     timer = setInterval(() => (time < last ? onTime(time + 1) : stop()), TICK);
-    play.firstChild.textContent = "\u275A\u275A";
-    play.setAttribute("aria-label", "Pause");
+    label("Pause", "\u275A\u275A");
   }
   function go(by) {
     stop();

@@ -14,6 +14,7 @@ from configs import run_config
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.scoring import log_probabilities
+from endeavour.native.compiler import library_or_reason
 from endeavour.playground.schemas import Prefix, SearchRequest
 from endeavour.playground.search_view import _numbers, show_search
 from endeavour.playground.systems import System
@@ -330,6 +331,12 @@ def test_what_the_search_finds_can_be_shown_by_the_views(run: Run) -> None:
         assert site.post("/api/analyse", {"text": "Ja!", "target": target}).status == 200
         prefix = {"ids": (target["ids"] * 8)[:8]}
         assert site.post("/api/search", {"text": "Ja!", "prefix": prefix}).status == 400
+
+
+def test_nobody_waits_for_the_compiler(run: Run) -> None:
+    library_or_reason.cache_clear()
+    with served(run.root, "run=run"):
+        assert library_or_reason.cache_info().currsize == 1
 
 
 def test_a_name_that_no_path_can_have_is_of_no_run(site: Served) -> None:

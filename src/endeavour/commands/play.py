@@ -9,6 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from endeavour.commands.opened import TranslatingRoot
 from endeavour.errors import UserError
+from endeavour.native import functions as native
 from endeavour.optional import require
 from endeavour.playground.limits import Limits
 from endeavour.runs.choice import select_runs
@@ -59,7 +60,7 @@ def play(config: PlayRoot) -> None:
 
 
 def open_playground(config: PlayRoot) -> "Playground":
-    """With the model that it begins with loaded, before anybody waits for it."""
+    """With the model that it begins with loaded, and kernels compiled, before anybody waits for them."""
     from endeavour.playground.server import Playground
     from endeavour.playground.systems import NotFound, Systems
 
@@ -68,6 +69,8 @@ def open_playground(config: PlayRoot) -> "Playground":
         raise UserError("the page begins with one run and offers all others: name one with run=…")
     device = choose_device(config.device)
     systems = Systems(run, config.decoding, device, config.limits.systems)
+    if device.type == "cpu":
+        native.why_not()
     try:
         systems.get(None).translator(1)
     except NotFound:

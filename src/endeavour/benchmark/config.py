@@ -78,6 +78,7 @@ class BenchConfig:
     cuda_graphs: Literal["auto", "always", "never"]
     label_smoothing: ShareBelow1
     clip_norm: PositiveFloat | None
+    optimizer: Literal["adam", "muon"]
     learning_rate: PositiveFloat
     adam_beta1: ShareBelow1
     adam_beta2: ShareBelow1

@@ -109,7 +109,7 @@ def _maps(spec: Any, *maps: nn.Linear) -> None:
 
 def _feed_forward(spec: Any, block: FeedForward) -> None:
     _linear(spec.linear_1, block.outer)
-    if block.halves == 1:
+    if block.inner.maps == 1:
         _linear(spec.linear_0, block.inner)
         return
     halves = zip(block.inner.weight.chunk(2), block.inner.bias.chunk(2), strict=True)

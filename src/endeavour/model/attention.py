@@ -170,7 +170,7 @@ class SelfAttention(nn.Module):
     def __init__(self, *, width: int, num_heads: int, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.input = Linear(width, 3 * width)
+        self.input = Linear(width, width, maps=3)
         self.output = Linear(width, width)
         self.dropout = Dropout(dropout)
 
@@ -209,7 +209,7 @@ class CrossAttention(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.query = Linear(width, width)
-        self.memory = Linear(width, 2 * width)
+        self.memory = Linear(width, width, maps=2)
         self.output = Linear(width, width)
         self.dropout = Dropout(dropout)
 

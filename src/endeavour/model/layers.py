@@ -24,7 +24,11 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 class Linear(nn.Linear):
-    """torch's, by `linear`."""
+    """torch's, by `linear`; perhaps several `maps` of one input, whose outputs stand one after the other."""
+
+    def __init__(self, inputs: int, outputs: int, *, maps: int = 1) -> None:
+        super().__init__(inputs, maps * outputs)
+        self.maps = maps
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002: torch's name
         return linear(input, self.weight, self.bias)
@@ -103,15 +107,14 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation_name = activation
         self.activation = ACTIVATIONS[activation]
-        self.halves = 2 if activation in GATED else 1
-        self.inner = Linear(width, self.halves * feed_forward)
+        self.inner = Linear(width, feed_forward, maps=2 if activation in GATED else 1)
         self.dropout = Dropout(dropout)
         self.outer = Linear(feed_forward, width)
 
     def reset_parameters(self) -> None:
         """Xavier-uniform weights (each half of a gated map on its own), biases of zero."""
-        for half in self.inner.weight.chunk(self.halves):
-            nn.init.xavier_uniform_(half)
+        for weight in self.inner.weight.chunk(self.inner.maps):
+            nn.init.xavier_uniform_(weight)
         nn.init.xavier_uniform_(self.outer.weight)
         nn.init.zeros_(self.inner.bias)
         nn.init.zeros_(self.outer.bias)

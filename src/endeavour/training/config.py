@@ -24,6 +24,7 @@ class TrainingConfig:
     label_smoothing: ShareBelow1
     r_drop: NonNegativeFloat
     clip_norm: PositiveFloat | None
+    optimizer: Literal["adam", "muon"]
     learning_rate: PositiveFloat
     schedule: Literal["inverse_sqrt", "cosine"]
     warmup_updates: NonNegativeInt
@@ -64,6 +65,8 @@ class TrainingConfig:
             raise ValueError(
                 "training.sharded=true: no batch becomes a CUDA graph; set training.cuda_graphs=auto or never"
             )
+        if self.sharded and self.optimizer == "muon":
+            raise ValueError("training.sharded=true: Muon needs whole matrices; set training.optimizer=adam")
         self._check_stages()
         return self
 

@@ -3,19 +3,22 @@
 Knows parameters and gradients; not batches, losses or the loop.
 """
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from endeavour.model.layers import Linear
 from endeavour.training.config import TrainingConfig
 from endeavour.training.loss_scale import LossScale
+from endeavour.training.muon import Muon
 from endeavour.training.schedule import learning_rate
 
 
 class OptimizerSettings(Protocol):
     """What `make_optimizer` reads of a config; see conf/training/default.yaml."""
 
+    optimizer: Literal["adam", "muon"]
     learning_rate: float
     adam_beta1: float
     adam_beta2: float
@@ -24,17 +27,29 @@ class OptimizerSettings(Protocol):
 
 
 def make_optimizer(model: nn.Module, config: OptimizerSettings) -> torch.optim.Optimizer:
-    """AdamW; with `weight_decay` 0 it is Adam (Kingma and Ba 2015). Biases and norms are not decayed."""
-    decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
-    return torch.optim.AdamW(
+    """AdamW; with `weight_decay` 0 it is Adam (Kingma and Ba 2015). Biases and norms are not decayed.
+
+    Or `Muon`, for the matrices of the layers.
+    """
+    maps: dict[int, list[Tensor]] = {}
+    if config.optimizer == "muon":
+        for module in model.modules():
+            if isinstance(module, Linear):
+                maps.setdefault(module.maps, []).append(module.weight)
+    turned = {parameter for group in maps.values() for parameter in group}
+    decayed = [one for one in model.parameters() if one.ndim > 1 and one not in turned]
+    others = [one for one in model.parameters() if one.ndim <= 1]
+    kind = Muon if config.optimizer == "muon" else torch.optim.AdamW
+    return kind(
         [
             {"params": decayed, "weight_decay": config.weight_decay},
             {"params": others, "weight_decay": 0.0},
+            *({"params": group, "maps": count} for count, group in maps.items()),
         ],
         lr=config.learning_rate,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
+        weight_decay=config.weight_decay,
         fused=decayed[0].device.type in ("cpu", "cuda"),
     )
 

@@ -63,7 +63,7 @@ def choose_training_precision(
         tokens: of one batch.
     """
     if name != "auto":
-        slow = "" if _has_units(name, device) else "; no units for it are known here: slower than fp32"
+        slow = "" if has_units(name, device) else "; no units for it are known here: slower than fp32"
         return Precision(name, f"{name}, as asked for{slow}")
     sizes = {"width": width, "feed_forward": feed_forward, "vocabulary": vocabulary, "tokens": tokens}
     return _choose(device, "training", sizes, lambda: training_speedup(**sizes), WORTHWHILE)
@@ -112,7 +112,7 @@ def _choose(
     return Precision("fp32", f"fp32: {found}; {task} gains from {least} on")
 
 
-def _has_units(name: str, device: torch.device) -> bool:
+def has_units(name: str, device: torch.device) -> bool:
     """Whether it is known to compute in this precision, other than by emulating it."""
     if device.type == "cpu" and name != "fp32":
         return name == "bf16" and _has_bf16_instructions()

@@ -17,6 +17,7 @@ NO_TRAINING: list[dict[str, Any]] = [
     {"patience": 0},
     {"max_updates": None, "schedule": "inverse_sqrt"},  # has no end
     {"max_updates": None, "max_epochs": 2},  # where would the cosine end?
+    {"optimizer": "muon", "sharded": True},
 ]
 
 

@@ -1,4 +1,4 @@
-"""Muon: which parameters it turns, by what, and that all else is Adam's."""
+"""Muon: which parameters it moves, how, and that all else is Adam's."""
 
 import pytest
 import torch
@@ -31,14 +31,14 @@ def test_directions_stay_and_their_lengths_become_alike(
     monkeypatch.setattr(muon, "has_units", lambda precision, device: units)
     matrices = torch.randn(shape) @ torch.diag(torch.logspace(0, -1, shape[-1]))
     left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-    turned = left.mT @ orthogonal(matrices) @ right.mT
-    lengths = turned.diagonal(dim1=-2, dim2=-1)
+    moved = left.mT @ orthogonal(matrices) @ right.mT
+    lengths = moved.diagonal(dim1=-2, dim2=-1)
     assert 0.5 < lengths.min() <= lengths.max() < 1.3
-    assert (turned - torch.diag_embed(lengths)).abs().max() < 0.1
+    assert (moved - torch.diag_embed(lengths)).abs().max() < 0.1
     torch.testing.assert_close(orthogonal(1e-6 * matrices), orthogonal(matrices), atol=0.05, rtol=0)
 
 
-def test_a_matrix_of_zeros_is_not_turned() -> None:
+def test_a_matrix_of_zeros_stays() -> None:
     assert not orthogonal(torch.zeros(1, 4, 3)).any()
 
 
@@ -58,7 +58,7 @@ def test_an_update_is_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     assert change.square().mean().sqrt() * 8**0.5 == pytest.approx(1), "so that 0.2 is its root mean square"
 
 
-def test_each_map_of_a_fused_matrix_is_turned_by_itself() -> None:
+def test_each_map_of_a_fused_matrix_is_moved_by_itself() -> None:
     parts = [nn.Parameter(torch.randn(6, 6)) for _ in range(3)]
     fused = nn.Parameter(torch.cat([part.detach() for part in parts]))
     for part in parts:
@@ -68,23 +68,23 @@ def test_each_map_of_a_fused_matrix_is_turned_by_itself() -> None:
     torch.testing.assert_close(fused.detach(), torch.cat([part.detach() for part in parts]))
 
 
-def test_the_maps_of_all_layers_are_turned_and_all_else_is_adams() -> None:
-    turned, adams = make_model("model.activation=swiglu"), make_model("model.activation=swiglu")
+def test_the_maps_of_all_layers_are_moved_and_all_else_is_as_by_adam() -> None:
+    moved, adams = make_model("model.activation=swiglu"), make_model("model.activation=swiglu")
     optimizers = [
-        make_optimizer(turned, training_config(*OVERRIDES)),
+        make_optimizer(moved, training_config(*OVERRIDES)),
         make_optimizer(adams, training_config(*OVERRIDES[1:])),
     ]
-    before = weights_of(turned)
+    before = weights_of(moved)
     for _ in range(2):
-        with_gradients(turned)
-        for mine, other in zip(turned.parameters(), adams.parameters(), strict=True):
+        with_gradients(moved)
+        for mine, other in zip(moved.parameters(), adams.parameters(), strict=True):
             other.grad = None if mine.grad is None else mine.grad.clone()
         for optimizer in optimizers:
             optimizer.step()
-    maps = {f"{name}.weight" for name, module in turned.named_modules() if isinstance(module, Linear)}
+    maps = {f"{name}.weight" for name, module in moved.named_modules() if isinstance(module, Linear)}
     assert {name.split(".")[0] for name in maps} == {"encoder", "decoder"}
     others = weights_of(adams)
-    for name, weight in weights_of(turned).items():
+    for name, weight in weights_of(moved).items():
         assert not torch.equal(weight, before[name]), name
         assert torch.equal(weight, others[name]) == (name not in maps), name
     counts = {group["maps"] for group in optimizers[0].param_groups if "maps" in group}

@@ -1,4 +1,4 @@
-"""Muon: the matrices of a model's layers turn, at each update, by an orthogonal matrix; all else is Adam's.
+"""Muon: the matrices of a model's layers are moved by orthogonal ones, and all else as by Adam.
 
 Knows parameters and gradients; not models, schedules or the loop.
 """
@@ -34,14 +34,14 @@ class Muon(torch.optim.AdamW):
         every = self.param_groups
         for group in every:
             if "maps" in group:
-                self._turn(group)
+                self._move(group)
         try:
             self.param_groups = [group for group in every if "maps" not in group]
             return super().step(closure)
         finally:
             self.param_groups = every
 
-    def _turn(self, group: dict[str, Any]) -> None:
+    def _move(self, group: dict[str, Any]) -> None:
         found_inf: Tensor | None = getattr(self, "found_inf", None)
         alike: defaultdict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for parameter in group["params"]:

@@ -36,8 +36,8 @@ def make_optimizer(model: nn.Module, config: OptimizerSettings) -> torch.optim.O
         for module in model.modules():
             if isinstance(module, Linear):
                 maps.setdefault(module.maps, []).append(module.weight)
-    turned = {parameter for group in maps.values() for parameter in group}
-    decayed = [one for one in model.parameters() if one.ndim > 1 and one not in turned]
+    moved = {parameter for group in maps.values() for parameter in group}
+    decayed = [one for one in model.parameters() if one.ndim > 1 and one not in moved]
     others = [one for one in model.parameters() if one.ndim <= 1]
     kind = Muon if config.optimizer == "muon" else torch.optim.AdamW
     return kind(

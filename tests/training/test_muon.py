@@ -23,6 +23,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
 
 
+@pytest.mark.usefixtures("on_device")
 @pytest.mark.parametrize("units", [True, False])
 @pytest.mark.parametrize("shape", [(1, 24, 24), (3, 96, 24), (2, 24, 96)])
 def test_directions_stay_and_their_lengths_become_alike(
@@ -42,14 +43,18 @@ def test_a_matrix_of_zeros_stays() -> None:
     assert not orthogonal(torch.zeros(1, 4, 3)).any()
 
 
+@pytest.mark.usefixtures("on_device")
 def test_an_update_is_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = lambda x: torch.linalg.svd(x)[0] @ torch.linalg.svd(x)[2]  # noqa: E731
+    def exact(matrices: Tensor) -> Tensor:
+        left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+        return left @ right
+
     monkeypatch.setattr(muon, "orthogonal", exact)
-    weight = nn.Parameter(torch.randn(8, 8))
+    weight = nn.Parameter(torch.randn(8, 4))
     optimizer = Muon([{"params": [weight], "maps": 1, "weight_decay": 0.5}], lr=0.1)
-    expected, momentum = weight.detach().clone(), torch.zeros(8, 8)
+    expected, momentum = weight.detach().clone(), torch.zeros(8, 4)
     for _ in range(3):
-        weight.grad = torch.randn(8, 8)
+        weight.grad = torch.randn(8, 4)
         momentum = 0.95 * momentum + 0.05 * weight.grad
         change = exact(0.05 * weight.grad + 0.95 * momentum)
         expected = (1 - 0.1 * 0.5) * expected - 0.1 * 0.2 * 8**0.5 * change
@@ -58,6 +63,7 @@ def test_an_update_is_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     assert change.square().mean().sqrt() * 8**0.5 == pytest.approx(1), "so that 0.2 is its root mean square"
 
 
+@pytest.mark.usefixtures("on_device")
 def test_each_map_of_a_fused_matrix_is_moved_by_itself() -> None:
     parts = [nn.Parameter(torch.randn(6, 6)) for _ in range(3)]
     fused = nn.Parameter(torch.cat([part.detach() for part in parts]))
@@ -91,10 +97,10 @@ def test_the_maps_of_all_layers_are_moved_and_all_else_is_as_by_adam() -> None:
     assert counts == {1, 2, 3}
 
 
-def test_an_update_that_is_not_finite_changes_nothing() -> None:
+def test_an_update_that_is_not_finite_changes_nothing(on_device: torch.device) -> None:
     model = make_model()
     optimizer = make_optimizer(model, training_config(*OVERRIDES))
-    guard = NonFiniteGuard(0, torch.device("cpu"))
+    guard = NonFiniteGuard(0, on_device)
     with_gradients(model)
     guard.step(optimizer, torch.tensor(1.0))
     before, state = weights_of(model), optimizer.state_dict()["state"]

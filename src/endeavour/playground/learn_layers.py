@@ -156,7 +156,7 @@ def fed_forward(layer: EncoderLayer | DecoderLayer, states: Tensor, components: 
     return {
         **{name: rounded(vectors[:, :components]) for name, vectors in shown.items()},
         # Of a gated block, the values to which the gates are applied come in the second half.
-        "inner": [rounded(half[:, :cut]) for half in inner.chunk(block.halves, dim=-1)],
+        "inner": [rounded(half[:, :cut]) for half in inner.chunk(block.inner.maps, dim=-1)],
         "active": rounded(active[:, :cut]),
         "share_active": rounded((active > 0).float().mean(dim=-1)),
     }

@@ -16,7 +16,7 @@ import { announce } from "../messages.js";
 export function createLarge(root, { onHover, onChoose }) {
   let [shown, place, drawn] = [null, [0, 0], []];
   const frame = (title, hint) => figure({ title, hint, label: title, onKey: step });
-  const asMatrix = frame("Matrix", "A row for each word that attends; its weights add up to 100 %.");
+  const asMatrix = frame("Matrix", "The weights of a row add up to 100 %.");
   const asLines = frame("Lines", "The thicker a line, the more weight.");
   root.append(asMatrix.node, asLines.node);
   for (const { stage } of [asMatrix, asLines]) stage.addEventListener("blur", () => onHover(null, null));

@@ -159,8 +159,9 @@ def test_a_card_has_the_scores_by_pytorch_whichever_engine_is_asked_for(workplac
     asked = ["format=huggingface", "decoding.engine=ctranslate2"]
     assert endeavour("export", *places(workplace), *asked) == 0
     folder = Run(workplace / "outputs", "run").export_folder("huggingface", None)
-    _, metadata, _ = (folder / "README.md").read_text("utf-8").split("---\n", 2)
+    _, metadata, card = (folder / "README.md").read_text("utf-8").split("---\n", 2)
     assert "Translation en-de, beam" in metadata
+    assert "\npretrained: null\nteachers: null\n" in card  # whose licenses would bind it too
 
 
 def test_only_what_the_hub_can_load_is_pushed(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:

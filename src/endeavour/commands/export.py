@@ -28,7 +28,11 @@ from endeavour.runs.run import Run
 from endeavour.settings import STRICT
 from endeavour.storage import atomic_folder, waiting_lock, write_errors
 
-CARD_SECTIONS = ("tokenizer", "model", "training", "decoding")
+CARD_KEYS = (
+    *("seed", "pretrained", "teachers", "cleaning", "augmentation"),
+    *("tokenizer", "model", "training", "decoding"),
+)
+"""Of the config: what the weights and the translations come from, besides the corpus."""
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -175,7 +179,7 @@ def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
         repository=corpus.repository,
         revision=corpus.revision,
         splits=data.splits,
-        settings={section: settings[section] for section in CARD_SECTIONS},
+        settings={key: settings[key] for key in CARD_KEYS},
         decoding=decoding_label(replace(config.decoding, engine="pytorch", quantization=None)),
         evaluations=[
             ScoredSet.of(evaluation.label, evaluation.record)

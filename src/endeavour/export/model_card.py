@@ -48,7 +48,7 @@ class Card:
         corpus: its name.
         repository, revision: of the corpus, where it is one of the hub.
         splits: split → pairs and tokens, after cleaning.
-        settings: the sections of the config that made the model.
+        settings: the keys of the config that made the model.
         decoding: of the evaluations that stand for the model in the hub's lists, where they are of a split; the card
             shows all.
     """

@@ -30,7 +30,7 @@ class Linear(nn.Linear):
         super().__init__(inputs, maps * outputs)
         self.maps = maps
 
-    def forward(self, input: Tensor) -> Tensor:  # noqa: A002: torch's name
+    def forward(self, input: Tensor) -> Tensor:
         return linear(input, self.weight, self.bias)
 
 

@@ -156,14 +156,14 @@ def _trained(run: Run, config: ExportRoot) -> Trained:
     model, tokenizers = run.load_model(torch.device("cpu"))
     data = data_of(run, Path(config.data_folder), config.corpus_path)
     part = run.source_tag(config.decoding.tag)
-    tag = "" if part is None else f"{tag_of(part)} "  # whoever calls an exported model writes it
     return Trained(
         run=run.name,
         model=model,
         tokenizers=tokenizers,
         decoding=replace(config.decoding, precision="fp32"),  # the weights are exported as they are
         card=_card(run, config, data),
-        sources=[tag + line if line.strip() else line for line in data.lines(VALIDATION, "source")],
+        tag="" if part is None else tag_of(part),
+        sources=data.lines(VALIDATION, "source"),
         references=data.lines(VALIDATION, "target"),
     )
 

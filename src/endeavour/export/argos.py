@@ -25,6 +25,7 @@ from endeavour.model.transformer import Transformer
 PACKAGE_VERSION = "1.0"
 INSTALLED = "endeavour"  # so begins the folder that it is unpacked to: none that another package has
 ARGOS_VERSION = "1.11.0"  # that it is tested with; Argos itself does not read it
+LONGEST_INPUT = 1024  # tokens of a sentence, after which CTranslate2, as Argos calls it, cuts it
 CONSTANT_DATE = (1980, 1, 1, 0, 0, 0)  # the same model gives the same bytes
 
 

@@ -111,7 +111,9 @@ class Exporter:
         """
         positions = exported_positions(self.trained.model.config)
         pairs = list(zip(self.trained.sources, self.trained.references, strict=True))
-        sources, targets = encode_pairs(self.trained.tokenizers, pairs)
+        source, target = self.trained.tokenizers
+        # The tag comes before what spans became, and is none itself.
+        sources, targets = encode_pairs((source.tagged(self.trained.tag), target), pairs)
         count = placeholders_of(self.trained.tokenizers)
         rows = [
             row
@@ -131,11 +133,12 @@ class Exporter:
 
     def _readme(self, folder: Path) -> str:
         """With the first validation sentence in its sample."""
-        first = normalize(next(line for line in self.trained.sources if normalize(line)))
+        first = normalize(next(line for line in self.trained.tagged_sources if normalize(line)))
         values = shared_readme_values(self.trained) | {
             "quantization": self.quantization,
             "sentence": re.sub(r'(["\\])', r"\\\1", first),
         }
         text = self.kind.readme.format(**values, **self.kind.readme_values(folder, self.trained))
         count = placeholders_of(self.trained.tokenizers)
-        return text + PLACEHOLDERS.format(count=count) if count else text
+        tagged = f" (the tag `{self.trained.tag}` comes before what is left then)" if self.trained.tag else ""
+        return text + PLACEHOLDERS.format(count=count, tagged=tagged) if count else text

@@ -16,8 +16,9 @@ from endeavour.data.tokenizer import Tokenizers, save_tokenizers
 from endeavour.decoding.config import DecodingConfig, Quantization
 from endeavour.decoding.ctranslate2 import DESCRIPTION, CTranslate2Engine
 from endeavour.directions import NAMES
+from endeavour.errors import UserError
 from endeavour.export import readme
-from endeavour.export.argos import package_name, require_same_text, unpacked, write_argos
+from endeavour.export.argos import LONGEST_INPUT, package_name, require_same_text, unpacked, write_argos
 from endeavour.export.ctranslate2 import exported_positions, write_ctranslate2
 from endeavour.export.huggingface import HuggingFaceEngine, check_huggingface, write_huggingface
 from endeavour.export.model_card import Card, data_lines, metadata, score_lines, setting_lines
@@ -38,6 +39,7 @@ class Trained:
     Attributes:
         run: its name.
         decoding: how its export is to decode.
+        tag: what whoever calls an exported model writes before each sentence; empty where the model knows none.
         sources, references: untouched validation lines, on which the export is compared with the model.
     """
 
@@ -46,8 +48,13 @@ class Trained:
     tokenizers: Tokenizers
     decoding: DecodingConfig
     card: Card
+    tag: str
     sources: Sequence[str]
     references: Sequence[str]
+
+    @property
+    def tagged_sources(self) -> list[str]:
+        return [f"{self.tag} {line}" if self.tag and line.strip() else line for line in self.sources]
 
 
 class Format(Protocol):
@@ -120,7 +127,7 @@ class HuggingFaceFormat:
     def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
         write_huggingface(folder, trained.model, trained.decoding)
         write_tokenizers(folder, trained.tokenizers, positions=exported_positions(trained.model.config))
-        require_same_ids(folder, trained.tokenizers, (trained.sources, trained.references))
+        require_same_ids(folder, trained.tokenizers, (trained.tagged_sources, trained.references))
         save_tokenizers(folder, trained.tokenizers)
 
     def open(self, folder: Path, decoding: DecodingConfig) -> ExportedEngine:
@@ -152,6 +159,14 @@ class ArgosFormat(CTranslate2Format):
     """The same in a package, see `argos.py`."""
 
     readme = readme.ARGOS
+
+    def check(self, config: ModelConfig) -> None:
+        if exported_positions(config) < LONGEST_INPUT:
+            raise UserError(
+                f"format=argos: Argos translates up to {LONGEST_INPUT:,} tokens at a time, and this model knows "
+                f"model.max_length={config.max_length} positions: use format=ctranslate2, or train with more of them, "
+                "or with model.positions=sinusoidal or rotary"
+            )
 
     def write(self, folder: Path, trained: Trained, quantization: Quantization) -> None:
         require_same_text(trained.tokenizers, trained.references)

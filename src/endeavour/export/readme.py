@@ -107,8 +107,8 @@ package for the same two languages first: of two, Argos takes the one that it fi
 """
 
 PLACEHOLDERS = """\
-- The symbols ⟦1⟧ to ⟦{count}⟧ stand for markup, placeholders and addresses. Replace these before you translate, and put
-  them back after it, as `protect` and `restore` of `endeavour.data.protection` do.
+- The symbols ⟦1⟧ to ⟦{count}⟧ stand for markup, placeholders and addresses. Replace these before you translate{tagged},
+  and put them back after it, as `protect` and `restore` of `endeavour.data.protection` do.
 """
 
 ARGOS_PACKAGE = """\

@@ -43,6 +43,7 @@ LITERAL_KEYS = (
     "host",
 )
 SETTINGS_OF_OTHERS = ("pretraining_settings.", "teacher_settings.")  # of runs that are trained first
+TEXTS = {"text", "translation"}  # which may be ???
 FOLDERS = {"data_folder", "output_folder"}
 # Characters of file names that Hydra's grammar has none of, except in quotes.
 UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
@@ -71,11 +72,14 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
         raise UserError("…=as_trained is for commands that begin with a trained run")
     OmegaConf.register_new_resolver("trained", trained.__getitem__, replace=True)
     try:
-        values = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
+        values = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True))
+        missing = OmegaConf.missing_keys(composed) - TEXTS
     except OmegaConfBaseException as error:
         raise UserError(one_line(error)) from error
     finally:
         OmegaConf.clear_resolver("trained")
+    if missing:
+        raise UserError(f"{', '.join(sorted(missing))}: ??? is no value")
     for key in FOLDERS & values.keys():
         if isinstance(values[key], str):
             values[key] = str(user_path(values[key]))

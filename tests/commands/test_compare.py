@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 import unicodedata
 from collections.abc import Callable
 from hashlib import sha256
@@ -21,7 +22,8 @@ from endeavour.evaluation.words import TrainingText
 from endeavour.pipeline.data import prepare
 from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.runs.config import save_config
-from endeavour.storage import write_json
+from endeavour.runs.run import WEIGHTS
+from endeavour.storage import DIGESTS, write_json
 
 SOURCES = [f"the dog sees tree {number} and the man" for number in range(30)]
 REFERENCES = [f"der Hund sieht Baum {number} und der Mann" for number in range(30)]
@@ -284,6 +286,24 @@ def test_evaluations_of_other_text(outputs: Path, refused: Callable[..., str]) -
     assert "different references (line 5 differs)" in refused("runs=a c")
     evaluated(outputs, "c", REFERENCES[:9], sources=SOURCES[:9], references=REFERENCES[:9])
     assert "different sources (30 and 9 lines)" in refused("runs=a c")
+
+
+def test_an_ensembles_evaluation_is_not_compared_once_one_of_its_runs_has_other_weights(
+    outputs: Path, refused: Callable[..., str]
+) -> None:
+    folder = evaluated(outputs, "a", BAD, name="test-beam-with-b")
+    record = json.loads((folder / "scores.json").read_text("utf-8"))
+    record["model"]["ensemble_weights_sha256"] = {"b": "earlier"}
+    write_json(folder / "scores.json", record)
+    named = ["compare", "runs=a a/evaluation/test-beam-with-b", f"output_folder={outputs}"]
+    assert endeavour(*named) == 0  # whose weights nobody knows
+    shutil.rmtree(outputs / "comparisons")
+    (outputs / "b" / "model").mkdir()
+    write_json(outputs / "b" / "model" / DIGESTS, {WEIGHTS: "new"})
+    message = refused("runs=a a/evaluation/test-beam-with-b")
+    assert re.search(r"earlier weights of .*b, .* `endeavour evaluate 'run=a b' .*`", message)
+    write_json(outputs / "b" / "model" / DIGESTS, {WEIGHTS: "earlier"})
+    assert endeavour(*named) == 0
 
 
 def test_an_evaluation_that_is_not_whole_is_named_with_what_makes_it_anew(

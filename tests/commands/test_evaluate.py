@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -12,7 +13,7 @@ from commands import endeavour, write_lines
 from configs import run_config
 from endeavour.data.corpus import VALIDATION
 from endeavour.decoding.pytorch import PyTorchEngine
-from endeavour.storage import file_digest
+from endeavour.storage import DIGESTS, file_digest, write_json
 
 MBR = ["decoding=mbr", "decoding.num_hypotheses=6", "decoding.max_length_ratio=1"]
 SAMPLE = ["decoding=sample", "decoding.max_length_ratio=1"]
@@ -249,6 +250,23 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_translated(
     place.write_text("a file")
     assert endeavour("evaluate", *asked, "run=a", news) == 2
     assert str(place) in capsys.readouterr().err
+
+
+def test_an_evaluation_is_of_the_weights_that_translated(
+    asked: list[str], outputs: Path, news: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = outputs / "a" / "model" / DIGESTS
+    before = json.loads(noted.read_text("utf-8"))
+    search = PyTorchEngine.search
+
+    def trained_anew_meanwhile(*given: Any) -> Any:
+        write_json(noted, before | {"weights.safetensors": "new"})
+        return search(*given)
+
+    monkeypatch.setattr(PyTorchEngine, "search", trained_anew_meanwhile)
+    assert endeavour("evaluate", *asked, "run=a", news) == 0
+    record = json.loads((outputs / "a" / "evaluation" / "news-greedy" / "scores.json").read_text("utf-8"))
+    assert record["model"]["weights_sha256"] == before["weights.safetensors"]
 
 
 def test_an_evaluation_of_an_ensemble_has_its_own_folder_and_is_compared_by_it(

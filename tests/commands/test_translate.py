@@ -77,6 +77,14 @@ def test_a_line_of_100_000_characters_is_translated_in_parts(
     assert any("2 lines" in note and "512" in note for note in notes(capsys))
 
 
+@pytest.mark.parametrize("text", ["???", "${run}", "a, [b]: {c}"])
+def test_any_text_is_text_on_the_command_line(
+    text: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour("translate", "run=run", f"output_folder={run.root}", "device=cpu", f"text={text}") == 0
+    assert capsys.readouterr().out.encode() == translated(run, text.encode() + b"\n", tmp_path)
+
+
 def test_text_that_is_not_utf8_is_noted_once(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,6 +99,17 @@ def test_a_run_is_not_trained_where_another_replaces_or_nobody_finds_it(
     assert not (run.root / name).exists()
 
 
+def test_a_run_is_not_trained_where_it_would_replace_another(
+    tmp_path: Path, folders: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _, _ = begun(tmp_path)
+    inner = Run(run.root, "group/model")
+    shutil.copytree(run.folder, inner.folder)
+    assert endeavour("train", *folders, "name=group") == 2
+    assert f"{inner.folder} is a run" in capsys.readouterr().err
+    assert inner.checkpoint_folder.is_dir()
+
+
 def test_runs_are_selected_by_name(tmp_path: Path) -> None:
     a, inner, spaced = (finished(tmp_path, name) for name in ("a", "group/b", "c d"))
     assert select_runs("a", tmp_path) == [a]

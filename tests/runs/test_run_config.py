@@ -96,11 +96,14 @@ def test_what_is_said_of_the_test_sets_of_a_run_is_not_said_of_what_it_begins_wi
                 "+evaluation.labels.test=domains.txt",
                 "evaluation.tokenized_references=test.tok.de",
                 "evaluation.splits=[test]",
+                "evaluation.sacrebleu=[wmt14]",
+                "+evaluation.files.news=[news.tsv]",
             ]
         )
     )
     assert first is not None
     assert (first.evaluation.labels, first.evaluation.tokenized_references) == ({}, None)
+    assert (first.evaluation.files, first.evaluation.sacrebleu) == ({}, [])
     assert first.evaluation.splits == ["validation"]
 
 

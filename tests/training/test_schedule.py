@@ -19,7 +19,7 @@ def settings_of(schedule: str, warmup: int) -> TrainingConfig:
         run_config([]).training,
         schedule=cast(Any, schedule),
         learning_rate=PEAK,
-        final_learning_rate=FINAL,
+        final_learning_rate=FINAL if schedule == "cosine" else 0.0,
         warmup_updates=warmup,
         max_updates=END,
     )

@@ -53,9 +53,14 @@ class Evaluator:
     training_texts: Sequence[Path] | None
 
     @cached_property
+    def _opened(self) -> tuple[Loaded, list[str]]:
+        """The models as on disk now, and the digests of their weights, which a training may replace meanwhile."""
+        digests = [run.weights_digest for run in self.runs]
+        return load_runs(self.runs, self.device, self.asked.tag), digests
+
+    @property
     def loaded(self) -> Loaded:
-        """As on disk now, of which the digest is noted."""
-        return load_runs(self.runs, self.device, self.asked.tag)
+        return self._opened[0]
 
     @cached_property
     def decoding(self) -> DecodingConfig:
@@ -231,14 +236,16 @@ class Evaluator:
     def _description(self, test_set: EvaluationSet) -> dict[str, object]:
         """Which model it was, by digest; of an ensemble, which models; and what it translated."""
         engine, export = self.decoding.engine, self.decoding.export_quantization
+        first, *others = self._opened[1]
         description: dict[str, object] = {
             "run": self.runs[0].name,
             "test_set": test_set.name,
             "engine": engine if engine == "pytorch" else f"{engine}-{export}",
-            "weights_sha256": self.runs[0].weights_digest,
+            "weights_sha256": first,
         }
-        if others := self.runs[1:]:
-            description["ensemble_weights_sha256"] = {run.name: run.weights_digest for run in others}
+        if others:
+            names = [run.name for run in self.runs[1:]]
+            description["ensemble_weights_sha256"] = dict(zip(names, others, strict=True))
         return description
 
 

@@ -170,14 +170,14 @@ def pretraining_config(config: RunConfig) -> RunConfig | None:
     if config.pretrained is None or is_imported(config.pretrained) or not config.pretraining_settings:
         return None
     # These are about the run's own test sets.
-    evaluation = asdict(config.evaluation) | {"labels": {}, "tokenized_references": None}
+    none = {"labels": {}, "tokenized_references": None, "files": {}, "sacrebleu": []}
     return _trained_before(
         config,
         "pretraining_settings",
         name=config.pretrained,
         pretrained=None,
         pretraining_settings={},
-        evaluation=evaluation,
+        evaluation=asdict(config.evaluation) | none,
     )
 
 

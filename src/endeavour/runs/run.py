@@ -218,7 +218,8 @@ class Run:
         return is_held(self.folder)
 
     def require_free_place(self) -> None:
-        """Raises `UserError` where it would be in a hidden folder, or in one that another run replaces or deletes."""
+        """Raises `UserError` where it would be in a hidden folder, or in one that another run replaces or deletes, or
+        would itself replace or delete another."""
         parts = Path(self.name).parts
         if any(part.startswith(".") for part in parts):
             raise UserError(
@@ -229,6 +230,12 @@ class Run:
             if part in OWN_FOLDERS and above.has_config:
                 raise UserError(
                     f"name={self.name}: {above.folder / part} belongs to the run {above.name}; choose another name=…"
+                )
+        for own in sorted(OWN_FOLDERS):
+            if Run(self.root, f"{self.name}/{own}").has_config:
+                raise UserError(
+                    f"name={self.name}: {self.folder / own} is a run, and would be this one's folder; choose another "
+                    "name=…, or move it"
                 )
 
     def require_alone(self) -> None:

@@ -26,8 +26,18 @@ def find_evaluations(
         alone: whether one is enough, because it is compared with something else.
 
     Raises:
-        UserError: a run or an evaluation is not there, or there are too few, or two are the same.
+        UserError: a run or an evaluation is not there, or of weights that are not there any more, or there are too few,
+            or two are the same.
     """
+    found = _found(text, test_set, label, root, alone=alone)
+    for evaluation in found:
+        _require_current(evaluation)
+    return found
+
+
+def _found(
+    text: str | None, test_set: str | None, label: str | None, root: Path, *, alone: bool
+) -> list[Evaluation]:
     named = named_runs("runs", text, root)
     if len(named) < (1 if alone else 2):
         raise UserError(
@@ -68,6 +78,18 @@ def _by_folder(named: Run) -> Evaluation:
     if not evaluation.is_finished:
         raise UserError(f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)})")
     return evaluation
+
+
+def _require_current(evaluation: Evaluation) -> None:
+    """An ensemble's lies in the folder of its first run, and stays when another is trained anew."""
+    model, root = evaluation.record["model"], evaluation.run.root
+    for name, digest in model.get("ensemble_weights_sha256", {}).items():
+        run = Run(root, name)
+        if run.is_trained and run.weights_digest != digest:
+            raise UserError(
+                f"{evaluation.folder} is of earlier weights of {run}, which was trained anew: run "
+                f"`{evaluation.command}`"
+            )
 
 
 def _require_evaluated(runs: Sequence[Run], label: str, test_set: str) -> None:

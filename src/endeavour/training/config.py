@@ -57,6 +57,8 @@ class TrainingConfig:
             )
         if self.schedule == "cosine" and self.max_updates is None:
             raise ValueError("training.schedule=cosine needs training.max_updates")
+        if self.schedule != "cosine" and self.final_learning_rate:
+            raise ValueError("training.final_learning_rate is of training.schedule=cosine: leave it out")
         if self.sharded and self.compile == "always":
             raise ValueError(
                 "training.sharded=true: no layer is compiled; set training.compile=auto or never"

@@ -229,6 +229,47 @@ def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> Non
     expect(page.locator("#output .piece.forced")).to_have_count(0)
 
 
+HALF_A_SEARCH = """() => {
+    const fetched = window.fetch;
+    window.fetch = async (path, options) => {
+        const answer = await fetched(path, options);
+        if (path !== "/api/search") return answer;
+        window.fetch = fetched;
+        const events = (await answer.text()).split(/(?=event: result)/).map((part) => new TextEncoder().encode(part));
+        return new Response(new ReadableStream({
+            start(stream) {
+                stream.enqueue(events[0]);
+                window.release = () => (stream.enqueue(events[1]), stream.close());
+            },
+        }));
+    };
+}"""
+
+
+def test_the_last_translation_cannot_be_typed_over_while_the_next_is_searched_for(visit: Visit) -> None:
+    page = visit(v="search")
+    before = translation(page)
+    page.evaluate(HALF_A_SEARCH)
+    force_alternative(page)
+    expect(page.locator("#view-search .node.forced")).not_to_have_count(
+        0
+    )  # its steps are there, but no result
+    expect(page.locator("#output.stale .piece").nth(1)).to_be_focused()
+    page.keyboard.press("W")
+    expect(page.locator("#output.stale .piece.end")).to_have_count(1)
+    page.evaluate("release()")
+    assert translation(page) != before
+    expect(page.locator("#output .piece").nth(2)).to_be_focused()
+    page.evaluate(HALF_A_SEARCH)
+    page.keyboard.press("W")
+    field = page.locator("#output:not(.stale) input")
+    expect(field).to_have_value("W")
+    page.keyboard.press("o")
+    expect(field).to_have_value("Wo")
+    page.keyboard.press("Enter")
+    assert "Wo" in translation(page)
+
+
 def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:
     page = visit()
     page.locator("#output .piece").first.focus()

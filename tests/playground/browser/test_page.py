@@ -270,6 +270,21 @@ def test_the_last_translation_cannot_be_typed_over_while_the_next_is_searched_fo
     assert "Wo" in translation(page)
 
 
+def test_alternatives_are_those_of_the_translation_that_is_shown(visit: Visit) -> None:
+    page = visit(
+        v="learn"
+    )  # which asks for the analysis only once something is chosen that the search did not find
+    hold_answer(page, "/api/analyse")
+    page.evaluate("() => { location.hash += '&t=-'; }")
+    until_held(page)
+    page.locator("#output .piece").nth(1).click()
+    page.evaluate("release()")
+    expect(page.locator("#output")).to_have_text("end")
+    expect(page.locator(".alternatives")).to_have_count(0)
+    page.locator("#output .piece").click()
+    page.locator(".alternatives .row").first.wait_for()
+
+
 def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:
     page = visit()
     page.locator("#output .piece").first.focus()

@@ -216,6 +216,19 @@ def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
     expect(page.locator(".details .path")).to_have_text("éé")
 
 
+def test_spaces_that_close_a_word_force_no_further_piece(visit: Visit) -> None:
+    forced = {"~Hau": 1, "~Hau ": 1, "~ Hau  ist": 3, "5": 1, "5~ ": 1, "5~ ist ": 3, "": 0}
+    counts = visit().evaluate(
+        """async (forced) => {
+            const { forcedCount } = await import("/static/forcing.js");
+            const pieces = ["▁Hau", "▁i", "st", "▁gut", "</s>"].map((piece) => ({ piece }));
+            return forced.map((p) => forcedCount(p, pieces));
+        }""",
+        list(forced),
+    )
+    assert dict(zip(forced, counts, strict=True)) == forced
+
+
 def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> None:
     page = visit()
     force_alternative(page)

@@ -1,6 +1,7 @@
 """The Learn view: a story of steps with the model's own numbers, by mouse and by keyboard, restored by an address."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -280,6 +281,25 @@ def test_a_sentence_too_long_to_be_shown_is_explained(visit: Visit, tolerated: l
     expect(page.locator("#view-learn .pages > .problem")).to_contain_text("64 pieces")
     page.locator("#input").fill(SENTENCE)
     expect(page.locator("#view-learn .pages > .problem")).to_be_hidden()
+
+
+ROTARY = """async (half) => {
+    const { positions } = await import("/static/learn/positions.js");
+    const names = [...Array(61).keys()].map(String);
+    const rounded = (of) => names.map((t) => [...Array(half).keys()].map(
+        (pair) => Number(of(t * 10000 ** (-pair / half)).toFixed(4)),
+    ));
+    const rotation = { cosine: rounded(Math.cos), sine: rounded(Math.sin) };
+    const { table } = positions({
+        data: { rotation, kind: "cross" }, labels: { target: names }, side: "target", q: 60, width: 600, follow() {},
+    });
+    return [...table().rows].slice(1).map((row) => row.lastChild.textContent);
+}"""
+
+
+def test_how_far_a_position_turns_is_told_of_slow_hands_too(visit: Visit) -> None:
+    degrees = visit().evaluate(ROTARY, 32)
+    assert degrees == [f"{math.degrees(60 * 10_000 ** (-pair / 32)):.1f}" for pair in range(32)]
 
 
 def test_nothing_moves_when_little_motion_is_asked_for(learn: Visit) -> None:

@@ -142,7 +142,7 @@ function rotary(view) {
       }),
     );
   });
-  const angles = cosine[0].map((_, pair) => Math.atan2(sine[1]?.[pair] ?? 0, cosine[1]?.[pair] ?? 1));
+  const angles = cosine[0].map((_, pair) => 10000 ** (-pair / half)); // those of the tables are rounded
   const rows = Math.ceil(pairs.length / columns);
   const y = 34 + rows * (size + 34);
   strips(page, {

@@ -13,6 +13,7 @@ from filelock import FileLock
 from in_browser import (
     SENTENCE,
     Visit,
+    exported,
     hide,
     hold_answer,
     scrolls_sideways,
@@ -254,6 +255,13 @@ def test_where_translations_part_what_is_written_is_shown_however_improbable(vis
         return partingOf({ a, b, step: 0, ours, theirs }, 600).json.pieces.map(({ piece }) => piece);
     }""")
     assert pieces[-2:] == ["x", "y"]
+
+
+def test_colours_are_exported_as_every_program_for_pictures_understands(runs: Visit) -> None:
+    page = runs(w=WITH_OTHER)
+    expect(page.locator(".opinions table")).to_be_visible()
+    svg = exported(page, "Where they part", "SVG").read_text("utf-8")
+    assert set(re.findall(r'(?:fill|stroke)="(\w+)', svg)) <= {"rgb", "none"}
 
 
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:

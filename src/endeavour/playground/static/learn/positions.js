@@ -171,10 +171,8 @@ function rotary(view) {
 
 function dial({ cx, cy, radius, cosine, sine, t, own }) {
   const hand = (angle, length, kind) => {
-    const line = el("line", { x1: cx, y1: cy, x2: cx + length, y2: cy, class: `hand ${kind}` });
-    line.style.transformOrigin = `${cx}px ${cy}px`;
-    line.style.transform = `rotate(${-angle}rad)`; // counter-clockwise, as angles are counted
-    return line;
+    const turn = `rotate(${(-angle * 180) / Math.PI} ${cx} ${cy})`; // counter-clockwise, as angles are counted
+    return el("line", { x1: cx, y1: cy, x2: cx + length, y2: cy, transform: turn, class: `hand ${kind}` });
   };
   const angle = (row) => Math.atan2(sine[row], cosine[row]);
   const start = own ? Math.atan2(own[1], own[0]) : 0;

@@ -110,6 +110,10 @@ def test_what_changes_in_a_run_is_seen(run: Run, tmp_path: Path) -> None:
     assert describe_run(Run(tmp_path, "run"))["evaluations"] == []
     evaluated(one)
     assert len(describe_run(Run(tmp_path, "run"))["evaluations"]) == 1
+    weights = describe_run(one)["weights"]
+    shutil.rmtree(one.folder)
+    small_run(tmp_path, "run", seed=1)  # as one that is trained again
+    assert describe_run(one)["weights"] != weights
     (one.folder / "config.yaml").write_text("damaged")
     with pytest.raises(UserError, match=r"config\.yaml"):
         describe_run(Run(tmp_path, "run"))

@@ -185,6 +185,8 @@ class Judge(Scripted):
         ("WO", None, 2, "not among the 2 best of step 2 "),
         ("WWWW", None, 5, "the search had ended before"),
         ("W", [OTHER], 1, "the prefix, which was forced, leads elsewhere at step 1"),
+        ("O", [WORD], 1, "the prefix, which was forced, leads elsewhere at step 1"),
+        ("WO", [WORD], 2, "not among the 2 best of step 2 "),
     ],
 )
 def test_where_and_why_the_reference_was_lost(

@@ -19,6 +19,7 @@ from endeavour.evaluation.subsets import lowercased
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.run import OWN_FOLDERS, Run
+from endeavour.storage import DIGESTS
 from endeavour.training.checkpoint import checkpoints_in
 
 EXAMPLES = 5
@@ -76,6 +77,8 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
         "name": run.name,
         "direction": run.config.direction,
         "finished": run.is_trained,
+        # When they were written: a run that is trained again may have as many updates.
+        "weights": None if folder is None else _changed(folder / DIGESTS),
         "updates": summary.get("updates", checkpoint_update(checkpoints[-1]) if checkpoints else None),
         "bleu": _bleu(summary, lowercase=lowercase),
         "lowercase": lowercase,

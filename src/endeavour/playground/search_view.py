@@ -10,7 +10,7 @@ from endeavour.data.normalization import SPACE_MARK
 from endeavour.data.protection import protect_target
 from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.length_penalty import length_penalty
-from endeavour.decoding.prefix import Prefix, typed_prefix
+from endeavour.decoding.prefix import ForcedPrefix, Prefix, typed_prefix
 from endeavour.decoding.search_tree import Node, Trace, ids_up_to, trace_search
 from endeavour.errors import UserError
 from endeavour.playground.learn_layers import Numbers
@@ -173,30 +173,39 @@ class _SearchView:
             return None
         if isinstance(self._reference, str):
             return {"error": self._reference}
-        ids = self._reference
-        scores, rows = scored_rows(self.sentence, ids, alternatives=1)
-        total = sum(one.log_probability for one in scores)
-        path = trace.follow([*ids, EOS])
+        tokens = [*self._reference, EOS]
+        scores, rows = scored_rows(self.sentence, self._reference, alternatives=1)
+        values = [one.log_probability for one in scores]
+        total = sum(values)
+        path = trace.follow(tokens)
         left_at = len(path) + 1 if len(path) < len(scores) else None
         return {
             "pieces": rows,
             "log_probability": finite(total),
             "score": finite(total / length_penalty(len(scores), self.alpha)),
             "left_at": left_at,
-            "why": self._why_left([one.log_probability for one in scores], left_at, trace, path),
+            "why": self._why_left(tokens, values, left_at, trace, path),
         }
 
-    def _why_left(self, values: list[float], left_at: int | None, trace: Trace, path: list[int]) -> str:
+    def _why_left(
+        self, tokens: list[int], values: list[float], left_at: int | None, trace: Trace, path: list[int]
+    ) -> str:
         if left_at is None:
             found = {node: place for place, (_, node) in enumerate(trace.hypotheses, start=1)}
             place = found.get(path[-1])
             return "found, but not among the best" if place is None else f"found: number {place} of the best"
         if left_at >= len(self._worst_kept):
             return "the search had ended before: nothing that was left could have been among the best"
-        total = sum(values[:left_at])
-        if self.prefix is not None and total > self._worst_kept[left_at]:
+        if not self._fits_prefix(tokens[:left_at]):
             return f"the prefix, which was forced, leads elsewhere at step {left_at}"
-        return self._outside(total, left_at)
+        return self._outside(sum(values[:left_at]), left_at)
+
+    def _fits_prefix(self, tokens: list[int]) -> bool:
+        """Whether the last one may follow the others."""
+        if self.prefix is None:
+            return True
+        allowed = ForcedPrefix(self.prefix, self.sentence.system.spellings).allowed(tokens[:-1])
+        return allowed is None or tokens[-1] in allowed
 
 
 def _prefix(sentence: Sentence, asked: AskedPrefix) -> Prefix:

@@ -1,6 +1,7 @@
 """The Learn view: a story of steps with the model's own numbers, by mouse and by keyboard, restored by an address."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -280,6 +281,35 @@ def test_a_sentence_too_long_to_be_shown_is_explained(visit: Visit, tolerated: l
     expect(page.locator("#view-learn .pages > .problem")).to_contain_text("64 pieces")
     page.locator("#input").fill(SENTENCE)
     expect(page.locator("#view-learn .pages > .problem")).to_be_hidden()
+
+
+ROTARY = """async (half) => {
+    const { positions } = await import("/static/learn/positions.js");
+    const names = [...Array(61).keys()].map(String);
+    const rounded = (of) => names.map((t) => [...Array(half).keys()].map(
+        (pair) => Number(of(t * 10000 ** (-pair / half)).toFixed(4)),
+    ));
+    const rotation = { cosine: rounded(Math.cos), sine: rounded(Math.sin) };
+    const { graphic, table } = positions({
+        data: { rotation, kind: "cross" }, labels: { target: names }, side: "target", q: 60, width: 600, follow() {},
+    });
+    return {
+        degrees: [...table().rows].slice(1).map((row) => row.lastChild.textContent),
+        hands: [...graphic.querySelectorAll(".hand.thick")].map((hand) => hand.getAttribute("transform")),
+    };
+}"""
+
+
+def test_how_far_a_position_turns_is_told_of_slow_hands_too(visit: Visit) -> None:
+    degrees = visit().evaluate(ROTARY, 32)["degrees"]
+    assert degrees == [f"{math.degrees(60 * 10_000 ** (-pair / 32)):.1f}" for pair in range(32)]
+
+
+def test_the_hands_are_turned_as_every_program_for_pictures_understands(visit: Visit) -> None:
+    hands = visit().evaluate(ROTARY, 32)["hands"]
+    angles = [float(re.fullmatch(r"rotate\((\S+) \S+ \S+\)", hand)[1]) for hand in hands]
+    expected = [-math.degrees(60 * 10_000 ** (-pair / 32)) for pair in (0, 2, 4, 8, 16, 24)]
+    assert [angle % 360 for angle in angles] == pytest.approx([angle % 360 for angle in expected], abs=0.1)
 
 
 def test_nothing_moves_when_little_motion_is_asked_for(learn: Visit) -> None:

@@ -216,6 +216,19 @@ def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
     expect(page.locator(".details .path")).to_have_text("éé")
 
 
+def test_spaces_that_close_a_word_force_no_further_piece(visit: Visit) -> None:
+    forced = {"~Hau": 1, "~Hau ": 1, "~ Hau  ist": 3, "5": 1, "5~ ": 1, "5~ ist ": 3, "": 0}
+    counts = visit().evaluate(
+        """async (forced) => {
+            const { forcedCount } = await import("/static/forcing.js");
+            const pieces = ["▁Hau", "▁i", "st", "▁gut", "</s>"].map((piece) => ({ piece }));
+            return forced.map((p) => forcedCount(p, pieces));
+        }""",
+        list(forced),
+    )
+    assert dict(zip(forced, counts, strict=True)) == forced
+
+
 def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> None:
     page = visit()
     force_alternative(page)
@@ -227,6 +240,62 @@ def test_the_way_out_of_typing_over_takes_back_nothing_else(visit: Visit) -> Non
     expect(page.locator("#output .piece.forced")).to_have_count(2)
     page.locator("#undo").click()
     expect(page.locator("#output .piece.forced")).to_have_count(0)
+
+
+HALF_A_SEARCH = """() => {
+    const fetched = window.fetch;
+    window.fetch = async (path, options) => {
+        const answer = await fetched(path, options);
+        if (path !== "/api/search") return answer;
+        window.fetch = fetched;
+        const events = (await answer.text()).split(/(?=event: result)/).map((part) => new TextEncoder().encode(part));
+        return new Response(new ReadableStream({
+            start(stream) {
+                stream.enqueue(events[0]);
+                window.release = () => (stream.enqueue(events[1]), stream.close());
+            },
+        }));
+    };
+}"""
+
+
+def test_the_last_translation_cannot_be_typed_over_while_the_next_is_searched_for(visit: Visit) -> None:
+    page = visit(v="search")
+    before = translation(page)
+    page.evaluate(HALF_A_SEARCH)
+    force_alternative(page)
+    expect(page.locator("#view-search .node.forced")).not_to_have_count(
+        0
+    )  # its steps are there, but no result
+    expect(page.locator("#output.stale .piece").nth(1)).to_be_focused()
+    page.keyboard.press("W")
+    expect(page.locator("#output.stale .piece.end")).to_have_count(1)
+    page.evaluate("release()")
+    assert translation(page) != before
+    expect(page.locator("#output .piece").nth(2)).to_be_focused()
+    page.evaluate(HALF_A_SEARCH)
+    page.keyboard.press("W")
+    field = page.locator("#output:not(.stale) input")
+    expect(field).to_have_value("W")
+    page.keyboard.press("o")
+    expect(field).to_have_value("Wo")
+    page.keyboard.press("Enter")
+    assert "Wo" in translation(page)
+
+
+def test_alternatives_are_those_of_the_translation_that_is_shown(visit: Visit) -> None:
+    page = visit(
+        v="learn"
+    )  # which asks for the analysis only once something is chosen that the search did not find
+    hold_answer(page, "/api/analyse")
+    page.evaluate("() => { location.hash += '&t=-'; }")
+    until_held(page)
+    page.locator("#output .piece").nth(1).click()
+    page.evaluate("release()")
+    expect(page.locator("#output")).to_have_text("end")
+    expect(page.locator(".alternatives")).to_have_count(0)
+    page.locator("#output .piece").click()
+    page.locator(".alternatives .row").first.wait_for()
 
 
 def test_the_focus_stays_where_the_visitor_put_it(visit: Visit) -> None:

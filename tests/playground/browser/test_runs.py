@@ -13,6 +13,7 @@ from filelock import FileLock
 from in_browser import (
     SENTENCE,
     Visit,
+    exported,
     hide,
     hold_answer,
     scrolls_sideways,
@@ -254,6 +255,13 @@ def test_where_translations_part_what_is_written_is_shown_however_improbable(vis
         return partingOf({ a, b, step: 0, ours, theirs }, 600).json.pieces.map(({ piece }) => piece);
     }""")
     assert pieces[-2:] == ["x", "y"]
+
+
+def test_colours_are_exported_as_every_program_for_pictures_understands(runs: Visit) -> None:
+    page = runs(w=WITH_OTHER)
+    expect(page.locator(".opinions table")).to_be_visible()
+    svg = exported(page, "Where they part", "SVG").read_text("utf-8")
+    assert set(re.findall(r'(?:fill|stroke)="(\w+)', svg)) <= {"rgb", "none"}
 
 
 def test_the_same_translation_has_no_parting(runs: Visit) -> None:
@@ -573,6 +581,33 @@ def test_a_run_is_chosen_before_its_first_checkpoint_and_translates_from_then_on
     later.rename(training.checkpoint_folder / "update-00000040")
     expect(page.locator("#output")).to_contain_text(best(site, OTHER)["text"], timeout=TIMEOUT)
     page.locator("#view-look .large .graphic").first.wait_for()
+
+
+def test_a_run_that_was_trained_again_while_nobody_looked_translates_anew(
+    visit: Visit, root: Path, site: Served
+) -> None:
+    run = small_run(root, "again")
+    page = visit(run=run.name)
+    hide(page, True)
+    shutil.rmtree(run.folder)
+    small_run(root, run.name, seed=1)
+    hide(page, False)
+    expect(page.locator("#output")).to_contain_text(best(site, run.name)["text"], timeout=TIMEOUT)
+    page.locator("#view-look .large .graphic").first.wait_for()  # until nothing is asked of the run any more
+    shutil.rmtree(run.folder)
+
+
+def test_a_system_that_is_compared_translates_anew_with_its_next_checkpoint(
+    runs: Visit, root: Path, site: Served, training: Run
+) -> None:
+    shutil.copytree(root / "run" / "model", training.checkpoint_folder / "update-00000020")
+    page = runs(w=training.name)
+    second = page.locator(".systems .text").nth(1)
+    expect(second).to_have_text(best(site, "run")["text"])
+    later = shutil.copytree(root / OTHER / "model", root / "later")
+    later.rename(training.checkpoint_folder / "update-00000040")
+    expect(second).to_have_text(best(site, OTHER)["text"], timeout=TIMEOUT)
+    expect(page.locator(".opinions table")).to_be_visible()
 
 
 def test_a_run_that_is_damaged_while_the_page_is_open_is_named(runs: Visit, root: Path) -> None:

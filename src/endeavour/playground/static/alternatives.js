@@ -28,7 +28,7 @@ export function alternativeRows(position) {
  *
  * @param {object} context
  * @param {HTMLElement} anchor
- * @param {{piece: string}[]} pieces of the translation
+ * @param {{id: number, piece: string}[]} pieces of the translation
  * @param {number} position
  * @param {{onChoose: (alternative: {id: number, piece: string}) => void, onType: () => void}} callbacks
  */
@@ -47,7 +47,7 @@ export async function openAlternatives(
     if (!overtaken(error)) report(error.message);
     return;
   }
-  if (!anchor.isConnected || !analysis) return;
+  if (!anchor.isConnected || !analysis || !sameIds(pieces, analysis.target)) return;
   const before = readable(pieces.slice(0, position)).join("").trimStart();
   const { lang } = document.getElementById("output");
   const close = () => box.hidePopover();
@@ -88,5 +88,9 @@ export async function openAlternatives(
   placeBeside(box, anchor, 0);
   box.querySelector("button").focus();
 }
+
+/** Whether the pieces are still those that were analysed: another translation may have been chosen meanwhile. */
+const sameIds = (pieces, target) =>
+  pieces.length === target.length && pieces.every(({ id }, i) => id === target[i].id);
 
 const shortEnd = (text) => (text.length > 28 ? `…${text.slice(-27)}` : text);

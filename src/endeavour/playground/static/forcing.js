@@ -54,7 +54,7 @@ export function forcedCount(p, pieces) {
   const prefix = parsePrefix(p);
   if (!prefix) return 0;
   const texts = readable(pieces.slice(prefix.ids.length));
-  const wanted = prefix.text.trimStart().length;
+  const wanted = prefix.text.trim().replace(/\s+/g, " ").length; // a space at the end forces no piece by itself
   let [spelt, count] = ["", 0];
   // A character that is spelt in bytes is read at the first one; the others belong to it.
   while (count < texts.length && (spelt.trimStart().length < wanted || (count && !texts[count])))

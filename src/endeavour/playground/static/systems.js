@@ -44,8 +44,7 @@ export function createSystems(offered) {
     /** What changes when the name of a system stands for other weights than before. */
     weights(system) {
       const name = system || systems.default;
-      const run = named(name); // of a checkpoint they stay the same
-      return JSON.stringify([name, run?.finished, run?.finished ? run.updates : run?.checkpoints.at(-1)]);
+      return JSON.stringify([name, named(name)?.weights]); // of a checkpoint they stay the same
     },
     /** Beam size and length penalty that a system's run is configured with. */
     decoding: (system) => runOf(system)?.decoding ?? FALLBACK,

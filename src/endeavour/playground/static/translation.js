@@ -70,7 +70,7 @@ export function mountTranslation(context) {
       buttons.push(pieceButton(text.trim(), position, position < forced));
       line.push(buttons.at(-1));
     });
-    output.replaceChildren(...(line[0] === " " ? line.slice(1) : line));
+    fill(...(line[0] === " " ? line.slice(1) : line));
     const position = focusNext === AFTER_FORCED ? forced : (focusNext ?? hadFocus);
     const at = buttons.findLastIndex((button) => Number(button.dataset.position) <= (position ?? forced));
     setRoving(buttons, at);
@@ -99,7 +99,12 @@ export function mountTranslation(context) {
   function showStream(text) {
     const forced = forcedText();
     const [head, tail] = text.startsWith(forced) ? [forced, text.slice(forced.length)] : ["", text];
-    output.replaceChildren(head && h("span", { class: "forced" }, head), tail);
+    fill(head && h("span", { class: "forced" }, head), tail);
+  }
+
+  function fill(...content) {
+    output.classList.remove("stale");
+    output.replaceChildren(...content);
   }
 
   /** The forced part of the translation as it reads. */
@@ -114,7 +119,7 @@ export function mountTranslation(context) {
   }
 
   function begin(position, letter) {
-    if (search.current.stale) return; // the pieces are of another question
+    if (output.matches(".stale")) return; // the pieces are of another question
     const { ids, pieces } = shown;
     const { p, t } = state.get();
     typing = typeOver(output, pieces, position, letter, {
@@ -156,7 +161,7 @@ export function mountTranslation(context) {
 
   search.subscribe((current) => {
     const { status, text, done, steps, stale, hypotheses } = current;
-    output.classList.toggle("stale", stale);
+    if (stale || typing) output.classList.toggle("stale", stale); // pieces stay so until others are shown
     if (status === "idle") document.getElementById("timing").textContent = "";
     undo.hidden = !state.get().p;
     if (stale && status !== "error") return;
@@ -164,7 +169,7 @@ export function mountTranslation(context) {
       typing.follow(text.startsWith(forcedText()) ? text.slice(forcedText().length) : "");
       if (done) showTiming(current, hypotheses[0].score);
     } else if (status === "idle")
-      output.replaceChildren(h("span", { class: "plain" }, "Type a sentence: it is translated as you type."));
+      fill(h("span", { class: "plain" }, "Type a sentence: it is translated as you type."));
     else if (done) showPieces();
     else if (status === "running" && steps && focusNext === null && !output.contains(document.activeElement))
       showStream(text);

@@ -142,7 +142,7 @@ function rotary(view) {
       }),
     );
   });
-  const angles = cosine[0].map((_, pair) => Math.atan2(sine[1]?.[pair] ?? 0, cosine[1]?.[pair] ?? 1));
+  const angles = cosine[0].map((_, pair) => 10000 ** (-pair / half)); // those of the tables are rounded
   const rows = Math.ceil(pairs.length / columns);
   const y = 34 + rows * (size + 34);
   strips(page, {
@@ -171,10 +171,8 @@ function rotary(view) {
 
 function dial({ cx, cy, radius, cosine, sine, t, own }) {
   const hand = (angle, length, kind) => {
-    const line = el("line", { x1: cx, y1: cy, x2: cx + length, y2: cy, class: `hand ${kind}` });
-    line.style.transformOrigin = `${cx}px ${cy}px`;
-    line.style.transform = `rotate(${-angle}rad)`; // counter-clockwise, as angles are counted
-    return line;
+    const turn = `rotate(${(-angle * 180) / Math.PI} ${cx} ${cy})`; // counter-clockwise, as angles are counted
+    return el("line", { x1: cx, y1: cy, x2: cx + length, y2: cy, transform: turn, class: `hand ${kind}` });
   };
   const angle = (row) => Math.atan2(sine[row], cosine[row]);
   const start = own ? Math.atan2(own[1], own[0]) : 0;

@@ -58,6 +58,7 @@ export function createSentence(context) {
   let running = new AbortController();
   let found = []; // {system, letter, hypothesis, milliseconds, error}
   let other = 1; // which of the further systems is compared with the first
+  let translating = ""; // the weights of the further systems that were asked
   let latest = null; // the comparison that may draw; an earlier one may still be waiting for answers
 
   search.subscribe(({ stale, status }) => {
@@ -69,6 +70,7 @@ export function createSentence(context) {
     const { w, run } = state.get();
     return (w ? parseSystems(w) : suggested(run, systems)).slice(0, LETTERS.length - 1);
   };
+  const weights = () => further().map(({ name }) => systems.weights(name)).join();
   // Ids mean the same pieces only within a run.
   const sameRun = (one, other) => systems.runOf(one) === systems.runOf(other);
   const main = () => ({ name: state.get().run || systems.default, beam: null });
@@ -112,6 +114,7 @@ export function createSentence(context) {
     if (!search.current.done || !state.get().q.trim()) return;
     running.abort();
     const { signal } = (running = new AbortController());
+    translating = weights();
     node.classList.add("stale");
     let first;
     try {
@@ -214,6 +217,12 @@ export function createSentence(context) {
   return {
     node,
     load,
-    refresh: () => picker.refresh(),
+    /** To be called when the runs that are offered have changed. */
+    refresh() {
+      picker.refresh();
+      if (weights() === translating) return;
+      answers.clear();
+      if (state.get().v === "runs") load();
+    },
   };
 }

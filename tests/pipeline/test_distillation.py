@@ -409,6 +409,12 @@ def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
     assert endeavour("train", *settings, *changed, "teachers=3 2", "training.restart=true") == 2
     assert f"{teacher}, a teacher of this run, was trained on other data" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
+    # One that is not finished does not go on.
+    (teacher.folder / "summary.json").unlink()
+    assert endeavour("train", *settings, *changed, "teachers=2", "training.restart=true") == 2
+    said = capsys.readouterr().err
+    assert f"{teacher} was trained on other data" in said
+    assert said.endswith("\ndelete it, to have it trained anew, or choose another name=…\n")
 
 
 @pytest.fixture

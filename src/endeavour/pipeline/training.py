@@ -10,6 +10,7 @@ from rich.console import Console
 
 from endeavour.data.corpus import ExtraPairs
 from endeavour.data.prepared import PreparedData
+from endeavour.errors import UserError
 from endeavour.pipeline.data import prepare, teacher_pairs
 from endeavour.pipeline.distillation import (
     Teachers,
@@ -23,7 +24,7 @@ from endeavour.pipeline.training_process import Prune, TrainingProcess
 from endeavour.progress import reported_progress
 from endeavour.runs.config import RunConfig
 from endeavour.runs.locks import FolderBusy
-from endeavour.runs.run import Run, Summary
+from endeavour.runs.run import OtherRun, Run, Summary
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import (
     check_local_rank,
@@ -73,7 +74,7 @@ def train_run(
             if config.teachers is not None:
                 Teachers(config).check_runs()
             if first := pretraining_of(config):
-                _train_first(first, run, command)
+                _train_first(first, run, command, "pretrained")
         config, tokenizers = take_vocabularies(config)
         if begun:
             run.require_same(config)
@@ -114,9 +115,13 @@ def train_run(
 
 
 def _train_first(
-    config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
+    config: RunConfig, needed_by: Run, command: Sequence[str], key: str, text: PreparedData | None = None
 ) -> None:
-    """Trains what another run needs, unless it is finished; waits for another process that does."""
+    """Trains what another run needs, unless it is finished; waits for another process that does.
+
+    Args:
+        key: of the other run's config, which decides what this one is called.
+    """
     first = Run.of(config)
     if is_main() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
@@ -124,6 +129,10 @@ def _train_first(
         try:
             train_run(config, command, text=text)
             break
+        except OtherRun as other:  # which training.restart, of the other run, would not throw away
+            raise UserError(
+                f"{other.found}\ndelete it, to have it trained anew, or choose another {key}=…"
+            ) from other
         except FolderBusy:
             if launched():  # all processes would have to wait together
                 raise
@@ -162,6 +171,6 @@ def _taught(
             else:
                 run.discard()
     for seed in teachers.seeds:
-        _train_first(teachers.config_of(seed), run, command, data)
+        _train_first(teachers.config_of(seed), run, command, "name", data)
     with reported_progress(console) as progress:
         return teacher_translations(teachers, data, progress)

@@ -139,11 +139,8 @@ class TrainingProcess:
 
     def _check_start(self, state: TrainState) -> None:
         """Raises `UserError` where the run would continue with other data than it began with, or processes differ."""
-        if state.update and state.data_digest != self.data.content_digest:
-            raise UserError(
-                f"{self.run} was trained on other data: the corpus has changed since\n"
-                "choose another name=…, or delete it (training.restart=true) to throw that run away"
-            )
+        if state.update:
+            self.run.require_same_data(state.data_digest, self.data.content_digest)
         state.data_digest = self.data.content_digest
         if len(set(self.ranks.gather((state.update, state.data_digest)))) > 1:
             raise UserError(

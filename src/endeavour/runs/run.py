@@ -51,6 +51,18 @@ WEIGHTS = "weights.safetensors"
 IMPORTED = "imported"  # the status of a run whose weights come from elsewhere
 
 
+class OtherRun(UserError):
+    """A folder holds a run of other settings or other data than are asked for.
+
+    Attributes:
+        found: what it holds, without the remedy, which is another for a run that is trained for another.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"{found}\nchoose another name=…, or training.restart=true to throw that run away")
+        self.found = found
+
+
 @dataclass(frozen=True)
 class Run:
     """The run called `name` below the folder `root`, whether it exists or not."""
@@ -201,12 +213,14 @@ class Run:
         return self.was_begun and not restarts
 
     def require_same(self, config: RunConfig) -> None:
-        """Raises `UserError` where the folder holds a run of other settings than `config`."""
+        """Raises `OtherRun` where the folder holds a run of other settings than `config`."""
         if differences := differing_keys(config, self.config):
-            raise UserError(
-                f"{self} holds a run with another config ({'; '.join(differences)})\n"
-                "choose another name=…, or training.restart=true to throw that run away"
-            )
+            raise OtherRun(f"{self} holds a run with another config ({'; '.join(differences)})")
+
+    def require_same_data(self, trained_on: str, digest: str) -> None:
+        """Raises `OtherRun` where these content digests, of what it was trained on and of the data now, differ."""
+        if trained_on != digest:
+            raise OtherRun(f"{self} was trained on other data: the corpus has changed since")
 
     def lock(self) -> AbstractContextManager[object]:
         """Its lock, acquired: to be released by `with`. Raises `UserError` while another process holds it."""

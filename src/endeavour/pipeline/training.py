@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
+from pathlib import Path
 
 from rich.console import Console
 
 from endeavour.data.corpus import ExtraPairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
-from endeavour.pipeline.data import prepare, teacher_pairs
+from endeavour.pipeline.data import files_changed, prepare, teacher_pairs
 from endeavour.pipeline.distillation import (
     Teachers,
     keep_teacher_data,
@@ -78,7 +79,7 @@ def train_run(
         config, tokenizers = take_vocabularies(config)
         if begun:
             run.require_same(config)
-            if run.summary:
+            if run.summary and not files_changed(run, config.corpus, Path(config.data_folder)):
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
         translations: list[ExtraPairs] = []
@@ -108,6 +109,7 @@ def train_run(
                 summary = run.summary
         summary = ranks.broadcast(summary)
         if summary:
+            run.require_same_data(summary["data_digest"], data.content_digest)
             return _nothing_to_do(run)
         if ranks.main:
             run.begin(config, ranks.device, command)

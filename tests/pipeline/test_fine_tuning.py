@@ -360,6 +360,27 @@ def test_a_pretraining_that_was_stopped_and_cannot_go_on_is_refused_with_what_he
     assert endeavour(*command, "training.restart=true") == 0
 
 
+def test_a_restart_that_is_stopped_before_its_run_begins_goes_on_without_being_asked_for_again(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    shutil.copytree(outputs / "translator", outputs / "both")
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("endeavour.pipeline.training.TrainingProcess.train", stopped)  # of `first`
+        assert endeavour(*command, "training.restart=true") == 130
+    assert Run(outputs, "both").summary
+    assert endeavour(*command, "evaluation.splits=[typo]") == 2  # another mistake
+    assert endeavour(*command) == 0
+    assert "will be thrown away" in capsys.readouterr().err
+    assert Run(outputs, "first").summary
+    assert len(json.loads((outputs / "both" / "run.json").read_text())) == 1
+    assert not list(outputs.glob(".*.restart"))
+
+
 def test_a_pretrained_run_without_its_weights_is_named(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

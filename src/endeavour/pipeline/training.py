@@ -22,7 +22,7 @@ from endeavour.pipeline.evaluation_sets import check_evaluation, choose_evaluati
 from endeavour.pipeline.fine_tuning import pretraining_of, take_vocabularies
 from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
-from endeavour.progress import reported_progress
+from endeavour.progress import reported_progress, say
 from endeavour.runs.config import RunConfig
 from endeavour.runs.locks import FolderBusy
 from endeavour.runs.run import OtherRun, Run, Summary
@@ -66,8 +66,15 @@ def train_run(
     console = Console(stderr=True, quiet=not is_main())
     run = Run.of(config)
     begun, splits = run.goes_on(config), config.corpus.split_names
-    with nullcontext() if begun or not is_main() else run.restart_noted():
+    restarts = config.training.restart and not begun and is_main()
+    with run.restart_noted() if restarts else nullcontext():
         if not begun:  # a run that goes on is not held up by these
+            if run.was_begun and not config.training.restart:
+                say(
+                    console,
+                    f"note: {run} will be thrown away, as training.restart=true said before it was stopped "
+                    f"(to keep it, stop this and delete {run.restart_note})",
+                )
             run.require_free_place()
             check_evaluation(config.evaluation, config.direction, splits)
             if is_main():
@@ -95,25 +102,28 @@ def train_run(
                 data = prepare(
                     config, tokenizers=data.load_tokenizers(), extra_pairs=translations, console=console
                 )
-    with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
-        run = Run.of(config)  # read anew: another process may have trained it meanwhile
-        summary: Summary = {}
-        if ranks.main:
-            held.enter_context(run.lock())
-            if not run.goes_on(config):
-                run.discard()
-                if translations:
-                    keep_teacher_data(run, translations)
-            else:
-                run.require_same(config)
-                summary = run.summary
-        summary = ranks.broadcast(summary)
-        if summary:
-            run.require_same_data(summary["data_digest"], data.content_digest)
-            return _nothing_to_do(run)
-        if ranks.main:
-            run.begin(config, ranks.device, command)
-        return TrainingProcess(run, config, data, test_sets, ranks).train(prune)
+        with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
+            run = Run.of(config)  # read anew: another process may have trained it meanwhile
+            summary: Summary = {}
+            if ranks.main:
+                held.enter_context(run.lock())
+                if begun := run.goes_on(config):
+                    run.require_same(config)
+                    summary = run.summary
+            summary = ranks.broadcast(summary)
+            if summary:
+                run.require_same_data(summary["data_digest"], data.content_digest)
+                return _nothing_to_do(run)
+            process = TrainingProcess(run, config, data, test_sets, ranks)
+            precision = process.rehearse(anew=not begun)
+            if ranks.main:
+                if not begun:
+                    run.discard()
+                    if translations:
+                        keep_teacher_data(run, translations)
+                run.begin(config, ranks.device, command)
+            ranks.gather(None)  # before others look for checkpoints
+            return process.train(precision, prune)
 
 
 def _train_first(
@@ -164,14 +174,6 @@ def _taught(
     teachers.check_data(data)
     if config.teacher_settings and not teachers.seeds:
         console.print("note: teacher_settings change nothing: they are for seeds, and teachers has none")
-    if is_main():
-        # Before teachers are trained: after a stop of theirs it would be forgotten.
-        with run.lock():
-            found = Run.of(config)  # read anew: another process may have trained it meanwhile
-            if found.goes_on(config):
-                found.require_same(config)
-            else:
-                run.discard()
     for seed in teachers.seeds:
         _train_first(teachers.config_of(seed), run, command, "name", data)
     with reported_progress(console) as progress:

@@ -10,6 +10,7 @@ from configs import run_config
 from endeavour.commands.sweep import sweep
 from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
+from endeavour.runs.run import Run
 from endeavour.sweeps.plan import make_plan
 from stub_training import RATE, StubTraining
 
@@ -76,6 +77,21 @@ def test_a_grid_that_was_interrupted_repeats_nothing(
     assert len(training.calls) == 5
     assert training.calls[3] == interrupted
     assert [row["status"] for row in table(sweeps)] == ["finished"] * 4
+
+
+def test_a_grid_that_is_trained_anew_and_stopped_goes_on_with_it(
+    tmp_path: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path, "seed=1,2,3")
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("endeavour.sweeps.trial.train_run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path, "seed=1,2", "training.restart=true", "hydra/launcher=basic")
+    configs = [run_config([f"output_folder={tmp_path / 'outputs'}", f"seed={seed}"]) for seed in (1, 2, 3)]
+    assert [Run.of(config).goes_on(config) for config in configs] == [False, False, True]
 
 
 def test_a_trial_that_fails_stands_in_the_table_and_is_tried_again(

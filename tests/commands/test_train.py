@@ -243,6 +243,39 @@ def test_a_run_is_not_resumed_on_other_data(
     assert "corpus has changed" in capsys.readouterr().err
 
 
+def test_a_finished_run_is_not_taken_for_one_of_other_text_and_needs_none(
+    parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = next(item for item in parallel_files if "splits.train" in item).split("[")[1].split("/train.")[0]
+    texts = [tmp_path / "first", tmp_path / "second"]
+    for text in texts:
+        shutil.copytree(folder, text)
+    relative = [item.replace(f"{folder}/", "") for item in [*parallel_files, *folders]]
+    settings, elsewhere = ([*relative, f"corpus.path={text}"] for text in texts)
+    prepared = tmp_path / "data" / "prepared"
+    assert endeavour("train", *settings) == 0
+    # The same text, whatever its files are called, and how old they are.
+    assert endeavour("train", *elsewhere) == 0
+    assert len(list(prepared.glob("files-*"))) == 1
+    for side in ("en", "de"):  # a pair more, which cleaning drops
+        lines = (texts[1] / f"train.{side}").read_text("utf-8")
+        (texts[1] / f"train.{side}").write_text(lines + lines.partition("\n")[0] + "\n", "utf-8")
+    assert endeavour("train", *elsewhere) == 0
+    assert capsys.readouterr().err.count("nothing to do") == 2
+    english = texts[1] / "train.en"
+    english.write_text(english.read_text("utf-8").replace("dog", "cat"), "utf-8")
+    assert endeavour("train", *elsewhere) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in ("corpus has changed", "name=", "training.restart=true"))
+    # What cannot be compared is taken as it is.
+    shutil.rmtree(texts[0])
+    assert endeavour("train", *settings) == 0
+    shutil.rmtree(prepared)
+    assert endeavour("train", *elsewhere) == 0
+    assert not prepared.exists()
+    assert capsys.readouterr().err.count("nothing to do") == 2
+
+
 def test_two_processes_do_not_train_one_run(
     parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], run_folder: Path
 ) -> None:

@@ -264,7 +264,7 @@ def test_teachers_that_are_seeds_are_trained_first_and_needed_no_more_once_the_r
     assert Run(outputs, "new").weights_digest == final
 
 
-def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run_away(
+def test_a_restart_that_is_stopped_while_a_teacher_trains_goes_on(
     settings: list[str], outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert endeavour("train", *settings, "teachers=one") == 0
@@ -276,8 +276,9 @@ def test_a_restart_that_is_stopped_while_a_teacher_trains_has_thrown_the_old_run
     with monkeypatch.context() as patch:
         patch.setattr(training.TrainingProcess, "train", stopped)
         assert endeavour("train", *command) == 143
-    assert not (outputs / "new").exists()
+    assert Run(outputs, "new").summary
     assert endeavour("train", *command[:-1]) == 0
+    assert Run(outputs, "new").config.teachers == "2"
     # Teachers are kept, and refused before anything is lost where their settings are others now.
     before = {path: path.stat().st_mtime_ns for path in outputs.glob("new*/summary.json")}
     assert len(before) == 2
@@ -409,6 +410,12 @@ def test_a_teacher_that_is_a_seed_has_learnt_the_same_text(
     assert endeavour("train", *settings, *changed, "teachers=3 2", "training.restart=true") == 2
     assert f"{teacher}, a teacher of this run, was trained on other data" in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in outputs.rglob("*")} == before
+    # One that is not finished does not go on.
+    (teacher.folder / "summary.json").unlink()
+    assert endeavour("train", *settings, *changed, "teachers=2", "training.restart=true") == 2
+    said = capsys.readouterr().err
+    assert f"{teacher} was trained on other data" in said
+    assert said.endswith("\ndelete it, to have it trained anew, or choose another name=…\n")
 
 
 @pytest.fixture

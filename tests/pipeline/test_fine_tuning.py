@@ -331,6 +331,56 @@ def test_a_pretraining_that_was_stopped_while_it_was_evaluated_is_finished(
     assert first.summary["updates"] == Run(outputs, "restorer").summary["updates"]
 
 
+@pytest.mark.parametrize("changed", ["config", "corpus"])
+def test_a_pretraining_that_was_stopped_and_cannot_go_on_is_refused_with_what_helps(
+    changed: str,
+    command: list[str],
+    parallel_files: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    first = restorer_without(outputs, "summary.json", "model")
+    if changed == "config":
+        command.append("training.max_updates=5")
+    else:  # the same files, of other text
+        text = Path(parallel_files[1].partition("[")[2].partition(",")[0]).parent
+        shutil.copytree(text, tmp_path / "text")
+        (tmp_path / "text" / "train.en").write_bytes((text / "train.en").read_bytes().replace(b"dog", b"cat"))
+        command = [one.replace(f"{text}/", f"{tmp_path}/text/") for one in command]
+        saved = first.folder / "config.yaml"
+        saved.write_text(saved.read_text("utf-8").replace(f"{text}/", f"{tmp_path}/text/"), "utf-8")
+    shutil.copytree(outputs / "translator", outputs / "both")
+    assert endeavour(*command, "training.restart=true") == 2
+    said = capsys.readouterr().err
+    assert ("another config" if changed == "config" else "the corpus has changed") in said
+    assert said.endswith("\ndelete it, to have it trained anew, or choose another pretrained=…\n")
+    assert Run(outputs, "both").summary
+    shutil.rmtree(first.folder)
+    assert endeavour(*command, "training.restart=true") == 0
+
+
+def test_a_restart_that_is_stopped_before_its_run_begins_goes_on_without_being_asked_for_again(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "copy" / "outputs"
+    shutil.copytree(outputs / "translator", outputs / "both")
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("endeavour.pipeline.training.TrainingProcess.train", stopped)  # of `first`
+        assert endeavour(*command, "training.restart=true") == 130
+    assert Run(outputs, "both").summary
+    assert endeavour(*command, "evaluation.splits=[typo]") == 2  # another mistake
+    assert endeavour(*command) == 0
+    assert "will be thrown away" in capsys.readouterr().err
+    assert Run(outputs, "first").summary
+    assert len(json.loads((outputs / "both" / "run.json").read_text())) == 1
+    assert not list(outputs.glob(".*.restart"))
+
+
 def test_a_pretrained_run_without_its_weights_is_named(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

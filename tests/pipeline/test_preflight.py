@@ -81,6 +81,25 @@ def test_too_little_room_is_said_before_the_first_update(
     assert checkpoints_in(tmp_path / "outputs" / "run" / "checkpoints") == []
 
 
+def test_a_restart_that_is_refused_before_the_first_update_has_thrown_nothing_away(
+    parallel_files: list[str],
+    folders: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["train", *parallel_files, *folders, "name=run"]
+    assert endeavour(*command) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: Disk(10**9, 10**9 - 1000, 1000))
+        restart = ["training.restart=true", "training.preflight=true", "training.keep_last=9"]
+        assert endeavour(*command, *restart) == 2
+    assert "training.keep_last" in capsys.readouterr().err
+    assert endeavour(*command) == 0
+    assert "nothing to do" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "outputs").iterdir() if path.suffix != ".lock"] == ["run"]
+
+
 def test_a_validation_sentence_without_positions_is_said_before_the_first_update(
     parallel_files: list[str], folders: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -184,20 +184,28 @@ def test_weights_alone_are_a_run_that_other_settings_do_not_replace(tmp_path: Pa
 def test_a_command_that_a_scheduler_repeats_throws_nothing_away(
     count: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, _, restart = begun(tmp_path)
+    run, config, restart = begun(tmp_path)
+    monkeypatch.setenv(job := {"T": "TORCHELASTIC_RUN_ID", "S": "SLURM_JOB_ID"}[count[0]], "7")
+    run.begin(config, torch.device("cpu"), [])
+    monkeypatch.setenv(job, "8")
+    run.begin(config, torch.device("cpu"), [])
+    assert not run.goes_on(restart)
     monkeypatch.setenv(count, "1")
     assert run.goes_on(restart)
+    monkeypatch.setenv(job, "9")  # whose command has not come to this run yet
+    assert not run.goes_on(restart)
+    assert run.goes_on(config)
 
 
-def test_a_restart_that_a_scheduler_interrupts_is_still_one(
+def test_a_restart_that_is_interrupted_is_still_one_by_whatever_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, config, restart = begun(tmp_path)
     with pytest.raises(KeyboardInterrupt), run.restart_noted():
         raise KeyboardInterrupt
+    assert not run.goes_on(config)
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     assert not run.goes_on(restart)
-    assert run.goes_on(config)  # whose user wants it after all
     run.discard()
     again, _, _ = begun(tmp_path)
     assert again.goes_on(restart)

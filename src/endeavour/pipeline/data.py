@@ -10,8 +10,9 @@ from rich.console import Console
 
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
-from endeavour.data.corpus import CorpusConfig, ExtraPairs
-from endeavour.data.prepared import PreparedData, find_prepared
+from endeavour.data.corpus import CorpusConfig, ExtraPairs, fingerprint
+from endeavour.data.file_hashes import FileHashes
+from endeavour.data.prepared import HASHES, PreparedData, find_prepared
 from endeavour.data.preparing import prepare_data
 from endeavour.data.recipe import DataRecipe
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
@@ -113,6 +114,25 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
             f"another name=…; {OTHER_TEXT}"
         )
     return data
+
+
+def files_changed(run: Run, corpus: CorpusConfig, folder: Path) -> bool:
+    """Whether the files of this corpus are others than a finished run was trained on, though perhaps of the same text.
+
+    Taken for the same are those that are gone or on the hub, and any where what the run was trained on is not in the
+    data folder.
+    """
+    data = find_prepared(folder, run.data_digest or "")
+    if data is None or corpus.on_hub:
+        return False
+    hashes = FileHashes(data.folder.parent / HASHES)
+    try:
+        inputs = fingerprint(corpus, hashes)
+    except UserError:
+        return False
+    hashes.save()
+    noted = data.manifest["corpus"]["inputs"]  # perhaps with teachers' texts
+    return not inputs.items() <= noted.items()
 
 
 def training_texts(runs: Sequence[Run], folder: Path) -> list[Path] | None:

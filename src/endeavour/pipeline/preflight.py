@@ -23,6 +23,7 @@ from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run
 from endeavour.runs.translators import resolve_decoding
+from endeavour.storage import write_errors
 from endeavour.training.checkpoint import load_model, size_of
 from endeavour.training.distributed import Ranks
 from endeavour.training.optimizer import make_optimizer
@@ -89,6 +90,8 @@ def preflight(config: RunConfig, data: PreparedData, ranks: Ranks, precision: to
     folder = Run.of(config).folder
     model, optimizer = fresh_model(config, data, ranks)
     if ranks.main:
+        with write_errors(folder, "output_folder"):
+            folder.mkdir(parents=True, exist_ok=True)
         for leftover in folder.glob(f"{REHEARSAL}*"):  # of one that was killed
             shutil.rmtree(leftover, ignore_errors=True)
         _check_room(folder, config.training.keep_last + config.training.keep_best, size_of(model))

@@ -5,12 +5,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
+from pathlib import Path
 
 from rich.console import Console
 
 from endeavour.data.corpus import ExtraPairs
 from endeavour.data.prepared import PreparedData
-from endeavour.pipeline.data import prepare, teacher_pairs
+from endeavour.errors import UserError
+from endeavour.pipeline.data import files_changed, prepare, teacher_pairs
 from endeavour.pipeline.distillation import (
     Teachers,
     keep_teacher_data,
@@ -20,10 +22,10 @@ from endeavour.pipeline.evaluation_sets import check_evaluation, choose_evaluati
 from endeavour.pipeline.fine_tuning import pretraining_of, take_vocabularies
 from endeavour.pipeline.preflight import require_trainable
 from endeavour.pipeline.training_process import Prune, TrainingProcess
-from endeavour.progress import reported_progress
+from endeavour.progress import reported_progress, say
 from endeavour.runs.config import RunConfig
 from endeavour.runs.locks import FolderBusy
-from endeavour.runs.run import Run, Summary
+from endeavour.runs.run import OtherRun, Run, Summary
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import (
     check_local_rank,
@@ -64,8 +66,15 @@ def train_run(
     console = Console(stderr=True, quiet=not is_main())
     run = Run.of(config)
     begun, splits = run.goes_on(config), config.corpus.split_names
-    with nullcontext() if begun or not is_main() else run.restart_noted():
+    restarts = config.training.restart and not begun and is_main()
+    with run.restart_noted() if restarts else nullcontext():
         if not begun:  # a run that goes on is not held up by these
+            if run.was_begun and not config.training.restart:
+                say(
+                    console,
+                    f"note: {run} will be thrown away, as training.restart=true said before it was stopped "
+                    f"(to keep it, stop this and delete {run.restart_note})",
+                )
             run.require_free_place()
             check_evaluation(config.evaluation, config.direction, splits)
             if is_main():
@@ -73,11 +82,11 @@ def train_run(
             if config.teachers is not None:
                 Teachers(config).check_runs()
             if first := pretraining_of(config):
-                _train_first(first, run, command)
+                _train_first(first, run, command, "pretrained")
         config, tokenizers = take_vocabularies(config)
         if begun:
             run.require_same(config)
-            if run.summary:
+            if run.summary and not files_changed(run, config.corpus, Path(config.data_folder)):
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
         translations: list[ExtraPairs] = []
@@ -93,30 +102,38 @@ def train_run(
                 data = prepare(
                     config, tokenizers=data.load_tokenizers(), extra_pairs=translations, console=console
                 )
-    with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
-        run = Run.of(config)  # read anew: another process may have trained it meanwhile
-        summary: Summary = {}
-        if ranks.main:
-            held.enter_context(run.lock())
-            if not run.goes_on(config):
-                run.discard()
-                if translations:
-                    keep_teacher_data(run, translations)
-            else:
-                run.require_same(config)
-                summary = run.summary
-        summary = ranks.broadcast(summary)
-        if summary:
-            return _nothing_to_do(run)
-        if ranks.main:
-            run.begin(config, ranks.device, command)
-        return TrainingProcess(run, config, data, test_sets, ranks).train(prune)
+        with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
+            run = Run.of(config)  # read anew: another process may have trained it meanwhile
+            summary: Summary = {}
+            if ranks.main:
+                held.enter_context(run.lock())
+                if begun := run.goes_on(config):
+                    run.require_same(config)
+                    summary = run.summary
+            summary = ranks.broadcast(summary)
+            if summary:
+                run.require_same_data(summary["data_digest"], data.content_digest)
+                return _nothing_to_do(run)
+            process = TrainingProcess(run, config, data, test_sets, ranks)
+            precision = process.rehearse(anew=not begun)
+            if ranks.main:
+                if not begun:
+                    run.discard()
+                    if translations:
+                        keep_teacher_data(run, translations)
+                run.begin(config, ranks.device, command)
+            ranks.gather(None)  # before others look for checkpoints
+            return process.train(precision, prune)
 
 
 def _train_first(
-    config: RunConfig, needed_by: Run, command: Sequence[str], text: PreparedData | None = None
+    config: RunConfig, needed_by: Run, command: Sequence[str], key: str, text: PreparedData | None = None
 ) -> None:
-    """Trains what another run needs, unless it is finished; waits for another process that does."""
+    """Trains what another run needs, unless it is finished; waits for another process that does.
+
+    Args:
+        key: of the other run's config, which decides what this one is called.
+    """
     first = Run.of(config)
     if is_main() and not first.summary:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
@@ -124,6 +141,10 @@ def _train_first(
         try:
             train_run(config, command, text=text)
             break
+        except OtherRun as other:  # which training.restart, of the other run, would not throw away
+            raise UserError(
+                f"{other.found}\ndelete it, to have it trained anew, or choose another {key}=…"
+            ) from other
         except FolderBusy:
             if launched():  # all processes would have to wait together
                 raise
@@ -153,15 +174,7 @@ def _taught(
     teachers.check_data(data)
     if config.teacher_settings and not teachers.seeds:
         console.print("note: teacher_settings change nothing: they are for seeds, and teachers has none")
-    if is_main():
-        # Before teachers are trained: after a stop of theirs it would be forgotten.
-        with run.lock():
-            found = Run.of(config)  # read anew: another process may have trained it meanwhile
-            if found.goes_on(config):
-                found.require_same(config)
-            else:
-                run.discard()
     for seed in teachers.seeds:
-        _train_first(teachers.config_of(seed), run, command, data)
+        _train_first(teachers.config_of(seed), run, command, "name", data)
     with reported_progress(console) as progress:
         return teacher_translations(teachers, data, progress)

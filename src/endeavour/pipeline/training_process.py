@@ -51,7 +51,7 @@ Prune = Callable[[], bool]
 
 @dataclass(frozen=True)
 class TrainingProcess:
-    """One process's part in the training of a run that was begun: its config is written, its folder locked."""
+    """One process's part in the training of a run whose folder is locked."""
 
     run: Run
     config: RunConfig
@@ -59,16 +59,26 @@ class TrainingProcess:
     test_sets: Sequence[EvaluationSet]
     ranks: Ranks
 
-    def train(self, prune: Prune | None) -> Summary:
-        run, config, ranks, device = self.run, self.config, self.ranks, self.ranks.device
-        if device.type == "cpu":
+    def rehearse(self, *, anew: bool) -> Precision:
+        """Finds what would fail later, before anything is written or thrown away, and the precision to train with.
+
+        Args:
+            anew: whether what was trained in the folder is to be thrown away.
+        """
+        config, ranks = self.config, self.ranks
+        if ranks.device.type == "cpu":
             keep_memory()
-        precision = ranks.broadcast(self._precision() if ranks.main else None)
+        precision = ranks.broadcast(self._precision(anew=anew) if ranks.main else None)
         assert precision is not None
         if config.training.preflight:
             preflight(config, self.data, ranks, precision.dtype)
             if config.training.sharded:
                 gc.collect()  # its model, in cycles of references, would stay beside the next one
+        return precision
+
+    def train(self, precision: Precision, prune: Prune | None) -> Summary:
+        """Trains the run, which was begun: its config is written."""
+        run, config, ranks, device = self.run, self.config, self.ranks, self.ranks.device
         model, optimizer = fresh_model(config, self.data, ranks)
         checkpoints = open_checkpoints(config, run.folder, self.data)
         state, notes = checkpoints.restore_newest(model, optimizer, ranks)
@@ -120,10 +130,10 @@ class TrainingProcess:
         self._show_pictures()
         return summary
 
-    def _precision(self) -> Precision:
+    def _precision(self, *, anew: bool) -> Precision:
         """The precision with which the run began, on any machine; otherwise what `training.precision` means here."""
         settings, model = self.config.training, self.config.model
-        for path in reversed(checkpoints_in(self.run.checkpoint_folder)):
+        for path in [] if anew else reversed(checkpoints_in(self.run.checkpoint_folder)):
             # A damaged one is skipped, as it will be by the loop.
             with suppress(OSError, ValueError, KeyError):
                 name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
@@ -139,11 +149,8 @@ class TrainingProcess:
 
     def _check_start(self, state: TrainState) -> None:
         """Raises `UserError` where the run would continue with other data than it began with, or processes differ."""
-        if state.update and state.data_digest != self.data.content_digest:
-            raise UserError(
-                f"{self.run} was trained on other data: the corpus has changed since\n"
-                "choose another name=…, or delete it (training.restart=true) to throw that run away"
-            )
+        if state.update:
+            self.run.require_same_data(state.data_digest, self.data.content_digest)
         state.data_digest = self.data.content_digest
         if len(set(self.ranks.gather((state.update, state.data_digest)))) > 1:
             raise UserError(

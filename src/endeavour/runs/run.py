@@ -51,6 +51,18 @@ WEIGHTS = "weights.safetensors"
 IMPORTED = "imported"  # the status of a run whose weights come from elsewhere
 
 
+class OtherRun(UserError):
+    """A folder holds a run of other settings or other data than are asked for.
+
+    Attributes:
+        found: what it holds, without the remedy, which is another for a run that is trained for another.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"{found}\nchoose another name=…, or training.restart=true to throw that run away")
+        self.found = found
+
+
 @dataclass(frozen=True)
 class Run:
     """The run called `name` below the folder `root`, whether it exists or not."""
@@ -196,17 +208,22 @@ class Run:
     # Its life
 
     def goes_on(self, config: RunConfig) -> bool:
-        """Whether `config` continues what is here, or finds it finished; not whether their settings agree."""
-        restarts = config.training.restart and (not _restarted_by_scheduler() or self._restart_note.exists())
-        return self.was_begun and not restarts
+        """Whether `config` continues what is here, or finds it finished; not whether their settings agree.
+
+        A restart that was stopped before it threw the run away is still one, whatever `config` says.
+        """
+        restarts = config.training.restart and not self._is_repeated
+        return self.was_begun and not restarts and not self.restart_note.exists()
 
     def require_same(self, config: RunConfig) -> None:
-        """Raises `UserError` where the folder holds a run of other settings than `config`."""
+        """Raises `OtherRun` where the folder holds a run of other settings than `config`."""
         if differences := differing_keys(config, self.config):
-            raise UserError(
-                f"{self} holds a run with another config ({'; '.join(differences)})\n"
-                "choose another name=…, or training.restart=true to throw that run away"
-            )
+            raise OtherRun(f"{self} holds a run with another config ({'; '.join(differences)})")
+
+    def require_same_data(self, trained_on: str, digest: str) -> None:
+        """Raises `OtherRun` where these content digests, of what it was trained on and of the data now, differ."""
+        if trained_on != digest:
+            raise OtherRun(f"{self} was trained on other data: the corpus has changed since")
 
     def lock(self) -> AbstractContextManager[object]:
         """Its lock, acquired: to be released by `with`. Raises `UserError` while another process holds it."""
@@ -247,22 +264,29 @@ class Run:
             )
 
     @property
-    def _restart_note(self) -> Path:
+    def restart_note(self) -> Path:
+        """A file that is there while what was trained here is to be discarded."""
         return self.folder.with_name(f".{self.folder.name}.restart")
+
+    def note_restart(self) -> None:
+        """Notes that what was trained here is to be discarded, by whichever command goes on after a stop.
+
+        Raises:
+            UserError: other runs lie in its folder.
+        """
+        if self.was_begun:
+            self.require_alone()
+            with write_errors(self.folder, "output_folder"):
+                self.restart_note.touch()
 
     @contextmanager
     def restart_noted(self) -> Generator[None]:
-        """Notes that what was trained here is to be discarded: a scheduler may repeat the command before it is.
-
-        After a mistake of the user it is not to be.
-        """
-        if self.was_begun:
-            with write_errors(self.folder, "output_folder"):
-                self._restart_note.touch()
+        """The same; after a mistake of the user it is not to be."""
+        self.note_restart()
         try:
             yield
         except UserError:
-            self._restart_note.unlink(missing_ok=True)
+            self.restart_note.unlink(missing_ok=True)
             raise
 
     def discard(self) -> None:
@@ -281,7 +305,7 @@ class Run:
                 real.mkdir()  # or it would lead nowhere
             shutil.rmtree(discarded)
             self.__dict__.pop("config", None)
-        self._restart_note.unlink(missing_ok=True)
+        self.restart_note.unlink(missing_ok=True)
 
     def begin(self, config: RunConfig, device: "torch.device", command: Sequence[str]) -> None:
         """Makes the folder, and writes config and provenance. Raises `UserError` if it cannot be written."""
@@ -298,12 +322,24 @@ class Run:
         """Adds this start to run.json."""
         from endeavour.runs.provenance import describe_start
 
+        start = describe_start(device, command) | {"job": _job()}
+        write_json(self.folder / "run.json", [*self._starts(), start])
+
+    def _starts(self) -> list[dict[str, Any]]:
         path = self.folder / "run.json"
         try:
-            starts: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+            return json.loads(path.read_text("utf-8")) if path.is_file() else []
         except ValueError as error:
             raise UserError(f"{path}: damaged ({error}); delete it, no run depends on it") from error
-        write_json(path, [*starts, describe_start(device, command)])
+
+    @property
+    def _is_repeated(self) -> bool:
+        """Whether torchrun or Slurm repeat a command that has trained it: its training.restart=true is done."""
+        counts = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
+        if not any(int(os.environ.get(name, "0")) > 0 for name in counts):
+            return False
+        jobs = [start.get("job") for start in self._starts()]
+        return not jobs or _job() in jobs  # run.json may have been deleted
 
 
 def trained_runs(root: Path) -> list[Run]:
@@ -336,7 +372,6 @@ def _has_whole_vocabularies(folder: Path) -> bool:
         return False
 
 
-def _restarted_by_scheduler() -> bool:
-    """Whether torchrun or Slurm repeat their command, after which training.restart=true must not delete anything."""
-    counts = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
-    return any(int(os.environ.get(name, "0")) > 0 for name in counts)
+def _job() -> str | None:
+    """What a scheduler calls what it repeats, each time."""
+    return os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID")

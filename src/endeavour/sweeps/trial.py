@@ -9,7 +9,7 @@ Knows nothing of the other trials except for the notes beside its own.
 import json
 import math
 import traceback
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -78,6 +78,15 @@ def trial(composed: DictConfig) -> None:
             write_json(folder / NOTE, note | {"error": error_text, "by_user": by_user})
             if not by_user:
                 (folder / TRACEBACK).write_text(redact(traceback.format_exc()), "utf-8")
+
+
+def note_restart(composed: DictConfig) -> None:
+    """Notes that the run of one point of a sweep is to be trained anew, where its config says so."""
+    with suppress(UserError):  # which its trial reports
+        config = to_config(RunConfig, composed)
+        run = Run.of(config)
+        if not run.goes_on(config):
+            run.note_restart()
 
 
 def falls_behind(folder: Path, metric: str, at_least: int) -> bool:

@@ -158,11 +158,7 @@ def test_a_run_that_was_killed_within_its_first_checkpoint_goes_on(
         ("train", ["model.width=32", "model.positions=rotary"], "model.width=16"),
         ("train", ["model.width=16"], "model.positions=rotary"),
         ("train", [*MODEL, "pretrained=new"], "pretrained=new is the run itself"),
-        (
-            "train",
-            [*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"],
-            "holds other runs (base)",
-        ),
+        ("train", [*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"], "or in it"),
         ("train", [*MODEL, "pretrained=none"], "finished runs: apart"),
         ("train", [*MODEL, "pretrained=apart"], "model.tie=all"),
         ("train", [*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"], "direction=de-en"),

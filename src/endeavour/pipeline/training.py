@@ -96,6 +96,8 @@ def train_run(
         test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, splits)
         if not begun:
             require_trainable(config, data)
+            if run.was_begun:
+                run.require_alone()
             if config.teachers is not None:
                 translations = _taught(run, config, data, command, console)
                 # They do not change the vocabularies.

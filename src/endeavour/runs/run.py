@@ -269,13 +269,8 @@ class Run:
         return self.folder.with_name(f".{self.folder.name}.restart")
 
     def note_restart(self) -> None:
-        """Notes that what was trained here is to be discarded, by whichever command goes on after a stop.
-
-        Raises:
-            UserError: other runs lie in its folder.
-        """
+        """Notes that what was trained here is to be discarded, by whichever command goes on after a stop."""
         if self.was_begun:
-            self.require_alone()
             with write_errors(self.folder, "output_folder"):
                 self.restart_note.touch()
 

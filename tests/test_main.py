@@ -61,6 +61,10 @@ ERRORS = {
     "choice": (["direction=de-fr"], ["direction=de-fr", "en-de"]),
     "range": (["training.validate_every=0"], ["training.validate_every=0"]),
     "two keys of a section": (["model.width=130"], ["model.width=130", "model.num_heads"]),
+    "a key of another schedule": (
+        ["training.schedule=inverse_sqrt", "training.final_learning_rate=1e-5"],
+        ["training.final_learning_rate", "cosine"],
+    ),
     "two sections": (["tokenizer.joint=false"], ["model.tie=all", "tokenizer.joint"]),
     "a section under another name": (
         ["validation_decoding.beam_size=0"],

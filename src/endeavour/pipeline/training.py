@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from endeavour.data.corpus import ExtraPairs
 from endeavour.data.prepared import PreparedData
 from endeavour.errors import UserError
+from endeavour.evaluation.sets import EvaluationSet
 from endeavour.pipeline.data import files_changed, prepare, teacher_pairs
 from endeavour.pipeline.distillation import (
     Teachers,
@@ -104,28 +106,42 @@ def train_run(
                 data = prepare(
                     config, tokenizers=data.load_tokenizers(), extra_pairs=translations, console=console
                 )
-        with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
-            run = Run.of(config)  # read anew: another process may have trained it meanwhile
-            summary: Summary = {}
-            if ranks.main:
-                held.enter_context(run.lock())
-                if begun := run.goes_on(config):
-                    run.require_same(config)
-                    summary = run.summary
-            summary = ranks.broadcast(summary)
-            if summary:
-                run.require_same_data(summary["data_digest"], data.content_digest)
-                return _nothing_to_do(run)
-            process = TrainingProcess(run, config, data, test_sets, ranks)
-            precision = process.rehearse(anew=not begun)
-            if ranks.main:
-                if not begun:
-                    run.discard()
-                    if translations:
-                        keep_teacher_data(run, translations)
-                run.begin(config, ranks.device, command)
-            ranks.gather(None)  # before others look for checkpoints
-            return process.train(precision, prune)
+        return _train_together(config, data, translations, test_sets, device, command, prune)
+
+
+def _train_together(
+    config: RunConfig,
+    data: PreparedData,
+    translations: Sequence[ExtraPairs],
+    test_sets: Sequence[EvaluationSet],
+    device: torch.device,
+    command: Sequence[str],
+    prune: Prune | None,
+) -> Summary:
+    """Joins the processes of the run, and begins or continues it; see `train_run`."""
+    with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
+        run = Run.of(config)  # read anew: another process may have trained it meanwhile
+        summary: Summary = {}
+        begun = False
+        if ranks.main:
+            held.enter_context(run.lock())
+            if begun := run.goes_on(config):
+                run.require_same(config)
+                summary = run.summary
+        summary = ranks.broadcast(summary)
+        if summary:
+            run.require_same_data(summary["data_digest"], data.content_digest)
+            return _nothing_to_do(run)
+        process = TrainingProcess(run, config, data, test_sets, ranks)
+        precision = process.rehearse(anew=not begun)
+        if ranks.main:
+            if not begun:
+                run.discard()
+                if translations:
+                    keep_teacher_data(run, translations)
+            run.begin(config, ranks.device, command)
+        ranks.gather(None)  # before others look for checkpoints
+        return process.train(precision, prune)
 
 
 def _train_first(

@@ -29,15 +29,6 @@ def find_evaluations(
         UserError: a run or an evaluation is not there, or of weights that are not there any more, or there are too few,
             or two are the same.
     """
-    found = _found(text, test_set, label, root, alone=alone)
-    for evaluation in found:
-        _require_current(evaluation)
-    return found
-
-
-def _found(
-    text: str | None, test_set: str | None, label: str | None, root: Path, *, alone: bool
-) -> list[Evaluation]:
     named = named_runs("runs", text, root)
     if len(named) < (1 if alone else 2):
         raise UserError(
@@ -77,11 +68,12 @@ def _by_folder(named: Run) -> Evaluation:
     evaluation = Evaluation(run, named.folder.name)
     if not evaluation.is_finished:
         raise UserError(f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)})")
+    _require_current(evaluation)
     return evaluation
 
 
 def _require_current(evaluation: Evaluation) -> None:
-    """An ensemble's lies in the folder of its first run, and stays when another is trained anew."""
+    """Raises `UserError` for an ensemble's, in the folder of its first run, once another has been trained anew."""
     model, root = evaluation.record["model"], evaluation.run.root
     for name, digest in model.get("ensemble_weights_sha256", {}).items():
         run = Run(root, name)
@@ -101,6 +93,7 @@ def _require_evaluated(runs: Sequence[Run], label: str, test_set: str) -> None:
                 f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)}): "
                 f"run `{_remedy(run, runs, label, test_set)}`"
             )
+        _require_current(evaluation)
 
 
 def _first_test_set(runs: Sequence[Run], label: str) -> str:

@@ -264,9 +264,8 @@ def test_the_last_translation_cannot_be_typed_over_while_the_next_is_searched_fo
     before = translation(page)
     page.evaluate(HALF_A_SEARCH)
     force_alternative(page)
-    expect(page.locator("#view-search .node.forced")).not_to_have_count(
-        0
-    )  # its steps are there, but no result
+    # Its steps are there, but no result.
+    expect(page.locator("#view-search .node.forced")).not_to_have_count(0)
     expect(page.locator("#output.stale .piece").nth(1)).to_be_focused()
     page.keyboard.press("W")
     expect(page.locator("#output.stale .piece.end")).to_have_count(1)
@@ -284,9 +283,7 @@ def test_the_last_translation_cannot_be_typed_over_while_the_next_is_searched_fo
 
 
 def test_alternatives_are_those_of_the_translation_that_is_shown(visit: Visit) -> None:
-    page = visit(
-        v="learn"
-    )  # which asks for the analysis only once something is chosen that the search did not find
+    page = visit(v="learn")  # which asks for no analysis of what the search found
     hold_answer(page, "/api/analyse")
     page.evaluate("() => { location.hash += '&t=-'; }")
     until_held(page)

@@ -10,6 +10,7 @@ from configs import run_config
 from endeavour.commands.sweep import sweep
 from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
+from endeavour.runs.restart import goes_on
 from endeavour.runs.run import Run
 from endeavour.sweeps.plan import make_plan
 from stub_training import RATE, StubTraining
@@ -91,7 +92,7 @@ def test_a_grid_that_is_trained_anew_and_stopped_goes_on_with_it(
     with pytest.raises(KeyboardInterrupt):
         start(tmp_path, "seed=1,2", "training.restart=true", "hydra/launcher=basic")
     configs = [run_config([f"output_folder={tmp_path / 'outputs'}", f"seed={seed}"]) for seed in (1, 2, 3)]
-    assert [Run.of(config).goes_on(config) for config in configs] == [False, False, True]
+    assert [goes_on(Run.of(config), config) for config in configs] == [False, False, True]
 
 
 def test_a_trial_that_fails_stands_in_the_table_and_is_tried_again(

@@ -15,7 +15,7 @@ from endeavour.runs.locks import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
 from endeavour.sweeps.table import FAILED, Row, results_table, seeds_table, sort_rows, write_csv
-from endeavour.sweeps.trial import NOTE, OUTPUT, TRACEBACK, note_restart, read_note, result_rows, trial
+from endeavour.sweeps.trial import NOTE, OUTPUT, TRACEBACK, note_trial_restart, read_note, result_rows, trial
 
 # The screen has room for the scores that decide; the CSV has all.
 ONLY_IN_CSV = (
@@ -67,7 +67,7 @@ def sweep(overrides: list[str]) -> None:
 def _note_restarts(plan: Plan, overrides: list[str]) -> None:
     """Notes of all runs of a grid that they are to be trained anew, so that a sweep that is stopped goes on with it."""
     here = [one for one in overrides if not one.startswith(("hydra/launcher", "hydra.launcher"))]
-    run_hydra("train", "sweep", note_restart, ["--multirun", *here, *plan.added])
+    run_hydra("train", "sweep", note_trial_restart, ["--multirun", *here, *plan.added])
 
 
 def _raise_failures(plan: Plan, failed: list[Row], trials: int) -> None:

@@ -18,6 +18,7 @@ from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.runs.choice import require_trained
 from endeavour.runs.config import RunConfig, differing_keys, pretraining_config
 from endeavour.runs.names import is_imported
+from endeavour.runs.restart import goes_on
 from endeavour.runs.run import Run
 from endeavour.settings import validated
 from endeavour.storage import verify
@@ -106,7 +107,7 @@ def load_pretrained_weights(config: RunConfig, model: Transformer, state: TrainS
 def _begun(config: RunConfig) -> Run | None:
     """The run of `config` where it goes on from the same pretrained weights, which it no longer needs then."""
     run = Run.of(config)
-    return run if run.goes_on(config) and run.config.pretrained == config.pretrained else None
+    return run if goes_on(run, config) and run.config.pretrained == config.pretrained else None
 
 
 def pretrained_run(config: RunConfig) -> Run:

@@ -22,6 +22,7 @@ from endeavour.model.marian import marian_config, marian_state
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.names import PREFIX, is_imported
+from endeavour.runs.restart import require_alone
 from endeavour.runs.run import IMPORTED, Run
 from endeavour.storage import atomic_folder, file_digest, user_path, waiting_lock, write_errors, write_json
 from endeavour.training.checkpoint import write_model
@@ -97,7 +98,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> None:
-    run.require_alone()
+    require_alone(run)
     folder = _checkpoint(name)
     direction = _stated_direction(folder) or config.direction
     if direction != config.direction and not any_direction:

@@ -27,6 +27,7 @@ from endeavour.pipeline.training_process import Prune, TrainingProcess
 from endeavour.progress import reported_progress, say
 from endeavour.runs.config import RunConfig
 from endeavour.runs.locks import FolderBusy
+from endeavour.runs.restart import discard, goes_on, require_alone, restart_file, restart_noted
 from endeavour.runs.run import OtherRun, Run, Summary
 from endeavour.training.device import choose_device
 from endeavour.training.distributed import (
@@ -67,15 +68,15 @@ def train_run(
         check_several()
     console = Console(stderr=True, quiet=not is_main())
     run = Run.of(config)
-    begun, splits = run.goes_on(config), config.corpus.split_names
+    begun, splits = goes_on(run, config), config.corpus.split_names
     restarts = config.training.restart and not begun and is_main()
-    with run.restart_noted() if restarts else nullcontext():
+    with restart_noted(run) if restarts else nullcontext():
         if not begun:  # a run that goes on is not held up by these
             if run.was_begun and not config.training.restart:
                 say(
                     console,
                     f"note: {run} will be thrown away, as training.restart=true said before it was stopped "
-                    f"(to keep it, stop this and delete {run.restart_note})",
+                    f"(to keep it, stop this and delete {restart_file(run)})",
                 )
             run.require_free_place()
             check_evaluation(config.evaluation, config.direction, splits)
@@ -99,7 +100,7 @@ def train_run(
         if not begun:
             require_trainable(config, data)
             if run.was_begun:
-                run.require_alone()
+                require_alone(run)
             if config.teachers is not None:
                 translations = _taught(run, config, data, command, console)
                 # They do not change the vocabularies.
@@ -125,7 +126,7 @@ def _train_together(
         begun = False
         if ranks.main:
             held.enter_context(run.lock())
-            if begun := run.goes_on(config):
+            if begun := goes_on(run, config):
                 run.require_same(config)
                 summary = run.summary
         summary = ranks.broadcast(summary)
@@ -136,7 +137,7 @@ def _train_together(
         precision = process.rehearse(anew=not begun)
         if ranks.main:
             if not begun:
-                run.discard()
+                discard(run)
                 if translations:
                     keep_teacher_data(run, translations)
             run.begin(config, ranks.device, command)

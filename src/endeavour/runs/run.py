@@ -1,6 +1,6 @@
 """A run's folder as an object: which run it is, how far it is, its results.
 
-config.yaml      the resolved config          run.json        one entry a start: command, versions, device
+config.yaml      the resolved config          run.json        see runs.starts
 checkpoints/     see training.state           log.jsonl       metrics
 model/           the final weights            curves.png      loss and BLEU over the updates
 teacher_data/    see pipeline.distillation    attention.png   one sentence's attention over the updates
@@ -12,10 +12,8 @@ Knows folders; not how a run is trained or evaluated.
 """
 
 import json
-import os
-import shutil
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from glob import glob
@@ -28,6 +26,7 @@ from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
+from endeavour.runs.starts import note_start
 from endeavour.storage import file_digest, read_digests, write_errors, write_json
 
 if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
@@ -90,6 +89,10 @@ class Run:
     def teacher_data_folder(self) -> Path:
         return self.folder / "teacher_data"
 
+    @property
+    def starts_file(self) -> Path:
+        return self.folder / "run.json"
+
     def export_folder(self, format: str, quantization: str | None) -> Path:
         """One format and quantization never overwrites another. `quantization`: None where there is no choice."""
         return self.folder / "export" / (f"{format}-{quantization}" if quantization else format)
@@ -103,6 +106,10 @@ class Run:
     def config(self) -> RunConfig:
         """As it was last started. Raises `UserError` where there is none, or it is damaged."""
         return read_config(self.folder / "config.yaml")
+
+    def forget_config(self) -> None:
+        """It has changed on disk."""
+        self.__dict__.pop("config", None)
 
     @property
     def has_config(self) -> bool:
@@ -207,14 +214,6 @@ class Run:
 
     # Its life
 
-    def goes_on(self, config: RunConfig) -> bool:
-        """Whether `config` continues what is here, or finds it finished; not whether their settings agree.
-
-        A restart that was stopped before it threw the run away is still one, whatever `config` says.
-        """
-        restarts = config.training.restart and not self._is_repeated
-        return self.was_begun and not restarts and not self.restart_note.exists()
-
     def require_same(self, config: RunConfig) -> None:
         """Raises `OtherRun` where the folder holds a run of other settings than `config`."""
         if differences := differing_keys(config, self.config):
@@ -255,86 +254,16 @@ class Run:
                     "name=…, or move it"
                 )
 
-    def require_alone(self) -> None:
-        """Raises `UserError` where other runs lie in its folder, which is to be replaced."""
-        real = self.folder.resolve()  # it may be a link to another disk
-        if within := [run.name for run in {*begun_runs(real), *trained_runs(real)} if run.folder != real]:
-            raise UserError(
-                f"{self} holds other runs ({', '.join(sorted(within))}), which would be thrown away with it: move them"
-            )
-
-    @property
-    def restart_note(self) -> Path:
-        """A file that is there while what was trained here is to be discarded."""
-        return self.folder.with_name(f".{self.folder.name}.restart")
-
-    def note_restart(self) -> None:
-        """Notes that what was trained here is to be discarded, by whichever command goes on after a stop."""
-        if self.was_begun:
-            with write_errors(self.folder, "output_folder"):
-                self.restart_note.touch()
-
-    @contextmanager
-    def restart_noted(self) -> Generator[None]:
-        """The same; after a mistake of the user it is not to be."""
-        self.note_restart()
-        try:
-            yield
-        except UserError:
-            self.restart_note.unlink(missing_ok=True)
-            raise
-
-    def discard(self) -> None:
-        """Deletes what was trained here, in one step, so that half of it is never mistaken for a run.
-
-        Raises:
-            UserError: other runs lie in its folder.
-        """
-        real = self.folder.resolve()
-        discarded = real.with_name(f".{real.name}.discarded")
-        shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
-        if self.was_begun:
-            self.require_alone()
-            real.rename(discarded)
-            if self.folder.is_symlink():
-                real.mkdir()  # or it would lead nowhere
-            shutil.rmtree(discarded)
-            self.__dict__.pop("config", None)
-        self.restart_note.unlink(missing_ok=True)
-
     def begin(self, config: RunConfig, device: "torch.device", command: Sequence[str]) -> None:
         """Makes the folder, and writes config and provenance. Raises `UserError` if it cannot be written."""
         with write_errors(self.folder, "output_folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
             save_config(config, self.folder / "config.yaml")
-            self._note_start(device, command)
-        self.__dict__.pop("config", None)
+            note_start(self.starts_file, device, command)
+        self.forget_config()
 
     def finish(self, summary: Summary) -> None:
         write_json(self.folder / "summary.json", summary)
-
-    def _note_start(self, device: "torch.device", command: Sequence[str]) -> None:
-        """Adds this start to run.json."""
-        from endeavour.runs.provenance import describe_start
-
-        start = describe_start(device, command) | {"job": _job()}
-        write_json(self.folder / "run.json", [*self._starts(), start])
-
-    def _starts(self) -> list[dict[str, Any]]:
-        path = self.folder / "run.json"
-        try:
-            return json.loads(path.read_text("utf-8")) if path.is_file() else []
-        except ValueError as error:
-            raise UserError(f"{path}: damaged ({error}); delete it, no run depends on it") from error
-
-    @property
-    def _is_repeated(self) -> bool:
-        """Whether torchrun or Slurm repeat a command that has trained it: its training.restart=true is done."""
-        counts = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
-        if not any(int(os.environ.get(name, "0")) > 0 for name in counts):
-            return False
-        jobs = [start.get("job") for start in self._starts()]
-        return not jobs or _job() in jobs  # run.json may have been deleted
 
 
 def trained_runs(root: Path) -> list[Run]:
@@ -365,8 +294,3 @@ def _has_whole_vocabularies(folder: Path) -> bool:
         return all(file_digest(folder / name) == digests[name] for name in ("source.model", "target.model"))
     except (OSError, UserError, KeyError):  # damaged, which is reported by those who need all of it
         return False
-
-
-def _job() -> str | None:
-    """What a scheduler calls what it repeats, each time."""
-    return os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID")

@@ -26,6 +26,7 @@ from endeavour.pipeline.training import train_run
 from endeavour.progress import say
 from endeavour.redaction import redact
 from endeavour.runs.config import RunConfig
+from endeavour.runs.restart import goes_on, note_restart
 from endeavour.runs.run import Run
 from endeavour.storage import write_json
 from endeavour.sweeps.table import FAILED, PRUNED, Row, collect, less_is_better
@@ -80,13 +81,13 @@ def trial(composed: DictConfig) -> None:
                 (folder / TRACEBACK).write_text(redact(traceback.format_exc()), "utf-8")
 
 
-def note_restart(composed: DictConfig) -> None:
+def note_trial_restart(composed: DictConfig) -> None:
     """Notes that the run of one point of a sweep is to be trained anew, where its config says so."""
     with suppress(UserError):  # which its trial reports
         config = to_config(RunConfig, composed)
         run = Run.of(config)
-        if not run.goes_on(config):
-            run.note_restart()
+        if not goes_on(run, config):
+            note_restart(run)
 
 
 def falls_behind(folder: Path, metric: str, at_least: int) -> bool:

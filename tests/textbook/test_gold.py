@@ -227,6 +227,7 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("perfect just", say(SHE, "ankommen", tense="perfect", aspect="just"), "She has just arrived.", "Sie ist gerade angekommen."),
     ("perfect never", say(I, "sehen", n("Elefant", "a"), tense="perfect", aspect="never"), "I have never seen an elephant.", "Ich habe noch nie einen Elefanten gesehen."),
     ("perfect not yet", say(HE, "kaufen", n("Auto", "a"), tense="perfect", aspect="yet", negated=True), "He has not bought a car yet.", "Er hat noch kein Auto gekauft."),
+    ("noch kein behind the place", say(HE, "kochen", n("Kartoffel", "a"), place=place("Küche"), tense="perfect", aspect="yet", negated=True), "He has not cooked a potato in the kitchen yet.", "Er hat in der Küche noch keine Kartoffel gekocht."),
     ("perfect ever", ask(YOU, "sehen", n("Bär", "a"), tense="perfect", aspect="ever"), "Have you ever seen a bear?", "Hast du schon einmal einen Bären gesehen?"),
     ("preterite sein", say(n("Film"), "sein", predicate=be("langweilig"), **PAST), "The film was boring.", "Der Film war langweilig."),
     ("preterite haben", say(WE, "haben", n("Geld", "no"), **PAST), "We had no money.", "Wir hatten kein Geld."),
@@ -325,6 +326,7 @@ GOLD: list[tuple[str, Sentence, str, str]] = [
     ("relative gen", say(n("Mann", relative=c(n("Auto", owner=MALE_WHO), "sein", predicate=be("kaputt"), front="subject")), "warten", progressive=True), "The man whose car is broken is waiting.", "Der Mann, dessen Auto kaputt ist, wartet."),
     ("relative place", say(n("Haus", relative=c(WE, "wohnen", place=Prepositional("in", "in", DATIVE, Relative("n", False)), front="place")), "sein", predicate=be("alt")), "The house in which we live is old.", "Das Haus, in dem wir wohnen, ist alt."),
     ("relative behind bracket", say(I, "lesen", n("Buch", relative=c(n("Lehrer", "my"), "empfehlen", Relative("n", False), tense="past", front="direct")), **PAST), "I read the book that my teacher recommended.", "Ich habe das Buch gelesen, das mein Lehrer empfohlen hat."),
+    ("particle before relative", say(SHE, "zurückbringen", n("Auto", relative=c(I, "kaufen", Relative("n", False), tense="past", front="direct")), **PAST), "She brought the car back that I bought.", "Sie hat das Auto zurückgebracht, das ich gekauft habe."),
     # Questions
     ("yes-no", ask(YOU, "haben", n("Zeit", "")), "Do you have time?", "Hast du Zeit?"),
     ("yes-no perfect", ask(YOU, "schlafen", manner=ADVERBS["gut"], **PAST), "Did you sleep well?", "Hast du gut geschlafen?"),

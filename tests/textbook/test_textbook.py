@@ -216,6 +216,23 @@ def test_phenomenon_occurs(texts: tuple[str, str], phenomenon: str, pattern: str
     assert len(re.findall(pattern, texts[1], flags=re.MULTILINE)) >= 5, phenomenon
 
 
+@pytest.mark.parametrize(
+    ("error", "pattern"),
+    [
+        ("yet of what is done", r"^(?!.*\b(?:not|cannot)\b).*\byet\b.*"),
+        ("denied twice", r".*\b[Nn]obody (?:\w+ )?(?:not|cannot)\b.*"),
+        ("nothing denied", r".*\b(?:not|cannot) \w+ nothing\b.*|.*\b[Nn]obody (?:\w+ )?\w+ nothing\b.*"),
+        (
+            "the hair of another",
+            r"(?:Who|.* child) (?:\w+ ){1,4}(?:my|your|our|his) (?:hair|teeth|face|hands)\b.*",
+        ),
+    ],
+)
+def test_errors_do_not_occur(splits: Splits, error: str, pattern: str) -> None:
+    english = [source for pairs in splits.values() for source, _ in pairs]
+    assert not [source for source in english if re.fullmatch(pattern, source)], error
+
+
 def test_every_construction_can_be_drawn() -> None:
     draw = Draw(load_lexicon(), 7)
     for _, construct in CONSTRUCTIONS:

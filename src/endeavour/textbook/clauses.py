@@ -13,7 +13,14 @@ from endeavour.textbook.adverbials import (
 from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb
 from endeavour.textbook.morphology_german import ACCUSATIVE, DATIVE
-from endeavour.textbook.phrases import noun_phrase, possessive_of, some_person, some_subject
+from endeavour.textbook.phrases import (
+    POSSESSIVES,
+    noun_phrase,
+    possessive_of,
+    pronoun_key,
+    some_person,
+    some_subject,
+)
 from endeavour.textbook.tenses import set_tense
 from endeavour.textbook.trees import Clause, NounPhrase, Prepositional, Pronoun, Slot, person_of
 
@@ -101,6 +108,9 @@ def add_complements(draw: Draw, tree: Clause) -> None:
     elif frame == "acc body":
         noun = draw.noun(verb.object)
         own = possessive_of(draw, subject)
+        if pronoun_key(subject) not in POSSESSIVES:  # a child, nobody
+            girl = isinstance(subject, NounPhrase) and "Mädchen" in subject.noun.classes
+            own = "her" if girl else "their"
         if "only_one" in noun.classes and person_of(subject) > 2:
             noun = draw.noun_of("washed_by_several")
         tree.direct = NounPhrase(noun, "the", "only_one" not in noun.classes, english_determiner=own)
@@ -109,7 +119,8 @@ def add_complements(draw: Draw, tree: Clause) -> None:
 def object_of(draw: Draw, verb: Verb, subject: Slot | None) -> Slot:
     people = "person" in verb.object
     if "anything" in verb.flags and not people and draw.chance(0.05):
-        return Pronoun(draw.pick(("something", "nothing")))
+        pronoun = Pronoun(draw.pick(("something", "nothing")))
+        return Pronoun("they") if subject == Pronoun("nobody") else pronoun  # nobody reads them
     if people and (len(verb.object) == 1 or draw.chance(0.35)):
         return some_person(draw, subject)
     classes = tuple(c for c in verb.object if c != "person")

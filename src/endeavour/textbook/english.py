@@ -184,7 +184,10 @@ def _after_verb(tree: Clause, direct: Slot | None, indirect: Slot | None, front:
             words = [*indirect_words, *tail, *direct_words]
     elif verb.frame.startswith("acc") and tail and not preposition:
         after = isinstance(direct, Pronoun) or "particle_last" in verb.flags
-        words = [*direct_words, *tail] if after else [*tail, *direct_words]
+        if isinstance(direct, NounPhrase) and direct.relative is not None and after and direct_words:
+            words = [phrase(direct), *tail, clause(direct.relative)]  # bring the car back that ...
+        else:
+            words = [*direct_words, *tail] if after else [*tail, *direct_words]
     else:
         linked = [preposition] if preposition and verb.frame != "oblique" and (direct or indirect) else []
         words = [*tail, *linked, *indirect_words, *direct_words]

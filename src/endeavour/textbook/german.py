@@ -157,7 +157,10 @@ def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> 
 
     words.extend(known if early else ())
     words.extend(parts("time", "frequency", "reason"))
-    words.append(ASPECTS.get(tree.aspect, ""))
+    aspect = ASPECTS.get(tree.aspect, "")
+    if tree.aspect == "yet" and kein and late:
+        late, aspect = f"{aspect} {late}", ""  # noch kein stays together
+    words.append(aspect)
     if tree.attitude:
         words.extend([denial, ATTITUDES[tree.attitude]])
         denial = ""

@@ -7,7 +7,7 @@ from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Verb, Word
 from endeavour.textbook.phrases import pronoun_key, some_pronoun, some_subject
 from endeavour.textbook.simple import ask_for
-from endeavour.textbook.tenses import keep_kein_clear
+from endeavour.textbook.tenses import deny, keep_kein_clear
 from endeavour.textbook.trees import (
     Clause,
     NounPhrase,
@@ -58,7 +58,7 @@ def cause_of(draw: Draw, person: Slot, past: bool) -> Clause:
         clause = draw_clause(draw, human_verb(draw), person, "bare", plain=True)
         if not clause.verb.simple:
             clause.modal = draw.modal_named[draw.pick(("müssen", "wollen", "können", "dürfen"))]
-            clause.negated = clause.modal.german in ("können", "dürfen")
+            deny(clause, clause.modal.german in ("können", "dürfen"))
             keep_kein_clear(clause)
         clause.tense = tense
         return clause
@@ -143,11 +143,10 @@ def with_complement(draw: Draw) -> Sentence:
     inner.reason = None
     if "wh" not in verb.frame.split() or draw.chance(0.4):
         return Sentence(main, subordinate=Subordinate("finite", inner, "dass", "that"))
-    main.negated = draw.chance(0.6)
-    inner.negated = False
-    inner.aspect = "already" if inner.aspect == "yet" else inner.aspect
+    deny(main, draw.chance(0.6))
+    deny(inner, False)
     if inner.predicate is not None or draw.chance(0.35):
-        main.negated = True
+        deny(main, True)
         return Sentence(main, subordinate=Subordinate("finite", inner, "ob", "whether"))
     inner.attitude = ""
     ask_for(draw, inner)
@@ -190,7 +189,7 @@ def joined_clauses(draw: Draw) -> Sentence:
     word = Word("aber", "but") if dice < 0.85 else Word("und", "and")
     other = some_subject(draw, ("person",))
     second = draw_clause(draw, human_verb(draw), other, "past" if past else draw.pick(MAIN_MOODS), plain=True)
-    second.negated = word.english == "but" and not second.frequency and draw.chance(0.4)
+    deny(second, word.english == "but" and not second.frequency and draw.chance(0.4))
     keep_kein_clear(second)
     return Sentence(main, joined=second, conjunction=word)
 

@@ -8,6 +8,7 @@ from endeavour.textbook.draw import Draw
 from endeavour.textbook.entries import Lexicon, Noun, Verb
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import some_subject
+from endeavour.textbook.tenses import deny
 from endeavour.textbook.trees import (
     Clause,
     NounPhrase,
@@ -34,7 +35,7 @@ def with_relative(draw: Draw) -> Sentence:
         return with_relative(draw)
     if head.determiner not in ("the", "this", "a"):
         head.determiner, head.count = "the", 0
-    main.negated = False
+    deny(main, False)
     if isinstance(main.predicate, Property) and main.predicate.standard is not None:
         main.predicate.comparison, main.predicate.standard = "", None
     clause = clause_about(draw, head, main.verb)

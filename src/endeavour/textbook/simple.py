@@ -7,7 +7,7 @@ from endeavour.textbook.draw import Draw, words_for
 from endeavour.textbook.entries import Word
 from endeavour.textbook.morphology_german import DATIVE
 from endeavour.textbook.phrases import noun_phrase, some_name, titled_name
-from endeavour.textbook.tenses import keep_kein_clear, set_tense
+from endeavour.textbook.tenses import deny, keep_kein_clear, set_tense
 from endeavour.textbook.trees import (
     Clause,
     NounPhrase,
@@ -67,7 +67,7 @@ def command(draw: Draw) -> Sentence:
         clause.time = draw.pick(
             [a for a in words_for(draw.lexicon, "time", "future") if " " not in a.english]
         )
-    clause.negated = clause.manner is None and clause.time is None and draw.chance(0.2)
+    deny(clause, clause.manner is None and clause.time is None and draw.chance(0.2))
     keep_kein_clear(clause)
     tree.please = not clause.negated and draw.chance(0.4)
     if draw.you != "you" or draw.chance(0.35):
@@ -132,6 +132,8 @@ def ask_for(draw: Draw, clause: Clause) -> None:
         clause.direction = WH_DIRECTION
     elif name == "subject" and verb.frame != "swap":
         clause.subject = Pronoun("who")
+        if isinstance(clause.direct, NounPhrase) and verb.frame == "acc body":
+            clause.direct.english_determiner = "their"
     else:
         setattr(clause, name, question_word(draw, getattr(clause, name)))
 

@@ -36,6 +36,13 @@ def set_tense(draw: Draw, tree: Clause, mood: str, plain: bool) -> None:
     keep_kein_clear(tree)
 
 
+def deny(tree: Clause, denied: bool) -> None:
+    """Sets negation anew: what "nobody" or "nothing" denies is not denied again, and "yet" needs it."""
+    tree.negated = denied and tree.subject not in DENYING and tree.direct not in DENYING
+    if tree.aspect == "yet" and not tree.negated:
+        tree.aspect = "already"
+
+
 def _apply_mood(draw: Draw, tree: Clause, mood: str, plain: bool) -> str:
     """Sets what a mood decides and returns which use of adverbs of time suits it, "" for none."""
     if mood in MOODS:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from pathlib import Path
 
 import pytest
@@ -186,20 +185,34 @@ def test_a_pair_that_is_too_long_for_a_model_has_no_score_and_comes_last(root: P
     assert all(float(row[2]) == 0 for row in long)
 
 
-def test_other_files_in_the_folder_are_not_taken_for_scores(
+def test_what_is_no_folder_of_scores_is_neither_taken_for_one_nor_to_be_deleted(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = corpus.parent
+    (parent / "full").mkdir()
+    (parent / "full" / "mine.txt").write_text("")
+    (parent / "empty").mkdir()
+    with atomic_folder(parent / "published") as partial:
+        (partial / "weights").write_text("")
+    for name in ("full", "empty", "published", corpus.name):
+        assert filtered(root, corpus, f"output={parent / name}") == 2
+        said = capsys.readouterr().err
+        assert f"output={parent / name} holds something else than scores: choose another output=…\n" in said
+        assert "delete" not in said
+    monkeypatch.chdir(parent / "empty")
+    assert filtered(root, corpus, "output=") == 2
+    assert "output=: name a folder to be made" in capsys.readouterr().err
+
+
+def test_scores_that_were_altered_are_not_used(
     root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = corpus.parent / "filtered"
-    folder.mkdir()
-    (folder / "mine.txt").write_text("")
+    assert filtered(root, corpus) == 0
+    scores = corpus.parent / "filtered" / "scores.tsv"
+    scores.write_text(scores.read_text("utf-8") + "a\tb\t1\t0\t0\n", "utf-8")
     assert filtered(root, corpus) == 2
-    assert "another output=" in capsys.readouterr().err
-    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
-    shutil.rmtree(folder)
-    with atomic_folder(folder) as partial:
-        (partial / "weights").write_text("")
-    assert filtered(root, corpus) == 2
-    assert "something else than scores" in capsys.readouterr().err
+    assert "altered since it was written" in (said := capsys.readouterr().err)
+    assert "or delete it" in said
 
 
 def test_a_filter_that_keeps_nothing_says_so(

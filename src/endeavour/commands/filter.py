@@ -67,7 +67,7 @@ def filter(config: FilterRoot) -> Path:
     """
     runs = _one_for_each_direction(config)
     output = user_path(config.output).resolve()
-    if not output.name:
+    if not (config.output and output.name):
         raise UserError(f"output={config.output}: name a folder to be made")
     recipe = _recipe(config, runs)
     console = Console(stderr=True)
@@ -131,10 +131,11 @@ def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
     """Whether the folder holds the scores of this recipe. Raises `UserError` where it holds something else."""
     if not output.exists():
         return False
-    remedy = "choose another output=…, or delete it"
-    verify(output, remedy)
+    remedy = "choose another output=…"
     if not (output / MANIFEST).is_file():
         raise UserError(f"output={output} holds something else than scores: {remedy}")
+    remedy += ", or delete it"
+    verify(output, remedy)
     saved = json.loads((output / MANIFEST).read_text("utf-8"))["recipe"]
     if differing := [key for key, value in recipe.items() if saved[key] != value]:
         raise UserError(f"output={output} holds the scores of other {' and '.join(differing)}: {remedy}")

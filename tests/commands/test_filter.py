@@ -42,6 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINIEST).tokenizer)
     runs = {"there": [], "back": ["direction=de-en"], "other": []}
     runs["short"] = ["model.positions=learned", "model.max_length=20"]
+    runs["restorer"] = ["augmentation.denoising=1"]
     untrained_runs(folder, (tokenizer, tokenizer), runs)
     return folder
 
@@ -173,6 +174,8 @@ def test_the_order_of_the_runs_does_not_matter_but_their_directions(
         capsys.readouterr()
         assert filtered(root, corpus, runs=runs) == 2
         assert "direction=de-en" in capsys.readouterr().err
+    assert filtered(root, corpus, runs="restorer back") == 2
+    assert "restorer has learnt to restore masked sentences, not to translate" in capsys.readouterr().err
     assert endeavour("filter", "runs=there back", f"output_folder={root}") == 2
     assert "pairs=" in capsys.readouterr().err
 

@@ -20,7 +20,7 @@ from endeavour.data.scored_pairs import select_pairs
 from endeavour.errors import UserError
 from endeavour.pipeline.filtering import SCORES, DualScorer, write_scores
 from endeavour.progress import reported_progress, say
-from endeavour.runs.choice import named_runs, require_trained
+from endeavour.runs.choice import named_runs, require_trained, require_translators
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs
 from endeavour.settings import STRICT
@@ -98,6 +98,7 @@ def _one_for_each_direction(config: FilterRoot) -> tuple[Run, Run]:
     runs = named_runs("runs", config.runs, Path(config.output_folder))
     for run in runs:
         require_trained(run, "name another with runs=…, or train it first")
+    require_translators(runs)
     if sorted(run.config.direction for run in runs) != ["de-en", "en-de"]:
         raise UserError(
             f"runs={config.runs}: filter needs two, one trained with direction=en-de and one with direction=de-en: "

@@ -196,11 +196,14 @@ def test_too_small_a_vocabulary_names_the_smallest_possible():
         Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=100))
     smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
     assert Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=smallest)).vocabulary_size == smallest
+    assert "character_coverage" in str(caught.value)
+    with pytest.raises(UserError, match=r"choose a larger vocabulary$"):
+        Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=4, character_coverage=0.9998))
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"algorithm": "word"}, {"character_coverage": 0.5}, {"vocabulary_size": 0}, {"max_sentences": 0}],
+    [{"algorithm": "word"}, {"character_coverage": 0.5}, {"vocabulary_size": 3}, {"max_sentences": 0}],
 )
 def test_impossible_settings_are_named(change):
     with pytest.raises(ValidationError, match=next(iter(change))):

@@ -40,7 +40,7 @@ class TokenizerConfig:
 
     name: str
     algorithm: Literal["bpe", "unigram"]
-    vocabulary_size: Annotated[int, Field(ge=1)]  # per side, including 4 special ids and 256 bytes
+    vocabulary_size: Annotated[int, Field(ge=4)]  # per side, including 4 special ids and 256 bytes
     joint: bool  # one vocabulary for both languages
     lowercase: bool  # whether text is lowercased, and with it what a model writes
     # Share of the characters' occurrences that get a piece of their own; the rest is spelt in bytes.
@@ -294,9 +294,10 @@ def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
             f"{asked}: this corpus allows at most {largest[1]}; choose a smaller vocabulary or more text"
         )
     if smallest := re.search(r"\d+ vs (\d+)", str(error)):
+        coverage = ", or tokenizer.character_coverage=0.9998, which spells the rarest ones in bytes"
         return UserError(
-            f"{asked}: the characters of this corpus need at least {smallest[1]}; choose a larger vocabulary, or "
-            "tokenizer.character_coverage=0.9998, which spells the rarest ones in bytes"
+            f"{asked}: the characters of this corpus need at least {smallest[1]}; choose a larger vocabulary"
+            f"{coverage if config.character_coverage > 0.9998 else ''}"
         )
     if "!sentences_.empty()" in str(error):
         return UserError(

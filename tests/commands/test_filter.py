@@ -118,6 +118,13 @@ def test_scores_are_kept_and_another_share_needs_no_model(
     assert "other columns and cleaning" in capsys.readouterr().err
 
 
+def test_there_is_no_validation_or_test_set_to_overlap_with(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filtered(root, corpus, "cleaning.drop_overlap=true") == 2
+    assert "cleaning.drop_overlap=true" in capsys.readouterr().err
+
+
 class Stop(Exception):
     pass
 

@@ -5,9 +5,9 @@ import shutil
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
@@ -54,6 +54,14 @@ class FilterRoot:
     device: str
     output_folder: str
     cleaning: CleaningConfig
+
+    @model_validator(mode="after")
+    def _check_overlap(self) -> Self:
+        if self.cleaning.drop_overlap:
+            raise ValueError(
+                "cleaning.drop_overlap=true: filter has no validation or test split; `endeavour train` drops such pairs"
+            )
+        return self
 
 
 def filter(config: FilterRoot) -> Path:

@@ -33,10 +33,10 @@ KINDS = {
     "unigram": (replace(CONFIG, algorithm="unigram", vocabulary_size=305), []),
     "bpe, symbols": (CONFIG, SYMBOLS),
     "unigram, symbols": (replace(CONFIG, algorithm="unigram", vocabulary_size=307), SYMBOLS),
-    "bpe, lowercased": (replace(CONFIG, lowercase=True), SYMBOLS),
+    "bpe, lowercased": (replace(CONFIG, lowercase=True), ["<Mine>", "⟦1⟧"]),
     "unigram, lowercased": (
         replace(CONFIG, algorithm="unigram", vocabulary_size=303, lowercase=True),
-        SYMBOLS,
+        ["<Mine>", "⟦1⟧"],
     ),
 }
 
@@ -110,8 +110,11 @@ def test_its_model_lowercases_in_other_programs_too_and_keeps_symbols(tokenizer)
     assert processor.decode(processor.encode("<mine> SÜẞE Äpfel")) == "<mine> süße äpfel"
     pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
     assert all(piece == piece.lower() for piece in pieces if not piece.startswith("<0x"))
+    assert "<mine>" in tokenizer.pieces(tokenizer.tagged("<Mine>").tag)
     assert tokenizer.lowercase
     assert not trained("bpe").lowercase
+    with pytest.raises(UserError, match="two of the corpus's parts have the tag <mine>"):
+        Tokenizer.train(SENTENCES, replace(CONFIG, lowercase=True), ["<mine>", "<Mine>"])
 
 
 @kinds(*KINDS)

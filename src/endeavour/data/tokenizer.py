@@ -100,7 +100,7 @@ class Tokenizer:
                 unk_id=UNK,
                 bos_id=BOS,
                 eos_id=EOS,
-                user_defined_symbols=list(symbols),
+                user_defined_symbols=[_lower(one) for one in symbols] if config.lowercase else list(symbols),
                 remove_extra_whitespaces=True,
                 add_dummy_prefix=True,
                 num_threads=_TRAINER_THREADS,
@@ -298,6 +298,10 @@ def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
         return UserError(
             f"{asked}: the characters of this corpus need at least {smallest[1]}; choose a larger vocabulary"
             f"{coverage if config.character_coverage > 0.9998 else ''}"
+        )
+    if twice := re.search(r"(\S+) is already defined", str(error)):
+        return UserError(
+            f"tokenizer.lowercase=true: two of the corpus's parts have the tag {twice[1]}; rename one"
         )
     if "!sentences_.empty()" in str(error):
         return UserError(

@@ -2,7 +2,6 @@
 
 import json
 import math
-import shutil
 from pathlib import Path
 
 import pytest
@@ -43,6 +42,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINIEST).tokenizer)
     runs = {"there": [], "back": ["direction=de-en"], "other": []}
     runs["short"] = ["model.positions=learned", "model.max_length=20"]
+    runs["restorer"] = ["augmentation.denoising=1"]
     untrained_runs(folder, (tokenizer, tokenizer), runs)
     return folder
 
@@ -118,6 +118,13 @@ def test_scores_are_kept_and_another_share_needs_no_model(
     assert "other columns and cleaning" in capsys.readouterr().err
 
 
+def test_there_is_no_validation_or_test_set_to_overlap_with(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert filtered(root, corpus, "cleaning.drop_overlap=true") == 2
+    assert "cleaning.drop_overlap=true" in capsys.readouterr().err
+
+
 class Stop(Exception):
     pass
 
@@ -174,6 +181,8 @@ def test_the_order_of_the_runs_does_not_matter_but_their_directions(
         capsys.readouterr()
         assert filtered(root, corpus, runs=runs) == 2
         assert "direction=de-en" in capsys.readouterr().err
+    assert filtered(root, corpus, runs="restorer back") == 2
+    assert "restorer has learnt to restore masked sentences, not to translate" in capsys.readouterr().err
     assert endeavour("filter", "runs=there back", f"output_folder={root}") == 2
     assert "pairs=" in capsys.readouterr().err
 
@@ -186,20 +195,34 @@ def test_a_pair_that_is_too_long_for_a_model_has_no_score_and_comes_last(root: P
     assert all(float(row[2]) == 0 for row in long)
 
 
-def test_other_files_in_the_folder_are_not_taken_for_scores(
+def test_what_is_no_folder_of_scores_is_neither_taken_for_one_nor_to_be_deleted(
+    root: Path, corpus: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = corpus.parent
+    (parent / "full").mkdir()
+    (parent / "full" / "mine.txt").write_text("")
+    (parent / "empty").mkdir()
+    with atomic_folder(parent / "published") as partial:
+        (partial / "weights").write_text("")
+    for name in ("full", "empty", "published", corpus.name):
+        assert filtered(root, corpus, f"output={parent / name}") == 2
+        said = capsys.readouterr().err
+        assert f"output={parent / name} holds something else than scores: choose another output=…\n" in said
+        assert "delete" not in said
+    monkeypatch.chdir(parent / "empty")
+    assert filtered(root, corpus, "output=") == 2
+    assert "output=: name a folder to be made" in capsys.readouterr().err
+
+
+def test_scores_that_were_altered_are_not_used(
     root: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = corpus.parent / "filtered"
-    folder.mkdir()
-    (folder / "mine.txt").write_text("")
+    assert filtered(root, corpus) == 0
+    scores = corpus.parent / "filtered" / "scores.tsv"
+    scores.write_text(scores.read_text("utf-8") + "a\tb\t1\t0\t0\n", "utf-8")
     assert filtered(root, corpus) == 2
-    assert "another output=" in capsys.readouterr().err
-    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
-    shutil.rmtree(folder)
-    with atomic_folder(folder) as partial:
-        (partial / "weights").write_text("")
-    assert filtered(root, corpus) == 2
-    assert "something else than scores" in capsys.readouterr().err
+    assert "altered since it was written" in (said := capsys.readouterr().err)
+    assert "or delete it" in said
 
 
 def test_a_filter_that_keeps_nothing_says_so(

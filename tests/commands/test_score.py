@@ -12,6 +12,7 @@ from commands import endeavour, write_lines
 from configs import run_config
 from endeavour.commands.score import ScoreRoot, score
 from endeavour.config import load_config
+from endeavour.errors import UserError
 from untrained import TINIEST, by_hand, small_tokenizers, untrained_runs
 
 PAIRS = [("Satz 1 hat Worte.", "Satz 2 hat  Worte."), ("Ja!", ""), ("", "Worte"), ("wie 7", "hat 😀")]
@@ -22,7 +23,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
     tokenizers = small_tokenizers(run_config(TINIEST))
     short = ["model.positions=learned", "model.max_length=9"]
-    untrained_runs(folder, tokenizers, {"one": [], "two": [], "back": ["direction=de-en"], "short": short})
+    runs = {"one": [], "two": [], "back": ["direction=de-en"], "short": short}
+    untrained_runs(folder, tokenizers, runs | {"restorer": ["augmentation.denoising=1"]})
     return folder
 
 
@@ -63,6 +65,11 @@ def test_what_is_read_is_never_the_output(
     assert endeavour("score", "run=one", "device=cpu", *words) == 2
     assert "a.tsv" in capsys.readouterr().err
     assert (tmp_path / "a.tsv").read_text("utf-8") == "en\tde\nJa\tJa\n"
+
+
+def test_a_run_that_restores_masked_sentences_scores_no_translations(root: Path) -> None:
+    with pytest.raises(UserError, match="restorer has learnt to restore masked sentences, not to translate"):
+        scores(root, "text=Ja", "translation=Ja", run="one restorer")
 
 
 def test_an_ensemble_scores_with_the_mean_of_the_probabilities(root: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from building import TEST, TRAIN, pairs_of, prepared, rates, text_of
+from building import DIRTY, TEST, TRAIN, pairs_of, prepared, rates, text_of, write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +60,13 @@ def test_all_splits_are_masked_and_the_vocabulary_is_that_of_the_text(settings) 
         data.folder / "report.md"
     ).read_text("utf-8")
     assert prepared(**settings, augmentation=rates(denoising=2, seed=2)).folder != data.folder
+
+
+def test_pairs_are_counted_as_they_were_before_they_were_masked(settings, tmp_path) -> None:
+    settings["corpus"] = replace(write(tmp_path / "dirty", train=DIRTY), held_out_rare=20)
+    data = prepared(**settings, augmentation=rates(denoising=2))
+    kept = len(TRAIN) + 1 - 20  # of these the one that is too long is dropped only when it is masked
+    assert (data.report["read"], data.report["kept"]) == (len(DIRTY), kept)
 
 
 def test_the_pairs_with_the_rarest_words_are_not_in_the_text(settings) -> None:

@@ -33,10 +33,10 @@ KINDS = {
     "unigram": (replace(CONFIG, algorithm="unigram", vocabulary_size=305), []),
     "bpe, symbols": (CONFIG, SYMBOLS),
     "unigram, symbols": (replace(CONFIG, algorithm="unigram", vocabulary_size=307), SYMBOLS),
-    "bpe, lowercased": (replace(CONFIG, lowercase=True), SYMBOLS),
+    "bpe, lowercased": (replace(CONFIG, lowercase=True), ["<Mine>", "⟦1⟧"]),
     "unigram, lowercased": (
         replace(CONFIG, algorithm="unigram", vocabulary_size=303, lowercase=True),
-        SYMBOLS,
+        ["<Mine>", "⟦1⟧"],
     ),
 }
 
@@ -110,8 +110,11 @@ def test_its_model_lowercases_in_other_programs_too_and_keeps_symbols(tokenizer)
     assert processor.decode(processor.encode("<mine> SÜẞE Äpfel")) == "<mine> süße äpfel"
     pieces = tokenizer.pieces(range(tokenizer.vocabulary_size))
     assert all(piece == piece.lower() for piece in pieces if not piece.startswith("<0x"))
+    assert "<mine>" in tokenizer.pieces(tokenizer.tagged("<Mine>").tag)
     assert tokenizer.lowercase
     assert not trained("bpe").lowercase
+    with pytest.raises(UserError, match="two of the corpus's parts have the tag <mine>"):
+        Tokenizer.train(SENTENCES, replace(CONFIG, lowercase=True), ["<mine>", "<Mine>"])
 
 
 @kinds(*KINDS)
@@ -196,11 +199,14 @@ def test_too_small_a_vocabulary_names_the_smallest_possible():
         Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=100))
     smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
     assert Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=smallest)).vocabulary_size == smallest
+    assert "character_coverage" in str(caught.value)
+    with pytest.raises(UserError, match=r"choose a larger vocabulary$"):
+        Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=4, character_coverage=0.9998))
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"algorithm": "word"}, {"character_coverage": 0.5}, {"vocabulary_size": 0}, {"max_sentences": 0}],
+    [{"algorithm": "word"}, {"character_coverage": 0.5}, {"vocabulary_size": 3}, {"max_sentences": 0}],
 )
 def test_impossible_settings_are_named(change):
     with pytest.raises(ValidationError, match=next(iter(change))):

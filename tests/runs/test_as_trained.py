@@ -77,6 +77,8 @@ def test_tokenized_references_are_for_a_score_that_is_computed(tmp_path: Path) -
         ("[test]", ["evaluation.splits=[test]"], ["test"], "own"),
         ("[test]", ["evaluation.splits=[other]"], ["other"], None),
         ("[test]", ["+evaluation.files.news=[a.en,a.de]"], [], None),
+        ("[]", [], [], None),
+        ("null", ["evaluation.splits=[]"], [], None),
         (
             "[test]",
             ["evaluation.splits=[other]", "evaluation.tokenized_references=new"],

@@ -5,9 +5,9 @@ import shutil
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
@@ -20,7 +20,7 @@ from endeavour.data.scored_pairs import select_pairs
 from endeavour.errors import UserError
 from endeavour.pipeline.filtering import SCORES, DualScorer, write_scores
 from endeavour.progress import reported_progress, say
-from endeavour.runs.choice import named_runs, require_trained
+from endeavour.runs.choice import named_runs, require_trained, require_translators
 from endeavour.runs.run import Run
 from endeavour.runs.translators import load_runs
 from endeavour.settings import STRICT
@@ -55,6 +55,14 @@ class FilterRoot:
     output_folder: str
     cleaning: CleaningConfig
 
+    @model_validator(mode="after")
+    def _check_overlap(self) -> Self:
+        if self.cleaning.drop_overlap:
+            raise ValueError(
+                "cleaning.drop_overlap=true: filter has no validation or test split; `endeavour train` drops such pairs"
+            )
+        return self
+
 
 def filter(config: FilterRoot) -> Path:
     """Scores what cleaning leaves of the pairs, unless that is done, and writes those worth training on.
@@ -67,7 +75,7 @@ def filter(config: FilterRoot) -> Path:
     """
     runs = _one_for_each_direction(config)
     output = user_path(config.output).resolve()
-    if not output.name:
+    if not (config.output and output.name):
         raise UserError(f"output={config.output}: name a folder to be made")
     recipe = _recipe(config, runs)
     console = Console(stderr=True)
@@ -98,6 +106,7 @@ def _one_for_each_direction(config: FilterRoot) -> tuple[Run, Run]:
     runs = named_runs("runs", config.runs, Path(config.output_folder))
     for run in runs:
         require_trained(run, "name another with runs=…, or train it first")
+    require_translators(runs)
     if sorted(run.config.direction for run in runs) != ["de-en", "en-de"]:
         raise UserError(
             f"runs={config.runs}: filter needs two, one trained with direction=en-de and one with direction=de-en: "
@@ -131,10 +140,11 @@ def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
     """Whether the folder holds the scores of this recipe. Raises `UserError` where it holds something else."""
     if not output.exists():
         return False
-    remedy = "choose another output=…, or delete it"
-    verify(output, remedy)
+    remedy = "choose another output=…"
     if not (output / MANIFEST).is_file():
         raise UserError(f"output={output} holds something else than scores: {remedy}")
+    remedy += ", or delete it"
+    verify(output, remedy)
     saved = json.loads((output / MANIFEST).read_text("utf-8"))["recipe"]
     if differing := [key for key, value in recipe.items() if saved[key] != value]:
         raise UserError(f"output={output} holds the scores of other {' and '.join(differing)}: {remedy}")

@@ -15,7 +15,7 @@ from endeavour.data.files import Pair, read_pairs
 from endeavour.data.tokenizer import encode_pairs
 from endeavour.errors import UserError, named_memory_error
 from endeavour.progress import progress_bar
-from endeavour.runs.choice import select_runs
+from endeavour.runs.choice import require_translators, select_runs
 from endeavour.runs.translators import Loaded, load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS
@@ -50,9 +50,10 @@ def score(config: ScoreRoot) -> None:
     has positions, has the score `nan`.
 
     Raises:
-        UserError: no such run, no such file, or a line that is not a pair.
+        UserError: no such run, one that does not translate, no such file, or a line that is not a pair.
     """
     runs = select_runs(config.run, Path(config.output_folder))
+    require_translators(runs)
     pairs = _pairs(config, reverse=runs[0].config.direction == "de-en")
     loaded = load_runs(runs, choose_device(config.device), runs[0].config.decoding.tag)
     total, tokens, scored, too_long = 0.0, 0, 0, 0

@@ -27,7 +27,7 @@ _DIGITS = re.compile(r"\d+")
 _THOUSANDS = re.compile(r"(?<=\d)[.,'’](?=\d{3}(?!\d))")
 _SPACED_THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?: \d{3})+(?!\d)")
 _ROMAN_NUMERAL = re.compile(r"\b[IVX]+\b")
-_TWELVE_HOURS = re.compile(r"(?<![^\W\d])[ap]\.? ?m\b")
+_TWELVE_HOURS = re.compile(r"(?<![^\W\d])(?<!\bi )[ap]\.? ?m\b")  # but not "I am"
 _MAGNITUDE = re.compile(
     r"hundred|hundert|thousand|tausend|tsd|mil+ion|mil+iard|billion|mio|mrd|\d ?(?:k|m|bn)\b"
 )
@@ -55,10 +55,12 @@ def numbers_agree(english: str, german: str) -> bool:
         return True
     left_words = _ENGLISH_NUMBERS.values(english) | _roman(english)
     right_words = _GERMAN_NUMBERS.values(german) | _roman(german)
-    both = f"{english}\n{german}".casefold()
-    if _TWELVE_HOURS.search(both):
-        left, right = ({_hour(figure) for figure in figures} - {"0"} for figures in (left, right))
-    if _MAGNITUDE.search(both):
+    if _TWELVE_HOURS.search(english.casefold()):  # German "am" is a word
+        left, right, left_words, right_words = (
+            {_hour(figure) for figure in figures} - {"0"}
+            for figures in (left, right, left_words, right_words)
+        )
+    if _MAGNITUDE.search(f"{english}\n{german}".casefold()):
         if sorted("".join(left).replace("0", "")) == sorted("".join(right).replace("0", "")):
             return True
         left, right, left_words, right_words = (

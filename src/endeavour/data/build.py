@@ -79,9 +79,9 @@ def build(
             masked sentences in place of the pairs, in the tables too.
 
     Returns:
-        The report, as plain JSON: the training pairs `read` and `kept`, what each of the cleaning `steps` did, the
-        same and the tokens of each of the `parts` if there are any, the counts of each of the `splits`, and how many
-        `copies` were added.
+        The report, as plain JSON: the training pairs `read` and, before masking, `kept`, what each of the cleaning
+        `steps` did, the same and the tokens of each of the `parts` if there are any, the counts of each of the
+        `splits`, and how many `copies` were added.
     """
     cleaning, augmentation = recipe.cleaning, recipe.augmentation
     held_out = HeldOut()
@@ -159,7 +159,8 @@ def _report(training: Sequence[Part], counts: dict[str, dict[str, int]]) -> dict
     copies = summed([part.copies for part in training])
     report: dict[str, Any] = {
         "read": sum(part.read for part in training),
-        "kept": counts[TRAIN]["pairs"] - sum(step.changed for step in copies),
+        "kept": sum(part.masked for part in training)
+        or counts[TRAIN]["pairs"] - sum(step.changed for step in copies),
         "steps": [asdict(step) for step in summed([part.steps for part in training])],
         "splits": counts,
     }

@@ -46,6 +46,7 @@ class Part:
         clean: the tables of clean pairs, a shard each.
         encoded: of the shards of ids and text the beginnings of their files' names.
         copies: how many copies were added, by perturbation.
+        masked: how many pairs masked sentences stand in place of.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Part:
         self.clean: list[Path] = []
         self.encoded: list[Path] = []
         self.copies = augmenter.new_steps()
+        self.masked = 0
         self._journal = journal
         self._cleaning = cleaning
         self._cleaner = cleaner
@@ -107,7 +109,7 @@ class Part:
     def mask(self, copies: int, seed: int, progress: Report) -> None:
         """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
         masking = Step("masked copies, in place of the pairs")
-        met, total = 0, sum(map(count_rows, self.clean))
+        met, self.masked = 0, sum(map(count_rows, self.clean))
 
         def masks(batch: list[Pair]) -> list[Pair]:
             nonlocal met
@@ -115,7 +117,7 @@ class Part:
             for masked, whole in pairs:
                 masking.change(whole, masked)
             met += len(batch)
-            progress(f"mask {TRAIN}", met, total)
+            progress(f"mask {TRAIN}", met, self.masked)
             return pairs
 
         self._rewrite("masked", masks)

@@ -40,7 +40,7 @@ class TokenizerConfig:
 
     name: str
     algorithm: Literal["bpe", "unigram"]
-    vocabulary_size: Annotated[int, Field(ge=1)]  # per side, including 4 special ids and 256 bytes
+    vocabulary_size: Annotated[int, Field(ge=4)]  # per side, including 4 special ids and 256 bytes
     joint: bool  # one vocabulary for both languages
     lowercase: bool  # whether text is lowercased, and with it what a model writes
     # Share of the characters' occurrences that get a piece of their own; the rest is spelt in bytes.
@@ -100,7 +100,7 @@ class Tokenizer:
                 unk_id=UNK,
                 bos_id=BOS,
                 eos_id=EOS,
-                user_defined_symbols=list(symbols),
+                user_defined_symbols=[_lower(one) for one in symbols] if config.lowercase else list(symbols),
                 remove_extra_whitespaces=True,
                 add_dummy_prefix=True,
                 num_threads=_TRAINER_THREADS,
@@ -294,9 +294,14 @@ def _explained(error: RuntimeError, config: TokenizerConfig) -> Exception:
             f"{asked}: this corpus allows at most {largest[1]}; choose a smaller vocabulary or more text"
         )
     if smallest := re.search(r"\d+ vs (\d+)", str(error)):
+        coverage = ", or tokenizer.character_coverage=0.9998, which spells the rarest ones in bytes"
         return UserError(
-            f"{asked}: the characters of this corpus need at least {smallest[1]}; choose a larger vocabulary, or "
-            "tokenizer.character_coverage=0.9998, which spells the rarest ones in bytes"
+            f"{asked}: the characters of this corpus need at least {smallest[1]}; choose a larger vocabulary"
+            f"{coverage if config.character_coverage > 0.9998 else ''}"
+        )
+    if twice := re.search(r"(\S+) is already defined", str(error)):
+        return UserError(
+            f"tokenizer.lowercase=true: two of the corpus's parts have the tag {twice[1]}; rename one"
         )
     if "!sentences_.empty()" in str(error):
         return UserError(

@@ -29,7 +29,7 @@ from endeavour.errors import UserError
 from endeavour.pipeline.fine_tuning import FREE
 from endeavour.pipeline.imported import imported_run, run_named
 from endeavour.progress import Report
-from endeavour.runs.choice import require_trained
+from endeavour.runs.choice import require_trained, require_translators
 from endeavour.runs.config import RunConfig, differing_keys, teacher_config
 from endeavour.runs.evaluations import joined_names
 from endeavour.runs.names import is_imported, members_of, names_in
@@ -147,8 +147,7 @@ class Teachers:
     def _check_finished(self, run: Run) -> None:
         require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
         verify(run.model_folder)
-        if run.restores:
-            raise UserError(f"{run} has learnt to restore masked sentences, not to translate; name others")
+        require_translators([run])
 
     def _check_directions(self, names: Sequence[str]) -> None:
         """Those of one ensemble; a seed has that of the run itself."""

@@ -158,7 +158,7 @@ def resolve_splits(asked: EvaluationConfig, trained: EvaluationConfig) -> Evalua
     others = bool(asked.files or asked.sacrebleu)
     if asked.splits is None:
         asked = replace(asked, splits=[] if others else trained.splits)
-    same = not others and not _other_splits(asked.splits, trained.splits)
+    same = not others and asked.splits != [] and not _other_splits(asked.splits, trained.splits)
     if not same and asked.tokenized_references == trained.tokenized_references:
         asked = replace(asked, tokenized_references=None)
     return asked

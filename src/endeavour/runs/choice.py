@@ -1,6 +1,6 @@
 """The runs that a command means: by name, the newest, or all that are compared or joined. Knows folders and names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from endeavour.errors import UserError
@@ -58,6 +58,13 @@ def require_trained(run: Run, remedy: str) -> None:
     names = [one.name for one in trained_runs(run.root)]
     known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
     raise UserError(f"{run} holds no trained model ({known})\n{remedy}")
+
+
+def require_translators(runs: Iterable[Run]) -> None:
+    """Raises `UserError` for one that restores masked sentences."""
+    for run in runs:
+        if run.restores:
+            raise UserError(f"{run} has learnt to restore masked sentences, not to translate; name others")
 
 
 def joined(runs: Sequence[Run]) -> str:

@@ -295,6 +295,8 @@ def load(
 def train(overrides: Sequence[str] = ()) -> TrainedRun:
     """Prepares, trains and evaluates a run, or continues one, as `endeavour train` with the same words does.
 
+    Under torchrun it returns in every process once the main one has evaluated the run.
+
     Args:
         overrides: such as ["model=small", "seed=2", "training.max_updates=500"].
 
@@ -303,8 +305,9 @@ def train(overrides: Sequence[str] = ()) -> TrainedRun:
     """
     if isinstance(overrides, str):  # which is a sequence of characters
         raise UserError(f"train takes a list of overrides: train([{overrides!r}])")
-    from endeavour.pipeline.training import train_run
+    from endeavour.pipeline.training import await_summary, train_run
 
     config = load_config("train", RunConfig, [quote_literal(override) for override in overrides])
     train_run(config, ["endeavour", "train", *overrides])
+    await_summary(Run.of(config))
     return load(quoted(config.name), output_folder=config.output_folder, device=config.device)

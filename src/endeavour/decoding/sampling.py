@@ -34,7 +34,7 @@ def sample(
     generator: torch.Generator,
     alpha: float,
 ) -> list[list[Hypothesis]]:
-    """`num_hypotheses` translations of each sentence, drawn independently, the highest score first.
+    """`num_hypotheses` translations of each sentence, drawn independently, in the order drawn.
 
     PAD and BOS are never drawn. A translation as long as its limit ends, with the probability of EOS there.
     Log-probabilities are those of the model before temperature and truncation.
@@ -47,20 +47,20 @@ def sample(
         limits, alpha: see `beam_search`.
     """
     assert not model.training, "decoding with dropout: call model.eval() first"
-    results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+    results: list[dict[int, Hypothesis]] = [{} for _ in range(len(source))]
     if not results:
-        return results
+        return []
     device = source.device
     # Each sample is a row of its own, like a beam of one, because samples share no past.
-    sentences = torch.arange(len(source), device=device).repeat_interleave(num_hypotheses)
-    limit = torch.tensor(limits, device=device)[sentences]
-    drawn = torch.full((len(sentences), 1), BOS, device=device)
-    log_probabilities = torch.zeros(len(sentences), device=device)
-    ended = torch.zeros(len(sentences), dtype=torch.bool, device=device)
+    samples = torch.arange(len(source) * num_hypotheses, device=device)
+    limit = torch.tensor(limits, device=device).repeat_interleave(num_hypotheses)
+    drawn = torch.full((len(samples), 1), BOS, device=device)
+    log_probabilities = torch.zeros(len(samples), device=device)
+    ended = torch.zeros(len(samples), dtype=torch.bool, device=device)
     cache = model.start(model.encode(source), beam_size=1)
-    cache.select(sentences)
+    cache.select(samples // num_hypotheses)
     unseen = STEPS_UNSEEN.get(device.type, 1)
-    while len(sentences):
+    while len(samples):
         logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
         probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
         # Where there are none, something is drawn, and its log-probability says so.
@@ -75,15 +75,15 @@ def sample(
         if generated % unseen and generated <= max(limits):
             continue
         if ended.sum() >= DONE_SHARE * len(ended):
-            columns = (sentences, drawn, log_probabilities)
-            for sentence, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
-                results[sentence].append(_hypothesis(ids, log_probability, alpha))
+            columns = (samples, drawn, log_probabilities)
+            for number, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
+                results[number // num_hypotheses][number] = _hypothesis(ids, log_probability, alpha)
             remaining = (~ended).nonzero().squeeze(1)
-            sentences, limit, drawn, log_probabilities, ended = (
-                column[remaining] for column in (sentences, limit, drawn, log_probabilities, ended)
+            samples, limit, drawn, log_probabilities, ended = (
+                column[remaining] for column in (samples, limit, drawn, log_probabilities, ended)
             )
             cache.select(remaining)
-    return [sorted(found, key=lambda one: (-one.score, one.ids)) for found in results]
+    return [[found[number] for number in sorted(found)] for found in results]
 
 
 def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon: float) -> Tensor:

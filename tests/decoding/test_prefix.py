@@ -119,7 +119,7 @@ def test_what_cannot_be_spelt_and_a_model_without_probabilities_are_the_users_er
     with torch.no_grad():
         model.output_weight.fill_(torch.nan)
     for prefix in (None, forced((4,))):
-        with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
+        with pytest.raises(UserError, match=r"lower training\.learning_rate"):
             search(model, source, prefix=prefix)
 
 

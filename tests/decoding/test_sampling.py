@@ -183,7 +183,7 @@ def test_a_model_without_probabilities_is_the_users_error() -> None:
     model = random_model(12)
     with torch.no_grad():
         model.output_weight.fill_(torch.nan)
-    with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
+    with pytest.raises(UserError, match=r"lower training\.learning_rate"):
         draw(model, random_sources(12, [4, 3]), 2)
 
 

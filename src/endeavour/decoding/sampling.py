@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from endeavour.decoding.beam_search import DONE_SHARE, NO_PROBABILITIES, STEPS_UNSEEN
+from endeavour.decoding.beam_search import DONE_SHARE, STEPS_UNSEEN, NoProbabilities
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
-from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -109,6 +108,6 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
 def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
     """The hypothesis of one sample, which still has BOS and what follows EOS."""
     if math.isnan(log_probability):
-        raise UserError(NO_PROBABILITIES)
+        raise NoProbabilities
     end = drawn.index(EOS)  # the length, counting EOS but not BOS
     return Hypothesis(drawn[1:end], log_probability / length_penalty(end, alpha), log_probability)

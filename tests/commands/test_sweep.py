@@ -138,7 +138,7 @@ def test_names_of_trials_are_those_of_one_folder_however_much_is_swept() -> None
     assert "/" not in here + there
     rates = [
         f"training.{key}=0.25"
-        for key in ("adam_beta1", "adam_beta2", "final_learning_rate", "label_smoothing")
+        for key in ("adam_beta1", "adam_beta2", "learning_rate", "final_learning_rate", "label_smoothing")
     ]
     rates += [f"model.{key}dropout=0.25" for key in ("", "attention_", "embedding_", "activation_")]
     assert len(name_of(*rates, "decoding.length_penalty=0.5").encode()) < 150

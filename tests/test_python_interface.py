@@ -103,6 +103,8 @@ def test_the_attention_of_a_long_pair_is_refused(run: endeavour.TrainedRun) -> N
     for pair in (("dog " * 600, "Hund"), ("dog", "Hund " * 600)):
         with pytest.raises(endeavour.UserError, match="tokens: attention is shown of at most 512"):
             run.attention(*pair)
+        with pytest.raises(endeavour.UserError, match="tokens: attention is shown of at most 512"):
+            run.align(*pair)
 
 
 def test_its_own_translation_is_aligned_part_by_part_as_it_was_decoded(run: endeavour.TrainedRun) -> None:

@@ -183,22 +183,22 @@ class TrainedRun:
         """The attention of a pair in all layers and heads of the first run; without a translation, of its own.
 
         Raises:
-            UserError: the pair is too long: the weights take memory with the square of its length.
+            UserError: the pair is too long.
         """
         from endeavour.decoding import alignment
 
         source_ids, target_ids, _ = self._part(source, translation)
-        if (longest := max(len(source_ids), len(target_ids) + 1)) > LONGEST:
-            raise UserError(
-                f"a sentence of {longest:,} tokens: attention is shown of at most {LONGEST}; cut it"
-            )
         found = alignment.attention(self.loaded.first, source_ids, target_ids)
         ours, theirs = self.loaded.tokenizers
         pieces = ours.pieces(source_ids), theirs.pieces([*target_ids, EOS])
         return PairAttention(*pieces, *(weights.numpy() for weights in found))
 
     def align(self, source: str, translation: str | None = None) -> list[tuple[int, int]]:
-        """Which word of the source each word of a translation belongs to, by the attention of the first run."""
+        """Which word of the source each word of a translation belongs to, by the attention of the first run.
+
+        Raises:
+            UserError: the pair is too long.
+        """
         if translation is None:
             return self.align_parts(self.translate_n_best([source])[0][0].parts)
         return self.align_parts([self._part(source, translation)])
@@ -261,9 +261,18 @@ class TrainedRun:
         return evaluator.evaluate(sets)
 
     def _part(self, source: str, translation: str | None) -> Part:
-        """Of a translation, or the run's own."""
+        """Of a translation, or the run's own.
+
+        Raises:
+            UserError: the pair is too long: the attention's weights take memory with the square of its length.
+        """
         own = self.translate(source) if translation is None else translation
-        return part_of_pair(self.loaded.tokenizers, source, own)
+        part = part_of_pair(self.loaded.tokenizers, source, own)
+        if (longest := max(len(part.source), len(part.target) + 1)) > LONGEST:
+            raise UserError(
+                f"a sentence of {longest:,} tokens: attention is shown of at most {LONGEST}; cut it"
+            )
+        return part
 
 
 def load(
@@ -295,6 +304,8 @@ def load(
 def train(overrides: Sequence[str] = ()) -> TrainedRun:
     """Prepares, trains and evaluates a run, or continues one, as `endeavour train` with the same words does.
 
+    Under torchrun it returns in every process once the main one has evaluated the run.
+
     Args:
         overrides: such as ["model=small", "seed=2", "training.max_updates=500"].
 
@@ -303,8 +314,9 @@ def train(overrides: Sequence[str] = ()) -> TrainedRun:
     """
     if isinstance(overrides, str):  # which is a sequence of characters
         raise UserError(f"train takes a list of overrides: train([{overrides!r}])")
-    from endeavour.pipeline.training import train_run
+    from endeavour.pipeline.training import await_summary, train_run
 
     config = load_config("train", RunConfig, [quote_literal(override) for override in overrides])
     train_run(config, ["endeavour", "train", *overrides])
+    await_summary(Run.of(config))
     return load(quoted(config.name), output_folder=config.output_folder, device=config.device)

@@ -80,19 +80,20 @@ def test_a_grid_that_was_interrupted_repeats_nothing(
     assert [row["status"] for row in table(sweeps)] == ["finished"] * 4
 
 
-def test_a_grid_that_is_trained_anew_and_stopped_goes_on_with_it(
+def test_a_grid_that_is_trained_anew_and_stopped_goes_on_with_it_but_for_what_another_process_trains(
     tmp_path: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start(tmp_path, "seed=1,2,3")
+    start(tmp_path, "seed=1,2,3,4")
+    configs = [run_config([f"output_folder={tmp_path / 'outputs'}", f"seed={seed}"]) for seed in (1, 2, 3, 4)]
+    runs = [Run.of(config) for config in configs]
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("endeavour.sweeps.trial.train_run", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        start(tmp_path, "seed=1,2", "training.restart=true", "hydra/launcher=basic")
-    configs = [run_config([f"output_folder={tmp_path / 'outputs'}", f"seed={seed}"]) for seed in (1, 2, 3)]
-    assert [goes_on(Run.of(config), config) for config in configs] == [False, False, True]
+    with pytest.raises(KeyboardInterrupt), runs[2].lock():
+        start(tmp_path, "seed=1,2,3", "training.restart=true", "hydra/launcher=basic")
+    assert list(map(goes_on, runs, configs)) == [False, False, True, True]
 
 
 def test_a_trial_that_fails_stands_in_the_table_and_is_tried_again(
@@ -137,7 +138,7 @@ def test_names_of_trials_are_those_of_one_folder_however_much_is_swept() -> None
     assert "/" not in here + there
     rates = [
         f"training.{key}=0.25"
-        for key in ("adam_beta1", "adam_beta2", "final_learning_rate", "label_smoothing")
+        for key in ("adam_beta1", "adam_beta2", "learning_rate", "final_learning_rate", "label_smoothing")
     ]
     rates += [f"model.{key}dropout=0.25" for key in ("", "attention_", "embedding_", "activation_")]
     assert len(name_of(*rates, "decoding.length_penalty=0.5").encode()) < 150

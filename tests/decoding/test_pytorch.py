@@ -10,6 +10,7 @@ from reference import random_model, random_sources, search
 
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.errors import UserError
 from endeavour.special import EOS
 
 
@@ -53,6 +54,28 @@ def test_batches_are_larger_on_a_gpu(device: torch.device) -> None:
     engine = Recording(random_model(12).to(device), replace(BEAM, beam_size=1, tokens_per_batch=12))
     engine.search([[5] * 5 + [EOS]] * 20)
     assert [pairs for pairs, _ in engine.shapes] == ([16, 4] if device.type == "cuda" else [2] * 10)
+
+
+@pytest.mark.parametrize("drawn", [{}, {"beam_size": 1, "sampling": True}])
+@pytest.mark.parametrize(
+    ("weight", "precision", "remedy"),
+    [
+        (torch.nan, "fp32", "training diverged"),
+        (torch.nan, "fp16", "training diverged"),
+        (torch.inf, "fp32", "training diverged"),
+        (1e6, "fp16", r"decoding\.precision=fp32"),
+    ],
+)
+def test_a_model_without_probabilities_has_diverged_unless_it_has_some_in_fp32(
+    weight: float, precision: str, remedy: str, drawn: dict[str, object]
+) -> None:
+    model = random_model(12)
+    with torch.no_grad():
+        model.output_weight.mul_(0).add_(weight)
+    engine = PyTorchEngine(model, replace(BEAM, precision=precision, **drawn))
+    with pytest.raises(UserError, match=remedy) as caught:
+        engine.search([[5, EOS]])
+    assert ("precision=fp32" in str(caught.value)) == ("precision" in remedy)
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -63,6 +63,14 @@ def test_sentences_come_as_often_as_the_model_finds_them_probable() -> None:
     assert_as_often_as_probable(found, [model], source)
 
 
+def test_what_is_drawn_first_is_no_better_than_what_is_drawn_last() -> None:
+    """Or samples of two sentences, joined one to one, would be good together and bad together."""
+    drawn = draw(random_model(12), random_sources(12, [5, 3]), 2000)
+    for values in ([one.score for one in row] for row in drawn):
+        first, last = torch.tensor(values).split(1000)
+        assert abs(first.mean() - last.mean()) < 4 * math.sqrt((first.var() + last.var()) / 1000)
+
+
 def test_an_ensemble_draws_from_the_mean_of_its_models() -> None:
     models, source = [random_model(6, seed=seed) for seed in (2, 3)], random_sources(6, [3])
     (found,) = draw(Ensemble(models), source, 20_000, limit=3)
@@ -81,7 +89,6 @@ def test_scores_are_the_models_own_whatever_is_drawn_from() -> None:
             assert one.log_probability == pytest.approx(log_probability_of(model, alone, one.ids), abs=1e-4)
             assert one.score == pytest.approx(one.log_probability / ((6 + len(one.ids)) / 6) ** 0.6, abs=1e-5)
             assert not {PAD, BOS, EOS} & set(one.ids)
-        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +183,7 @@ def test_a_model_without_probabilities_is_the_users_error() -> None:
     model = random_model(12)
     with torch.no_grad():
         model.output_weight.fill_(torch.nan)
-    with pytest.raises(UserError, match=r"decoding\.precision=fp32"):
+    with pytest.raises(UserError, match=r"lower training\.learning_rate"):
         draw(model, random_sources(12, [4, 3]), 2)
 
 

@@ -99,11 +99,12 @@ def test_the_best_of_a_line_in_parts_are_the_best_of_all_combinations() -> None:
 
 
 def test_samples_of_a_line_in_parts_are_samples() -> None:
-    """Each of a part's is used once: none stands for those that were drawn less fortunately."""
-    drawn = replace(BEAM, sampling=True, beam_size=1, num_hypotheses=2)
-    engine = Scored([-1.0, -9.0], [-1.0, -2.0])
-    (found,) = translator(engine, longest=3, decoding=drawn).translate_n_best(["aa bb"])
-    assert [one.score for one in found] == [-1.0, -5.5]
+    """Each of a part's is used once, beside that which was drawn with it, however good."""
+    drawn = replace(BEAM, sampling=True, beam_size=1, num_hypotheses=3)
+    engine = Scored([-9.0, -1.0, -3.0], [-2.0, -1.0, -4.0], [-2.0, -1.0, -3.0])
+    joined, alone = translator(engine, longest=3, decoding=drawn).translate_n_best(["aa bb", "cc"])
+    assert [one.score for one in joined] == [-1.0, -3.5, -5.5]
+    assert [one.score for one in alone] == [-1.0, -2.0, -3.0]
 
 
 def read_ahead(one: Translator, lines: Iterator[str]) -> int:
@@ -176,7 +177,8 @@ def test_candidates_count_by_what_they_were_searched_or_drawn_for(
     decoding = replace(
         BEAM, utility="bleu", num_hypotheses=3, sampling=sampling, beam_size=1 if sampling else 5
     )
-    (found,) = translator(Echo(3), decoding=decoding).translate_n_best(["aa"])
+    scores = [-2.0, -1.0, -3.0] if sampling else [-1.0, -2.0, -3.0]
+    (found,) = translator(Scored(scores), decoding=decoding).translate_n_best(["aa"])
     ((texts, weights, utility),) = asked
     assert (texts, utility) == (["aa"] * 3, "bleu")
     assert [weight / weights[0] for weight in weights] == pytest.approx(

@@ -154,15 +154,13 @@ def test_what_is_not_possible_is_refused_by_name(site: Served, body: dict[str, A
 class Echo:
     """In place of a translator: what it makes of a line belongs to that line and no other."""
 
-    def __init__(self, calls: list[int]) -> None:
-        self._calls = calls
+    def __init__(self, calls: list[int], order: int = 1) -> None:
+        self._calls, self._order = calls, order
 
-    def translate_n_best(self, lines: Sequence[str]) -> list[list[Translation]]:
+    def hypotheses(self, lines: Sequence[str]) -> list[list[Translation]]:
         self._calls.append(len(lines))
-        return [
-            [Translation(f"<{line}>", 0.0, 0.0, ()), Translation(f"<<{line}>>", -1.0, -1.0, ())]
-            for line in lines
-        ]
+        marks = [("<{}>", 0.0), ("<<{}>>", -1.0)][:: self._order]
+        return [[Translation(mark.format(line), score, score, ()) for mark, score in marks] for line in lines]
 
 
 def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +198,7 @@ def test_64_clients_at_a_time_each_get_their_own(site: Served, monkeypatch: pyte
 def test_samples_of_sentences_are_joined_one_to_one_and_beam_hypotheses_by_their_scores(
     site: Served, monkeypatch: pytest.MonkeyPatch, drawn: bool
 ) -> None:
-    monkeypatch.setattr(System, "translator", lambda *_: Echo([]))
+    monkeypatch.setattr(System, "translator", lambda *_: Echo([], order=-1 if drawn else 1))
     decoding = site.playground.systems.decoding
     if drawn:
         decoding = replace(decoding, sampling=True, beam_size=1, epsilon=0.02)

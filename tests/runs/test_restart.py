@@ -8,6 +8,7 @@ import torch
 
 from commands import endeavour
 from endeavour.errors import UserError
+from endeavour.runs.locks import FolderBusy
 from endeavour.runs.restart import discard, goes_on, restart_noted
 from endeavour.runs.run import Run
 from run_folders import begun_run, finished_run
@@ -75,7 +76,7 @@ def test_a_restart_that_is_interrupted_is_still_one_by_whatever_command(
     discard(run)
     again, _, _ = begun_run(tmp_path)
     assert goes_on(again, restart)
-    assert list(run.root.iterdir()) == [run.folder]
+    assert set(run.root.iterdir()) == {run.folder, run.root / ".run.lock"}
 
 
 def test_a_restart_is_not_noted_where_there_is_no_run_or_the_user_made_a_mistake(tmp_path: Path) -> None:
@@ -85,7 +86,14 @@ def test_a_restart_is_not_noted_where_there_is_no_run_or_the_user_made_a_mistake
     run, _, _ = begun_run(tmp_path)
     with pytest.raises(UserError), restart_noted(run):
         raise UserError("no such corpus")
-    assert list(run.root.iterdir()) == [run.folder]
+    assert set(run.root.iterdir()) == {run.folder, run.root / ".run.lock"}
+
+
+def test_a_run_that_another_process_trains_is_not_to_be_thrown_away(tmp_path: Path) -> None:
+    run, config, _ = begun_run(tmp_path)
+    with run.lock(), pytest.raises(FolderBusy), restart_noted(run):
+        pass
+    assert goes_on(run, config)
 
 
 def test_a_folder_in_which_nothing_was_trained_is_no_run(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from several import assert_near, forked, in_processes, losses, short_run, weight
 from starting import ALONE, CPU, VOCABULARY, checkpoints_of, restore, training_config
 from torch.distributed import HashStore
 
+from endeavour import train
 from endeavour.data.dataset import ParallelDataset
 from endeavour.data.tokenizer import Tokenizer
 from endeavour.errors import RunError, UserError
@@ -110,6 +111,17 @@ def test_a_process_that_torchrun_started_alone_joins_again_after_it_left() -> No
                 assert not torch.distributed.is_initialized()
 
     assert forked(1, work) == [0]
+
+
+def test_a_script_has_the_finished_run_in_every_process(
+    tmp_path: Path, parallel_files: list[str], folders: list[str]
+) -> None:
+    def script() -> None:
+        run = train([*parallel_files, *folders, "name=run"])
+        (tmp_path / os.environ["RANK"]).write_text(json.dumps(run.summary["test"]))
+
+    assert forked(2, script) == [0, 0]
+    assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text() != ""
 
 
 def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

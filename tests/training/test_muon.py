@@ -39,8 +39,28 @@ def test_directions_stay_and_their_lengths_become_alike(
     torch.testing.assert_close(orthogonal(1e-6 * matrices), orthogonal(matrices), atol=0.05, rtol=0)
 
 
-def test_a_matrix_of_zeros_stays() -> None:
-    assert not orthogonal(torch.zeros(1, 4, 3)).any()
+@pytest.mark.usefixtures("on_device")
+@pytest.mark.parametrize("units", [True, False])
+def test_what_moves_a_matrix_is_finite_however_small(units: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(muon, "has_units", lambda precision, device: units)
+    matrices = torch.randn(2, 24, 96)
+    for exponent in range(46):  # from where there is nothing smaller but 0
+        moved = orthogonal(10.0**-exponent * matrices)
+        assert moved.isfinite().all()
+        assert moved.abs().max() < 1.3
+    assert not orthogonal(0 * matrices).any()
+
+
+def test_a_matrix_that_is_given_no_gradient_any_more_comes_to_rest() -> None:
+    weight = nn.Parameter(torch.randn(8, 24))
+    optimizer = Muon([{"params": [weight], "maps": 1, "weight_decay": 0.0}], lr=0.1)
+    weight.grad = torch.randn(8, 24)
+    for update in range(2200):  # until its momentum is 0, by way of the smallest numbers
+        optimizer.step()
+        weight.grad.zero_()
+        if update == 1000:
+            before = weight.detach().clone()
+    assert torch.equal(weight.detach(), before)
 
 
 @pytest.mark.usefixtures("on_device")

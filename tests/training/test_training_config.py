@@ -17,6 +17,7 @@ NO_TRAINING: list[dict[str, Any]] = [
     {"patience": 0},
     {"max_updates": None, "schedule": "inverse_sqrt"},  # has no end
     {"max_updates": None, "max_epochs": 2},  # where would the cosine end?
+    {"final_learning_rate": 2 * CONFIG.learning_rate, "schedule": "cosine", "max_updates": 9},  # rises
     {"optimizer": "muon", "sharded": True},
 ]
 

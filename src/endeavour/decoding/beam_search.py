@@ -32,12 +32,18 @@ from endeavour.special import BOS, EOS, PAD
 DONE_SHARE = 0.25
 # So many steps are computed before the host waits to see which sentences are done, by type of device.
 STEPS_UNSEEN = {"cpu": 1, "cuda": 4}
-NO_PROBABILITIES = (
-    "the model gives no probabilities (NaN): set decoding.precision=fp32 "
-    "(validation_decoding.precision while training)"
-)
 BLOCK = 64  # scores per block in `largest`
 MANY_SCORES = 2**17  # from this many on, `largest` is faster than topk
+
+
+class NoProbabilities(UserError):
+    """A model's probabilities are not numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the model gives no probabilities (NaN): training diverged\n"
+            "in a new run (name=…) lower training.learning_rate or training.clip_norm, or raise training.warmup_updates"
+        )
 
 
 @torch.inference_mode()
@@ -151,7 +157,7 @@ class _State:
             log_probabilities.select(-1, never).fill_(-torch.inf)
         if self.prefix is not None:
             if log_probabilities.isnan().any():  # of which `restrict` would make an impossible prefix
-                raise UserError(NO_PROBABILITIES)
+                raise NoProbabilities
             self.prefix.restrict(log_probabilities[0], self.sequences[0, :, 1:])
         # The best of all extensions are among the best extensions of each hypothesis.
         beam = min(self.live.shape[1] + extra, self.live.shape[1] * logits.shape[-1])
@@ -213,11 +219,9 @@ class _State:
                 if score > -torch.inf
             ]
             if not results[row]:
-                raise UserError(
-                    NO_PROBABILITIES
-                    if self.prefix is None
-                    else "prefix: no pieces of this model's vocabulary spell it"
-                )
+                if self.prefix is None:
+                    raise NoProbabilities
+                raise UserError("prefix: no pieces of this model's vocabulary spell it")
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only."""

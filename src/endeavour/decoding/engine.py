@@ -30,7 +30,7 @@ class Engine(Protocol):
         ...
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """The n best translations of each source, best first, in the order of the sources.
+        """The n best translations of each source, best first, or samples as drawn, in the order of the sources.
 
         Args:
             sources: ids of each sentence, ending in EOS.

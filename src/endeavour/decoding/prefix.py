@@ -67,6 +67,10 @@ class ForcedPrefix:
         # In the order of their bytes, so that all pieces that begin with something stand together.
         self._sorted = sorted((text, number) for number, text in enumerate(spellings) if text)
         self._longest = max((len(text) for text, _ in self._sorted), default=0)
+        self._spellable: set[int] = set()  # places in the text from which on pieces spell the rest of it
+        for start in reversed(range(len(prefix.text))):
+            if self._following(start):
+                self._spellable.add(start)
 
     def longest_within(self, positions: int | None) -> int:
         """The most tokens that it can take. Raises `UserError` where these may not fit a model's positions."""
@@ -83,13 +87,16 @@ class ForcedPrefix:
         if len(ids) < len(prefix.ids):
             return [prefix.ids[len(ids)]]
         spelt = sum(len(self._spellings[number] or b"") for number in ids[len(prefix.ids) :])
-        rest = prefix.text[spelt:]
-        if not rest:
-            return None
+        return self._following(spelt) if spelt < len(prefix.text) else None
+
+    def _following(self, start: int) -> list[int]:
+        """The ids that may stand from a place in the text on: after them pieces spell what is left of it."""
+        rest = self._prefix.text[start:]
         whole = [self._sorted[place][1] for place in self._beginning_with(rest)]
         parts = [
             self._sorted[place][1]
             for length in range(1, min(len(rest) - 1, self._longest) + 1)
+            if start + length in self._spellable
             for place in self._equal_to(rest[:length])
         ]
         return whole + parts

@@ -5,19 +5,20 @@ Knows ids, models and settings; not text or files.
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
 from endeavour.data.batching import length_batches, pad
-from endeavour.decoding.beam_search import beam_search
+from endeavour.decoding.beam_search import NoProbabilities, beam_search
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Hypothesis, limit_of
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.graphed import search_model
 from endeavour.decoding.sampling import sample
-from endeavour.errors import named_memory_error
+from endeavour.errors import UserError, named_memory_error
 from endeavour.model.transformer import Transformer
 
 # A GPU decodes so many times the tokens of `tokens_per_batch` at a time: an H100 took hardly longer for 512 sentences
@@ -47,7 +48,7 @@ class PyTorchEngine:
         """See `decoding.engine.Engine`; sentences of similar length share a batch.
 
         Raises:
-            UserError: a batch does not fit into memory.
+            UserError: a batch does not fit into memory, or the model gives no probabilities.
         """
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
@@ -61,12 +62,26 @@ class PyTorchEngine:
         self.model.eval()
         for rows in length_batches(lengths, budget):
             shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
-            with named_memory_error(shape, SMALLER_BATCHES):
+            with named_memory_error(shape, SMALLER_BATCHES), self._named_precision():
                 found = self._search_batch([sources[row] for row in rows], device, generator)
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
         return results
+
+    @contextmanager
+    def _named_precision(self) -> Generator[None]:
+        """Names the precision where it may be why there are no probabilities: in fp32 the weights are numbers."""
+        try:
+            yield
+        except NoProbabilities as error:
+            precision = self.decoding.precision
+            if precision not in HALVES or any(one.isnan().any() for one in self.model.parameters()):
+                raise
+            raise UserError(
+                f"the model gives no probabilities (NaN) in {precision}: set decoding.precision=fp32 "
+                "(validation_decoding.precision while training)"
+            ) from error
 
     def _limit(self, length: int) -> int:
         """Of a translation, without EOS, of a source of this length, with it."""

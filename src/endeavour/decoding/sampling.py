@@ -13,11 +13,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from endeavour.decoding.beam_search import DONE_SHARE, NO_PROBABILITIES, STEPS_UNSEEN
+from endeavour.decoding.beam_search import DONE_SHARE, STEPS_UNSEEN, NoProbabilities
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
-from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD
 
 
@@ -34,7 +33,7 @@ def sample(
     generator: torch.Generator,
     alpha: float,
 ) -> list[list[Hypothesis]]:
-    """`num_hypotheses` translations of each sentence, drawn independently, the highest score first.
+    """`num_hypotheses` translations of each sentence, drawn independently, in the order drawn.
 
     PAD and BOS are never drawn. A translation as long as its limit ends, with the probability of EOS there.
     Log-probabilities are those of the model before temperature and truncation.
@@ -47,20 +46,20 @@ def sample(
         limits, alpha: see `beam_search`.
     """
     assert not model.training, "decoding with dropout: call model.eval() first"
-    results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+    results: list[dict[int, Hypothesis]] = [{} for _ in range(len(source))]
     if not results:
-        return results
+        return []
     device = source.device
     # Each sample is a row of its own, like a beam of one, because samples share no past.
-    sentences = torch.arange(len(source), device=device).repeat_interleave(num_hypotheses)
-    limit = torch.tensor(limits, device=device)[sentences]
-    drawn = torch.full((len(sentences), 1), BOS, device=device)
-    log_probabilities = torch.zeros(len(sentences), device=device)
-    ended = torch.zeros(len(sentences), dtype=torch.bool, device=device)
+    samples = torch.arange(len(source) * num_hypotheses, device=device)
+    limit = torch.tensor(limits, device=device).repeat_interleave(num_hypotheses)
+    drawn = torch.full((len(samples), 1), BOS, device=device)
+    log_probabilities = torch.zeros(len(samples), device=device)
+    ended = torch.zeros(len(samples), dtype=torch.bool, device=device)
     cache = model.start(model.encode(source), beam_size=1)
-    cache.select(sentences)
+    cache.select(samples // num_hypotheses)
     unseen = STEPS_UNSEEN.get(device.type, 1)
-    while len(sentences):
+    while len(samples):
         logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
         probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
         # Where there are none, something is drawn, and its log-probability says so.
@@ -75,15 +74,15 @@ def sample(
         if generated % unseen and generated <= max(limits):
             continue
         if ended.sum() >= DONE_SHARE * len(ended):
-            columns = (sentences, drawn, log_probabilities)
-            for sentence, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
-                results[sentence].append(_hypothesis(ids, log_probability, alpha))
+            columns = (samples, drawn, log_probabilities)
+            for number, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
+                results[number // num_hypotheses][number] = _hypothesis(ids, log_probability, alpha)
             remaining = (~ended).nonzero().squeeze(1)
-            sentences, limit, drawn, log_probabilities, ended = (
-                column[remaining] for column in (sentences, limit, drawn, log_probabilities, ended)
+            samples, limit, drawn, log_probabilities, ended = (
+                column[remaining] for column in (samples, limit, drawn, log_probabilities, ended)
             )
             cache.select(remaining)
-    return [sorted(found, key=lambda one: (-one.score, one.ids)) for found in results]
+    return [[found[number] for number in sorted(found)] for found in results]
 
 
 def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon: float) -> Tensor:
@@ -109,6 +108,6 @@ def truncated(logits: Tensor, *, temperature: float, top_k: int | None, epsilon:
 def _hypothesis(drawn: list[int], log_probability: float, alpha: float) -> Hypothesis:
     """The hypothesis of one sample, which still has BOS and what follows EOS."""
     if math.isnan(log_probability):
-        raise UserError(NO_PROBABILITIES)
+        raise NoProbabilities
     end = drawn.index(EOS)  # the length, counting EOS but not BOS
     return Hypothesis(drawn[1:end], log_probability / length_penalty(end, alpha), log_probability)

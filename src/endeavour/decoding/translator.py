@@ -114,6 +114,10 @@ class Translator:
 
     def translate_n_best(self, lines: Iterable[str]) -> Iterator[list[Translation]]:
         """The `num_hypotheses` best translations of each line, best first; with a utility without duplicates."""
+        return map(best_first, self.hypotheses(lines))
+
+    def hypotheses(self, lines: Iterable[str]) -> Iterator[list[Translation]]:
+        """The same, except that samples are in the order drawn, as `join_parts` needs them."""
         window: list[str] = []
         characters = 0
         for line in lines:
@@ -187,7 +191,7 @@ class Translator:
             return found
         best = max(hypothesis.score for hypothesis in hypotheses)
         weights = [math.exp(self._sharpness * (hypothesis.score - best)) for hypothesis in hypotheses]
-        by_text = {one.text: one for one in reversed(found)}  # of equal texts the most probable
+        by_text = {one.text: one for one in reversed(best_first(found))}  # of equal texts the most probable
 
         ranked = most_useful(texts, weights, self._utility)
         return [by_text[text]._replace(score=utility) for text, utility in ranked]
@@ -199,7 +203,8 @@ def join_parts(
     """The translations of a line, from those of its parts and the spaces after them, best first.
 
     Args:
-        drawn: whether they are samples. The best of all combinations would be samples no more: each is used once.
+        drawn: whether they are samples, in the order drawn, and the result with them. Neither the best of all
+            combinations nor the best of each part together would be samples: each is used once, as it was drawn.
     """
     if not parts:
         return [Translation("", 0.0, 0.0, ())]
@@ -214,6 +219,10 @@ def join_parts(
         )
         for row in (zip(*parts, strict=True) if drawn else _best_rows(parts))
     ]
+
+
+def best_first(found: list[Translation]) -> list[Translation]:
+    return sorted(found, key=lambda one: one.score, reverse=True)
 
 
 class _Row(NamedTuple):

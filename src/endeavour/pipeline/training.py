@@ -110,6 +110,12 @@ def train_run(
         return _train_together(config, data, translations, test_sets, device, command, prune)
 
 
+def await_summary(run: Run) -> None:
+    """Waits until the main process has evaluated a run that is trained; should it die, torchrun ends the others."""
+    while launched() and not run.summary:
+        time.sleep(1)
+
+
 def _train_together(
     config: RunConfig,
     data: PreparedData,
@@ -170,8 +176,7 @@ def _train_first(
         print(f"note: another process trains {first}: waiting for it", file=sys.stderr)
         while first.is_locked:
             time.sleep(1)
-    while launched() and not first.summary:
-        time.sleep(1)  # the main process still evaluates it
+    await_summary(first)
     gc.collect()  # a sharded model is in cycles of references, and would stay beside the next one
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from endeavour.decoding.sentences import split_sentences
-from endeavour.decoding.translator import Translation, join_parts
+from endeavour.decoding.translator import Translation, best_first, join_parts
 from endeavour.directions import NAMES, Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.playground.limits import Limits
@@ -77,7 +77,7 @@ def answer(
 
     Args:
         texts: the lines of each.
-        translated: the best translations of each sentence, best first.
+        translated: the best translations of each sentence, best first, or samples in the order drawn.
         drawn: see `join_parts`.
     """
     each = iter(translated)
@@ -86,7 +86,8 @@ def answer(
         translated = [(next(each), space) for _, space in line]
         # What is empty once it is normalised has one translation, however many samples the others have.
         found = [(some, space) for some, space in translated if some[0].text or some[0].parts]
-        return join_parts([some for some, _ in found], [space for _, space in found], drawn=drawn)
+        parts, spaces = [some for some, _ in found], [space for _, space in found]
+        return best_first(join_parts(parts, spaces, drawn=drawn))
 
     joined = [_join_lines([join(line) for line in lines], asked.alternatives + 1) for lines in texts]
     best = [rows[0] for rows in joined]

@@ -178,7 +178,7 @@ class Playground:
         return answer(libretranslate.answer(asked, self.direction, texts, translated, drawn=drawn))
 
     def _translate_lines(self, count: int, lines: Sequence[str]) -> list[list[Translation]]:
-        return list(self.systems.get(None).translator(count).translate_n_best(lines))
+        return list(self.systems.get(None).translator(count).hypotheses(lines))
 
     async def _languages(self, request: Request) -> Response:
         return answer(libretranslate.languages(self.direction))

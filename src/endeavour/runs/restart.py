@@ -27,9 +27,13 @@ def restart_file(run: Run) -> Path:
 
 
 def note_restart(run: Run) -> None:
-    """Notes that what was trained is to be discarded, by whichever command goes on after a stop."""
+    """Notes that what was trained is to be discarded, by whichever command goes on after a stop.
+
+    Raises:
+        FolderBusy: another process trains it.
+    """
     if run.was_begun:
-        with write_errors(run.folder, "output_folder"):
+        with run.lock(), write_errors(run.folder, "output_folder"):
             restart_file(run).touch()
 
 

@@ -59,6 +59,11 @@ class TrainingConfig:
             raise ValueError("training.schedule=cosine needs training.max_updates")
         if self.schedule != "cosine" and self.final_learning_rate:
             raise ValueError("training.final_learning_rate is of training.schedule=cosine: leave it out")
+        if self.final_learning_rate > self.learning_rate:
+            raise ValueError(
+                f"training.final_learning_rate={self.final_learning_rate} is above "
+                f"training.learning_rate={self.learning_rate}, from which the cosine falls to it"
+            )
         if self.sharded and self.compile == "always":
             raise ValueError(
                 "training.sharded=true: no layer is compiled; set training.compile=auto or never"

@@ -16,6 +16,7 @@ MOMENTUM = 0.95
 STEPS = 5
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
 ADAMS_SIZE = 0.2
+LEAST_NORM = 1e-7  # what is smaller moves less, so that a matrix without gradients comes to rest
 
 
 class Muon(torch.optim.AdamW):
@@ -72,7 +73,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
     units = has_units("bf16", matrices.device)
     tall = matrices.shape[1] > matrices.shape[2]
     x = (matrices.mT if tall else matrices).to(torch.bfloat16 if units else torch.float32)
-    x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(LEAST_NORM)
     a, b, c = COEFFICIENTS
     for _ in range(STEPS):
         gram = x @ x.mT

@@ -213,7 +213,10 @@ class Evaluator:
     def _overlap(self, test_set: EvaluationSet) -> Overlap | None:
         if self.training_texts is None:
             return None
-        return measure_overlap(test_set.sources, test_set.references, self.training_texts)
+        lowercase = self.loaded.tokenizers[0].lowercase
+        return measure_overlap(
+            test_set.sources, test_set.references, self.training_texts, lowercase=lowercase
+        )
 
     def _pictures(self, result: EvaluationResult, translator: Translator) -> list[AttentionMap]:
         """The first run's own attention for the first sentences that fit the model, whichever engine translated."""

@@ -154,7 +154,11 @@ def test_sentences_that_the_training_text_has_are_counted_and_told(
 
 
 def test_what_has_no_capitals_is_reported_without_them(
-    evaluate: Callable[..., int], trained: Path, parallel_files: list[str], tmp_path: Path
+    evaluate: Callable[..., int],
+    trained: Path,
+    parallel_files: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     settings = [*parallel_files, *TINY, *FAST, *places(trained), "name=small", "tokenizer.lowercase=true"]
     config = run_config(settings)
@@ -165,6 +169,9 @@ def test_what_has_no_capitals_is_reported_without_them(
     loud = [(source.upper(), target.upper()) for source, target in known[:3]]
     assert evaluate("run=small", files(tmp_path, "loud", loud)) == 0
     assert record(trained, "loud-greedy", "small")["overlap"] == {"sources": 3, "pairs": 3}
+    printed = capsys.readouterr().out
+    assert "case:lc" in printed
+    assert "case:mixed" not in printed
 
 
 # Labels

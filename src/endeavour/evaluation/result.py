@@ -11,6 +11,7 @@ from typing import Any
 
 from endeavour.evaluation.metrics import (
     Score,
+    bleu_key,
     check_counts,
     sentence_scores,
 )
@@ -84,7 +85,7 @@ class EvaluationResult:
     @property
     def bleu_key(self) -> str:
         """The one of `scores` by which the model is to be judged."""
-        return "bleu_lowercased" if self.lowercase else "bleu"
+        return bleu_key(lowercase=self.lowercase)
 
     @property
     def _judged(self) -> tuple[Sequence[str], Sequence[str]]:

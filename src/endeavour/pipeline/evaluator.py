@@ -280,7 +280,7 @@ def _show(results: dict[str, EvaluationResult], evaluations: dict[str, Evaluatio
     for table in perturbed_tables(results.values()):
         output.print(screen_table(table))
     for name, result in results.items():
-        for key in ("bleu", "bleu_tokenized"):
+        for key in (result.bleu_key, "bleu_tokenized"):
             if key in result.scores:
                 say(output, f"{name}: {result.scores[key].signature}")
         if result.overlap is not None and result.overlap.sources:

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from endeavour.data.corpus import RARE
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.evaluation.metrics import check_counts, length_ratio, sentence_scores
+from endeavour.evaluation.metrics import bleu_key, check_counts, length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
 from endeavour.evaluation.subsets import lowercased
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
@@ -130,7 +130,7 @@ def _bleu(summary: dict[str, Any], *, lowercase: bool) -> float | None:
     """Of the first test set, or else of the validation."""
     for name, scores in summary.get("test", {}).items():
         if name != RARE:
-            return _rounded(scores["bleu_lowercased" if lowercase else "bleu"])
+            return _rounded(scores[bleu_key(lowercase=lowercase)])
     validation = summary.get("validation", {})
     return _rounded(validation["bleu"]) if "bleu" in validation else None
 

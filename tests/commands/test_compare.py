@@ -257,6 +257,12 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     assert sum(part["count"] for part in written["word_f1_by_frequency"]) == 8 * 30
     assert written["rates"]["b"]["unseen_characters"] == 1  # the numbers again
 
+    # In the run's own data folder it is found from elsewhere.
+    save_config(config, outputs / "a" / "config.yaml")
+    (outputs / "comparisons" / "a-vs-b" / "test-beam" / "comparison.json").unlink()
+    assert run(outputs, "runs=a b", f"data_folder={outputs}") == 0
+    assert record(outputs, "a-vs-b") == written
+
 
 def test_the_output_folder_may_have_any_name(outputs: Path) -> None:
     renamed = outputs.rename(outputs.parent / "evaluation")

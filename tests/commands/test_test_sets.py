@@ -144,7 +144,12 @@ def test_sentences_that_the_training_text_has_are_counted_and_told(
     assert evaluate("run=a", "evaluation.splits=[test]") == 0
     assert record(trained, "test-greedy")["overlap"] == {"sources": 0, "pairs": 0}
     assert "occur" not in capsys.readouterr().out
-    assert evaluate("run=a", files(tmp_path, "alone", pairs), data=tmp_path / "none") == 0
+    alone = files(tmp_path, "alone", pairs)
+    assert evaluate("run=a", alone, data=tmp_path / "none") == 0  # in the run's own data folder
+    assert record(trained, "alone-greedy")["overlap"] == {"sources": 4, "pairs": 3}
+    (trained / "data").rename(trained / "away")
+    assert evaluate("run=a", alone) == 0
+    (trained / "away").rename(trained / "data")
     assert record(trained, "alone-greedy")["overlap"] is None
     report = trained / "outputs" / "a" / "evaluation" / "alone-greedy" / "report.md"
     assert "not at hand" in report.read_text("utf-8")

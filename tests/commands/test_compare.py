@@ -356,3 +356,8 @@ def test_with_a_model_that_writes_no_capitals_all_are_compared_in_small_letters(
     (pair,) = written["pairwise"]
     assert pair["equal"] == len(REFERENCES)
     assert any(note.endswith("written by small.") for note in written["notes"])
+    signatures = [
+        test[f"{how}_signature"] for test in written["tests"] for how in ("bootstrap", "randomization")
+    ]
+    assert len(signatures) == 4
+    assert all("|case:lc|" in signature for signature in signatures)

@@ -83,6 +83,7 @@ def compare(config: CompareRoot) -> Comparison:
             references=references,
             training=training,
             config=config,
+            lowercase=bool(lowercase),
             notes=[
                 _training_note(names[0], baseline.run, training),
                 *_lowercase_notes(lowercase),

@@ -105,11 +105,13 @@ def compare_systems(
     training: TrainingText | None,
     config: CompareConfig,
     notes: Sequence[str] = (),
+    lowercase: bool = False,
 ) -> Comparison:
     """Every figure of the comparison; the same input gives the same result.
 
     `training` is what the systems learned from, in normal form, to which the lines are brought where they are set
     against it; without it there are no figures by word frequency and none of unseen characters. `notes` are passed on.
+    `lowercase` says that all text is in small letters, which goes into the signatures.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -120,6 +122,7 @@ def compare_systems(
         bootstrap_samples=config.bootstrap_samples,
         randomization_trials=config.randomization_trials,
         seed=config.seed,
+        lowercase=lowercase,
     )
     known = None if training is None else training.target_characters
     normal_sources, normal_references = _normalized(sources), _normalized(references)

@@ -65,8 +65,8 @@ class Metric:
         make: builds sacreBLEU's.
         less_is_better: whether lower scores are better.
         ceiling: the highest possible score.
-        compared: builds the one for the significance tests of `compare`; None: it is not tested. Not always the same:
-            `_Chrf` computes in float64 what the tests' samples have in float32.
+        compared: builds the one for the significance tests of `compare`, given `lowercase`; None: it is not tested.
+            Not always the same: `_Chrf` computes in float64 what the tests' samples have in float32.
         tokenized: of both sides tokenized by Moses' rules; only where this is asked for.
     """
 
@@ -74,7 +74,7 @@ class Metric:
     make: Callable[[], BLEU | CHRF | TER]
     less_is_better: bool = False
     ceiling: float = 100.0
-    compared: Callable[[], BLEU | CHRF] | None = None
+    compared: Callable[..., BLEU | CHRF] | None = None
     tokenized: bool = False
 
 

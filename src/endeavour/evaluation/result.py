@@ -53,7 +53,7 @@ class EvaluationResult:
 
     Attributes:
         scores: what `score_corpus` returns.
-        lowercase: whether the model writes no capitals: then neither parts nor sentences are judged by theirs.
+        lowercase: whether the model writes no capitals: then parts, sentences and rates ignore those of the lines.
         labels: of each sentence, by what they are: domain, document …
         overlap: with the training text; None where that is not at hand.
         perturbed: its altered copies, by how they were altered.
@@ -90,9 +90,10 @@ class EvaluationResult:
     @property
     def _judged(self) -> tuple[Sequence[str], Sequence[str]]:
         """Hypotheses and references."""
-        if self.lowercase:
-            return lowercased(self.hypotheses), lowercased(self.references)
-        return self.hypotheses, self.references
+        return self._as_read(self.hypotheses), self._as_read(self.references)
+
+    def _as_read(self, lines: Sequence[str]) -> Sequence[str]:
+        return lowercased(lines) if self.lowercase else lines
 
     @cached_property
     def buckets(self) -> list[LengthBucket]:
@@ -111,9 +112,10 @@ class EvaluationResult:
     @cached_property
     def rates(self) -> dict[str, OutputRates]:
         """Of the outputs, and of the references, which show what is normal for the corpus."""
+        sources, (hypotheses, references) = self._as_read(self.sources), self._judged
         return {
-            "outputs": output_rates(self.sources, self.hypotheses, self.references),
-            "references": output_rates(self.sources, self.references, self.references),
+            "outputs": output_rates(sources, hypotheses, references),
+            "references": output_rates(sources, references, references),
         }
 
     @cached_property

@@ -180,11 +180,11 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> list[dict[str, Any]]
         evaluation.lines(column) for column in ("sources", "references", "hypotheses")
     )
     check_counts(sources=sources, references=references, hypotheses=hypotheses)
-    judged = [hypotheses, references]
+    judged = [sources, hypotheses, references]
     if evaluation.run.config.tokenizer.lowercase:
-        judged = map(lowercased, judged)
-    chrf = sentence_scores(*judged)
-    columns = zip(sources, references, hypotheses, chrf, strict=True)
+        judged = [lowercased(lines) for lines in judged]
+    chrf, flags = sentence_scores(*judged[1:]), map(output_flags, *judged[:2])
+    columns = zip(sources, references, hypotheses, chrf, flags, strict=True)
     return [
         {
             "line": line,
@@ -193,7 +193,7 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> list[dict[str, Any]]
             "hypothesis": hypothesis,
             "chrf": round(score, 2),
             "length_ratio": round(length_ratio([hypothesis], [reference]), 3),
-            "flags": output_flags(source, hypothesis),
+            "flags": found,
         }
-        for line, (source, reference, hypothesis, score) in enumerate(columns, start=1)
+        for line, (source, reference, hypothesis, score, found) in enumerate(columns, start=1)
     ]

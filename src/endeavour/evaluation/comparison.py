@@ -150,15 +150,20 @@ def compare_systems(
     )
 
 
-def _comet_tests(systems: Sequence[System], config: CompareConfig) -> list[MetricTest]:
-    """Of those systems that have COMET as the baseline has it, with references or without."""
+def compared_by_comet(systems: Sequence[System]) -> list[tuple[str, Comet]]:
+    """Those that have COMET as the baseline has it, with references or without; none if that is nobody else."""
     baseline = systems[0].comet
     scored = [
         (one.name, one.comet)
         for one in systems
         if one.comet is not None and baseline is not None and one.comet.references == baseline.references
     ]
-    if len(scored) < 2:
+    return scored if len(scored) > 1 else []
+
+
+def _comet_tests(systems: Sequence[System], config: CompareConfig) -> list[MetricTest]:
+    scored = compared_by_comet(systems)
+    if not scored:
         return []
     return [
         paired_mean_tests(

@@ -144,7 +144,7 @@ def compare_systems(
         word_f1_by_frequency=training and _word_f1(normal_systems, normal_references, training),
         pairwise=_pairwise(systems, sources, references, config.sentences),
         rates=rates,
-        anomalies={name: anomalies(rates[name], normal, sentences=len(references)) for name in names},
+        anomalies={name: anomalies(rates[name], normal, normal_sources) for name in names},
         settings={system.name: system.settings for system in systems},
         notes=list(notes),
     )

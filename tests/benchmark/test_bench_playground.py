@@ -42,6 +42,12 @@ def test_the_page_has_a_row_for_each_thing_that_one_waits_for(
     assert part_table("playground", rows).row_count == 4
 
 
+@pytest.mark.parametrize(("count", "rank"), [(1, 1), (2, 2), (19, 19), (20, 19), (21, 20), (100, 95)])
+def test_95_percent_of_the_times_are_at_most_their_percentile(count: int, rank: int) -> None:
+    found = module._percentiles([*range(count, 0, -1)])  # pyright: ignore[reportPrivateUsage]
+    assert found["percentile_95_milliseconds"] == 1000 * rank
+
+
 def test_a_page_is_opened_as_often_as_is_said_or_an_error_is_raised() -> None:
     sync_api = pytest.importorskip("playwright.sync_api")
     done: list[None] = []

@@ -15,6 +15,7 @@ import pytest
 from commands import endeavour, write_lines
 from configs import run_config
 from endeavour.data.tables import read_tables
+from endeavour.evaluation.comet import COMET_FILE
 from endeavour.evaluation.comparison import CompareConfig, System, compare_systems
 from endeavour.evaluation.metrics import score_corpus
 from endeavour.evaluation.result import EvaluationResult
@@ -214,6 +215,42 @@ def test_translations_made_elsewhere_stand_beside_several_runs(
     assert f"x.de: SHA-256 {sha256(Path('x.de').read_bytes()).hexdigest()}" in written["notes"]
 
 
+# COMET
+
+
+@pytest.mark.parametrize(
+    ("comet", "left_out"),
+    [
+        ("--", None),
+        ("rr", ""),
+        ("-r", f"a (no {COMET_FILE}), b (with references)"),
+        ("rs", "a (with references), b (without references)"),
+        ("rsr-", f"b (without references), d (no {COMET_FILE})"),
+    ],
+)
+def test_who_is_not_compared_by_comet_is_named_with_the_reason(
+    comet: str, left_out: str | None, outputs: Path
+) -> None:
+    """Of runs a, b …: none, one with references (r), one of sources alone (s)."""
+    for name, kind in zip("abcd", comet, strict=False):
+        folder = evaluated(outputs, name, BAD)
+        if kind != "-":
+            reference = {"ref": "r"} if kind == "r" else {}
+            lines = zip(SOURCES, BAD, strict=True)
+            segments = [{"src": src, "mt": mt, "COMET": 0.5} | reference for src, mt in lines]
+            write_json(folder / COMET_FILE, {"file": segments})
+    assert run(outputs, f"runs={' '.join('abcd'[: len(comet)])}") == 0
+    (path,) = outputs.glob("comparisons/*/test-beam/comparison.json")
+    written = json.loads(path.read_text("utf-8"))
+    notes = [note for note in written["notes"] if "COMET" in note]
+    tested = len(written["tests"]) == 3
+    if left_out is None:
+        assert not notes
+    elif left_out:
+        assert notes[-1].endswith(f": {left_out}.")
+    assert len(notes) == tested + bool(left_out)
+
+
 # The training text
 
 
@@ -256,6 +293,12 @@ def test_words_are_counted_in_the_training_text_where_it_is(
     assert {part["label"] for part in written["bleu_by_rarest_source_word"]} == {"0"}  # the numbers
     assert sum(part["count"] for part in written["word_f1_by_frequency"]) == 8 * 30
     assert written["rates"]["b"]["unseen_characters"] == 1  # the numbers again
+
+    # In the run's own data folder it is found from elsewhere.
+    save_config(config, outputs / "a" / "config.yaml")
+    (outputs / "comparisons" / "a-vs-b" / "test-beam" / "comparison.json").unlink()
+    assert run(outputs, "runs=a b", f"data_folder={outputs}") == 0
+    assert record(outputs, "a-vs-b") == written
 
 
 def test_the_output_folder_may_have_any_name(outputs: Path) -> None:
@@ -350,3 +393,8 @@ def test_with_a_model_that_writes_no_capitals_all_are_compared_in_small_letters(
     (pair,) = written["pairwise"]
     assert pair["equal"] == len(REFERENCES)
     assert any(note.endswith("written by small.") for note in written["notes"])
+    signatures = [
+        test[f"{how}_signature"] for test in written["tests"] for how in ("bootstrap", "randomization")
+    ]
+    assert len(signatures) == 4
+    assert all("|case:lc|" in signature for signature in signatures)

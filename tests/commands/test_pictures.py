@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import endeavour
+from commands import endeavour, write_lines
+from endeavour.commands import pictures as module
 from endeavour.commands.pictures import PicturesRoot, pictures
 from endeavour.config import load_config
 from endeavour.runs.run import Run
@@ -15,17 +16,18 @@ from served import small_run
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     run = small_run(tmp_path_factory.mktemp("outputs"), "run")
-    folder = run.folder / "evaluation" / "test-beam"
-    folder.mkdir(parents=True)
-    empty = run.folder / "evaluation" / "empty-beam"  # before it by name
-    empty.mkdir()
-    for column in ("sources", "references"):
-        (empty / f"{column}.txt").write_text("\n", "utf-8")
-    write_json(empty / "scores.json", {})
-    (folder / "sources.txt").write_text("Ja!\n\nSatz 7 hat Worte wie 49.\n", "utf-8")
-    (folder / "references.txt").write_text("Ja!\nNein.\nWorte hat Satz 7 wie 49.\n", "utf-8")
-    write_json(folder / "scores.json", {})
+    evaluated(run, "empty", ["", "", "", ""], ["", "", "", ""])  # before the other by name, and longer
+    sources = ["Ja!", "", "Satz 7 hat Worte wie 49."]
+    evaluated(run, "test", sources, ["Ja!", "Nein.", "Worte hat Satz 7 wie 49."])
     return run
+
+
+def evaluated(run: Run, test_set: str, *columns: list[str]) -> None:
+    folder = run.folder / "evaluation" / f"{test_set}-beam"
+    folder.mkdir(parents=True)
+    for name, lines in zip(("sources", "references"), columns, strict=True):
+        write_lines(folder / f"{name}.txt", lines)
+    write_json(folder / "scores.json", {"decoding": {}, "model": {"test_set": test_set}})
 
 
 def asked(run: Run, *more: str) -> list[Path]:
@@ -37,6 +39,26 @@ def test_the_pictures_lie_in_the_runs_folder(run: Run, capsys: pytest.CaptureFix
     assert len(drawn) > 8
     assert all(path.parent == run.folder / "pictures" and path.stat().st_size > 1000 for path in drawn)
     assert "Satz 7 hat Worte wie 49." in capsys.readouterr().err, "a sentence that is long enough"
+
+
+def test_heads_are_measured_over_a_test_split_or_the_longest_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[list[tuple[str, str]]] = []
+    monkeypatch.setattr(module, "draw_story", lambda *_, pairs: measured.append(pairs) or [])
+    run = small_run(tmp_path, "run")
+    # Of the textbook, whose test split is the last.
+    for name, count in {
+        "b": 2,
+        "c": 5,
+        "a": 2,
+        "validation": 2,
+        "test_unseen.typos": 9,
+        "test_unseen": 1,
+    }.items():
+        evaluated(run, name, ["Satz 7"] * count, [name] * count)
+        asked(run)
+    assert [pairs[0][1] for pairs in measured] == ["b", "c", "c", "validation", "validation", "test_unseen"]
 
 
 def test_of_ones_own_sentence_elsewhere(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,10 @@ from configs import run_config
 from endeavour.commands.sweep import sweep
 from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
+from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.restart import goes_on
 from endeavour.runs.run import Run
+from endeavour.storage import write_json
 from endeavour.sweeps.plan import make_plan
 from stub_training import RATE, StubTraining
 
@@ -53,6 +55,38 @@ def test_a_grid_ends_in_a_sorted_table_and_a_picture(
     printed = capsys.readouterr().out
     assert str(picture) in printed
     assert "results.csv" in printed
+
+
+@pytest.mark.parametrize(
+    ("swept", "shown"),
+    [
+        (["seed=1,2", "tokenizer.lowercase=true"], {22}),
+        (["seed=1,2"], {11}),
+        (["tokenizer.lowercase=true,false"], {11, 22}),
+    ],
+)
+def test_the_screen_has_the_bleu_by_which_the_models_are_judged(
+    swept: list[str],
+    shown: set[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def train(config: RunConfig, command: list[str], **_: object) -> None:
+        folder = Run.of(config).folder
+        folder.mkdir(parents=True)
+        save_config(config, folder / "config.yaml")
+        scores = {"bleu": 11.0, "bleu_lowercased": 22.0, "chrf": 33.0}
+        summary = {"validation": {"bleu": 44.0, "perplexity": 55.0}, "test": {"heldout": scores}}
+        write_json(folder / "summary.json", summary | {"name": config.name, "status": "finished"})
+
+    monkeypatch.setattr("endeavour.sweeps.trial.train_run", train)
+    start(tmp_path, *swept)
+    printed = capsys.readouterr().out
+    seeds = swept[0].startswith("seed")
+    for number in (11, 22, 33, 44, 55):
+        assert (f"{number}.00" in printed) == (number in {*shown, 44})
+        assert (f"{number}.00, 0.00" in printed) == (seeds and number in {*shown, 44})
 
 
 def test_every_trial_is_its_own_run_and_all_are_one_group(tmp_path: Path, training: StubTraining) -> None:

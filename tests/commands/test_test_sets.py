@@ -10,10 +10,13 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.plain_text import PlainTextDataset
 from tiny_runs import FAST, make_runs
 
-from commands import endeavour, write_lines
+from commands import endeavour, places, write_lines
+from configs import TINY, run_config
 from endeavour.evaluation import standard_sets
+from endeavour.pipeline.data import prepare
 from endeavour.runs.evaluations import Evaluation
 from endeavour.runs.run import Run
+from untrained import untrained_run
 
 ENGLISH = ["the old dog", "a man sees a tree", "today", "often"]
 GERMAN = ["der alte Hund", "ein Mann sieht ein Baum", "heute", "oft"]
@@ -141,10 +144,39 @@ def test_sentences_that_the_training_text_has_are_counted_and_told(
     assert evaluate("run=a", "evaluation.splits=[test]") == 0
     assert record(trained, "test-greedy")["overlap"] == {"sources": 0, "pairs": 0}
     assert "occur" not in capsys.readouterr().out
-    assert evaluate("run=a", files(tmp_path, "alone", pairs), data=tmp_path / "none") == 0
+    alone = files(tmp_path, "alone", pairs)
+    assert evaluate("run=a", alone, data=tmp_path / "none") == 0  # in the run's own data folder
+    assert record(trained, "alone-greedy")["overlap"] == {"sources": 4, "pairs": 3}
+    (trained / "data").rename(trained / "away")
+    assert evaluate("run=a", alone) == 0
+    (trained / "away").rename(trained / "data")
     assert record(trained, "alone-greedy")["overlap"] is None
     report = trained / "outputs" / "a" / "evaluation" / "alone-greedy" / "report.md"
     assert "not at hand" in report.read_text("utf-8")
+
+
+# Models without capitals
+
+
+def test_what_has_no_capitals_is_reported_without_them(
+    evaluate: Callable[..., int],
+    trained: Path,
+    parallel_files: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = [*parallel_files, *TINY, *FAST, *places(trained), "name=small", "tokenizer.lowercase=true"]
+    config = run_config(settings)
+    data = prepare(config)
+    untrained_run(config, data.load_tokenizers(), data_digest=data.content_digest)
+    (train,) = (item.partition("=[")[2].rstrip("]").split(",") for item in parallel_files if "train" in item)
+    known = list(zip(*(Path(file).read_text("utf-8").splitlines() for file in train), strict=True))
+    loud = [(source.upper(), target.upper()) for source, target in known[:3]]
+    assert evaluate("run=small", files(tmp_path, "loud", loud)) == 0
+    assert record(trained, "loud-greedy", "small")["overlap"] == {"sources": 3, "pairs": 3}
+    printed = capsys.readouterr().out
+    assert "case:lc" in printed
+    assert "case:mixed" not in printed
 
 
 # Labels

@@ -43,6 +43,13 @@ def test_test_sentences_are_compared_in_their_normal_form(tmp_path: Path) -> Non
     assert measure_overlap(["the houses"], ["die Häuser"], [text]) == Overlap(0, 0)
 
 
+def test_capitals_count_unless_they_are_not_read(tmp_path: Path) -> None:
+    text = saved(tmp_path / "text", [("The OX", "Der ÖX")])
+    sources, references = ["the OX", "THE ox", "an ox"], ["DER öx", "ein öx", "Der ÖX"]
+    assert measure_overlap(sources, references, [text]) == Overlap(0, 0)
+    assert measure_overlap(sources, references, [text], lowercase=True) == Overlap(2, 1)
+
+
 def test_what_is_found_is_read_as_the_table_has_it(tmp_path: Path) -> None:
     pairs = [(f"s{number % 7}", f"t{number}") for number in range(50)]
     text = saved(tmp_path / "text", pairs[:20], pairs[20:])

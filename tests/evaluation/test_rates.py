@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from endeavour.evaluation.rates import SLACK, OutputRates, anomalies, output_flags, output_rates
@@ -65,7 +67,15 @@ def _rates(empty: float = 0.0, untranslated: float = 0.04, length_ratio: float =
     ],
 )
 def test_what_is_an_anomaly(rates: OutputRates, expected: list[str]) -> None:
-    assert anomalies(rates, _rates(), sentences=1000) == expected
+    assert anomalies(rates, _rates(), [SOURCE] * 1000) == expected
+
+
+@pytest.mark.parametrize("sources", [["{a}"] * 10 + ["b"] * 990, ["{a} {b} {c}"] * 1000])
+def test_two_lost_spans_are_no_anomaly_and_three_are(sources: list[str]) -> None:
+    spans = sum(source.count("{") for source in sources)
+    for lost, expected in ((0, []), (2, []), (3, ["lost_spans"])):
+        rates = replace(_rates(), lost_spans=lost / spans)
+        assert anomalies(rates, replace(_rates(), lost_spans=0.0), sources) == expected
 
 
 def test_the_flags_of_lines_add_up_to_the_rates() -> None:

@@ -52,3 +52,22 @@ def test_parts_of_what_has_no_capitals_are_judged_without_them() -> None:
         ("news", pytest.approx(100)),
     ]
     assert result.bleu_key == "bleu_lowercased"
+
+
+def test_names_are_copied_from_the_source_whatever_their_capitals() -> None:
+    outputs = ["anna geht nach paris", "anna"]
+    references = ["Anna geht nach Paris", "Anna"]
+    result = EvaluationResult(
+        title="t",
+        sources=["Anna goes to Paris", "Anna"],
+        hypotheses=outputs,
+        references=references,
+        scores={},
+        lowercase=True,
+        decoding={},
+        model={},
+        bootstrap_samples=40,
+        seed=1,
+    )
+    assert result.rates["outputs"] == result.rates["references"]
+    assert (result.rates["outputs"].copied, result.rates["outputs"].untranslated) == (1 / 2, 3 / 5)

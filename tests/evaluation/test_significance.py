@@ -119,6 +119,24 @@ def test_signatures_name_the_test_its_size_and_its_seed() -> None:
         assert {"nrefs:1", f"ar:{TRIALS}", "seed:7", "case:mixed"} <= randomization
 
 
+def test_scores_without_capitals_are_sacrebleus_too() -> None:
+    outputs, references = corpus(0.7)
+    loud = [line.upper() for line in outputs]
+    for lines in (loud, [line.lower() for line in loud]):
+        bleu, chrf = paired_tests(
+            [("a", lines), ("b", references)],
+            references,
+            bootstrap_samples=SAMPLES,
+            randomization_trials=TRIALS,
+            seed=1,
+            lowercase=True,
+        )
+        for test, metric in ((bleu, BLEU(lowercase=True)), (chrf, CHRF(lowercase=True))):
+            assert test.systems[0].value == metric.corpus_score(loud, [references]).score > 0
+            assert "case:lc" in test.bootstrap_signature.split("|")
+            assert "case:lc" in test.randomization_signature.split("|")
+
+
 def test_outputs_without_a_match_are_tested_too() -> None:
     outputs, references = corpus(0.7)
     for test in _test(outputs, [""] * len(outputs), references=references).values():

@@ -181,7 +181,7 @@ def test_capitals_that_a_model_cannot_write_are_not_missed_in_its_lines(run: Run
     (one.folder / "evaluation/test-beam/hypotheses.txt").write_text("satz 7.\nja!\neins\nnein!\n", "utf-8")
     with served(tmp_path) as site:
         first, *_, last = site.get("/api/evaluation?run=run&folder=test-beam").json["rows"]
-    assert (first["reference"], first["chrf"]) == ("Satz 7.", 100.0)
+    assert (first["reference"], first["chrf"], first["flags"]) == ("Satz 7.", 100.0, ["copied"])
     assert 0 < last["chrf"] < 100
 
 

@@ -7,6 +7,7 @@ import pytest
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.playground.story_pictures import draw_story
+from endeavour.reports import transformer_pictures
 from endeavour.runs.config import RunConfig
 from served import SMALL
 from untrained import small_tokenizers, untrained_model
@@ -42,3 +43,14 @@ def test_all_pictures_are_drawn(tokenizers: Tokenizers, tmp_path: Path, override
         content = path.read_bytes()
         assert content.startswith(b"\x89PNG")
         assert len(content) < LARGEST
+
+
+def test_the_habits_of_heads_say_over_how_many_pairs_they_were_measured(
+    tokenizers: Tokenizers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles: list[str] = []
+    monkeypatch.setattr(
+        transformer_pictures, "save_png", lambda figure, path: titles.append(figure.get_suptitle())
+    )
+    draw(tokenizers, tmp_path)
+    assert "over 3 sentence pairs" in titles[-1]

@@ -92,6 +92,14 @@ def test_both_reports_tell_scores_signatures_lengths_samples_and_settings(tmp_pa
             assert all(line in text for line in (example.source, example.reference, example.hypothesis))
 
 
+def test_only_of_a_model_without_capitals_it_is_said_what_ignores_them(tmp_path: Path) -> None:
+    for name, lowercase in (("cased", False), ("small", True)):
+        write_evaluation(tmp_path / name, evaluation(lowercase=lowercase))
+        for report in ("report.html", "report.md"):
+            text = (tmp_path / name / report).read_text("utf-8")
+            assert ("writes no capitals" in text) == lowercase
+
+
 def test_the_chart_has_a_bar_a_bucket_pale_where_there_are_few_sentences(tmp_path: Path) -> None:
     result = evaluation(corpus(99))
     write_evaluation(tmp_path, result)

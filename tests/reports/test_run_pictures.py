@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
+from endeavour.reports import run_pictures
 from endeavour.reports.run_pictures import PICTURES, _spread, draw_attention, draw_curves
 
 
@@ -51,6 +52,19 @@ def test_the_command_that_shows_more_stands_below_the_attention(tmp_path: Path) 
     pictures = [imread(tmp_path / f"{name}.png") for name in ("with", "without")]
     assert pictures[0].shape == pictures[1].shape
     assert (pictures[0] != pictures[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("r_drop", "label"), [(0.0, "training"), (0.5, "training, with 0.5 × divergence (R-Drop)")]
+)
+def test_the_legend_says_what_else_the_loss_of_the_training_has(
+    r_drop: float, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Any] = []
+    monkeypatch.setattr(run_pictures, "save_png", lambda figure, path: figures.append(figure))
+    draw_curves(lines(2, ["a"]), tmp_path / "curves.png", title="run", r_drop=r_drop)
+    legend = figures[0].axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [label, "validation"]
 
 
 def test_without_anything_logged_there_is_no_picture(tmp_path: Path) -> None:

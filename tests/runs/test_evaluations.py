@@ -81,11 +81,13 @@ def test_each_ensemble_has_a_label_of_its_own_whatever_the_order() -> None:
 # Which are meant
 
 
-def test_a_test_set_of_the_corpus_comes_first_and_validation_last(
+def test_a_test_set_of_the_corpus_comes_first_then_validation_and_copies_last(
     runs: tuple[Run, Run], tmp_path: Path
 ) -> None:
     for run in runs:
         evaluated(run, "validation", "greedy")
+        evaluated(run, "a.typos", "greedy")
+        evaluated(run, "test_unseen.typos")
         evaluated(run, "validation")
     assert find(tmp_path, "a b") == [
         "a/evaluation/test_unseen-beam",

@@ -17,7 +17,14 @@ from rich.console import Console
 from endeavour.data.files import aligned_lines, require_file
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
-from endeavour.evaluation.comparison import REFERENCES, CompareConfig, Comparison, System, compare_systems
+from endeavour.evaluation.comparison import (
+    REFERENCES,
+    CompareConfig,
+    Comparison,
+    System,
+    compare_systems,
+    compared_by_comet,
+)
 from endeavour.evaluation.subsets import lowercased
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
@@ -83,6 +90,7 @@ def compare(config: CompareRoot) -> Comparison:
             references=references,
             training=training,
             config=config,
+            lowercase=bool(lowercase),
             notes=[
                 _training_note(names[0], baseline.run, training),
                 *_lowercase_notes(lowercase),
@@ -193,12 +201,22 @@ def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
 
 
 def _comet_notes(systems: Sequence[System]) -> list[str]:
-    """What must be known to read COMET, and who has none although others have."""
-    without = [system.name for system in systems if system.comet is None]
-    if len(without) == len(systems):
+    """What must be known to read COMET, and who is not compared by it although some have it."""
+    if all(system.comet is None for system in systems):
         return []
-    notes = ["COMET is that of comet-score, which does not say by which model: it must be the same for all."]
-    return [*notes, f"Without {COMET_FILE}: {', '.join(without)}."] if without else notes
+    compared = [name for name, _ in compared_by_comet(systems)]
+    others = [f"{one.name} ({_comet_state(one)})" for one in systems if one.name not in compared]
+    read = "COMET is that of comet-score, which does not say by which model: it must be the same for all."
+    unlike = (
+        f"Not compared by COMET, which must be with or without references on both sides: {', '.join(others)}."
+    )
+    return [*([read] if compared else []), *([unlike] if others else [])]
+
+
+def _comet_state(system: System) -> str:
+    if system.comet is None:
+        return f"no {COMET_FILE}"
+    return f"{'with' if system.comet.references else 'without'} references"
 
 
 def _folder_name(names: Sequence[str], outside: Sequence[System]) -> str:

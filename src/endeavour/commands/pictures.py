@@ -5,13 +5,14 @@ from pathlib import Path
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
+from endeavour.data.corpus import RARE
 from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
 from endeavour.playground.story_pictures import draw_story
 from endeavour.progress import progress_bar, say
 from endeavour.runs.choice import select_runs
 from endeavour.runs.command_lines import evaluate_command
-from endeavour.runs.evaluations import evaluations_of
+from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.run import Run
 from endeavour.settings import STRICT
 from endeavour.storage import user_path, write_errors
@@ -60,8 +61,14 @@ def pictures(config: PicturesRoot) -> list[Path]:
 
 
 def _pairs(run: Run) -> list[tuple[str, str]]:
-    """The first sentences and references of the run's first evaluation that has any."""
-    for one in evaluations_of(run):
+    """The first sentences and references of an evaluation that has any: of a test split, else of another split of the
+    run's, else of the longest text."""
+
+    def place(one: Evaluation) -> tuple[bool, bool, int]:
+        is_test = one.test_set in run.test_splits and one.test_set != RARE
+        return not is_test, one.test_set not in run.splits, -len(one.lines("sources"))
+
+    for one in sorted(evaluations_of(run), key=place):
         pairs = list(zip(one.lines("sources"), one.lines("references"), strict=True))
         if written := [pair for pair in pairs if all(side.strip() for side in pair)][:PAIRS]:
             return written

@@ -7,10 +7,15 @@
 The runs themselves lie in run folders of their own, named after what was swept.
 """
 
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from pathlib import Path
+
 from endeavour.config import quote_words, run_hydra
 from endeavour.errors import RunError, UserError
-from endeavour.evaluation.metrics import METRICS
+from endeavour.evaluation.metrics import METRICS, bleu_key
 from endeavour.progress import results_console, say
+from endeavour.runs.config import read_config
 from endeavour.runs.locks import lock_folder
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
@@ -18,12 +23,7 @@ from endeavour.sweeps.table import FAILED, Row, results_table, seeds_table, sort
 from endeavour.sweeps.trial import NOTE, OUTPUT, TRACEBACK, note_trial_restart, read_note, result_rows, trial
 
 # The screen has room for the scores that decide; the CSV has all.
-ONLY_IN_CSV = (
-    "_digest",
-    "checkpoints",
-    ".perplexity",
-    *(f".{key}" for key, metric in METRICS.items() if not metric.on_screen),
-)
+ONLY_IN_CSV = ("_digest", "checkpoints", ".perplexity")
 
 
 def sweep(overrides: list[str]) -> None:
@@ -91,8 +91,10 @@ def _report(plan: Plan) -> list[Row]:
         return rows
     table, picture = plan.folder / "results.csv", plan.folder / "results.png"
     write_csv(table, rows)
-    hidden = tuple(ending for ending in ONLY_IN_CSV if not plan.metric.endswith(ending))
-    shown = [{column: row[column] for column in row if not column.endswith(hidden)} for row in rows]
+    judged = _judged_by([path.parent for path in notes])
+    shown = [
+        {column: row[column] for column in row if _is_shown(column, plan.metric, judged)} for row in rows
+    ]
     console = results_console()
     console.print(results_table(shown, plan.metric))
     if over_seeds := seeds_table(shown, plan.keys):
@@ -103,3 +105,19 @@ def _report(plan: Plan) -> list[Row]:
     if draw_results(rows, keys, plan.metric, picture):
         say(console, f"picture: {picture}")
     return rows
+
+
+def _judged_by(trials: Sequence[Path]) -> set[str]:
+    """The BLEUs by which the runs of these trials are to be judged."""
+    keys: set[str] = set()
+    for folder in trials:
+        with suppress(UserError):  # a failed trial may have left no config
+            config = read_config(Path(read_note(folder)["run"]) / "config.yaml")
+            keys.add(bleu_key(lowercase=config.tokenizer.lowercase))
+    return keys
+
+
+def _is_shown(column: str, metric: str, judged: Collection[str]) -> bool:
+    name = column.rpartition(".")[2]
+    by_another = column.startswith("test.") and name in METRICS and name not in judged
+    return column == metric or not (by_another or column.endswith(ONLY_IN_CSV))

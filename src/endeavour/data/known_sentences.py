@@ -4,15 +4,25 @@ Reads the Arrow files that `tables.save_tables` writes, without `datasets`, whos
 compared at a time, so that only what is found becomes Python text.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 from endeavour.data.files import Pair
 
 
-def pairs_with_sources(folder: Path, sources: Iterable[str]) -> Iterator[Pair]:
-    """The pairs in the table of `folder` whose source is one of these, in the order of the table."""
+def small_letters(lines: Sequence[str]) -> list[str]:
+    """In small letters, each by itself, as `pairs_with_sources` makes them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.utf8_lower(pa.array(lines, pa.string())).to_pylist()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def pairs_with_sources(folder: Path, sources: Iterable[str], *, lowercase: bool = False) -> Iterator[Pair]:
+    """The pairs in the table of `folder` whose source is one of these, in the order of the table.
+
+    With `lowercase` all of it is taken, and given, in small letters; so are `sources` to be.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -20,7 +30,8 @@ def pairs_with_sources(folder: Path, sources: Iterable[str]) -> Iterator[Pair]:
     for path in sorted(folder.glob("data-*.arrow")):
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
             for batch in stream:
-                known = pc.is_in(batch.column("source"), value_set=wanted)  # pyright: ignore[reportAttributeAccessIssue]
-                found = batch.filter(known)
-                columns = cast("dict[str, list[str]]", found.to_pydict())
-                yield from zip(columns["source"], columns["target"], strict=True)
+                columns = [batch.column("source"), batch.column("target")]
+                if lowercase:
+                    columns = list(map(pc.utf8_lower, columns))  # pyright: ignore[reportAttributeAccessIssue]
+                known = pc.is_in(columns[0], value_set=wanted)  # pyright: ignore[reportAttributeAccessIssue]
+                yield from zip(*(column.filter(known).to_pylist() for column in columns), strict=True)

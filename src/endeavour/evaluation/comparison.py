@@ -105,11 +105,13 @@ def compare_systems(
     training: TrainingText | None,
     config: CompareConfig,
     notes: Sequence[str] = (),
+    lowercase: bool = False,
 ) -> Comparison:
     """Every figure of the comparison; the same input gives the same result.
 
     `training` is what the systems learned from, in normal form, to which the lines are brought where they are set
     against it; without it there are no figures by word frequency and none of unseen characters. `notes` are passed on.
+    `lowercase` says that all text is in small letters, which goes into the signatures.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -120,6 +122,7 @@ def compare_systems(
         bootstrap_samples=config.bootstrap_samples,
         randomization_trials=config.randomization_trials,
         seed=config.seed,
+        lowercase=lowercase,
     )
     known = None if training is None else training.target_characters
     normal_sources, normal_references = _normalized(sources), _normalized(references)
@@ -141,21 +144,26 @@ def compare_systems(
         word_f1_by_frequency=training and _word_f1(normal_systems, normal_references, training),
         pairwise=_pairwise(systems, sources, references, config.sentences),
         rates=rates,
-        anomalies={name: anomalies(rates[name], normal, sentences=len(references)) for name in names},
+        anomalies={name: anomalies(rates[name], normal, normal_sources) for name in names},
         settings={system.name: system.settings for system in systems},
         notes=list(notes),
     )
 
 
-def _comet_tests(systems: Sequence[System], config: CompareConfig) -> list[MetricTest]:
-    """Of those systems that have COMET as the baseline has it, with references or without."""
+def compared_by_comet(systems: Sequence[System]) -> list[tuple[str, Comet]]:
+    """Those that have COMET as the baseline has it, with references or without; none if that is nobody else."""
     baseline = systems[0].comet
     scored = [
         (one.name, one.comet)
         for one in systems
         if one.comet is not None and baseline is not None and one.comet.references == baseline.references
     ]
-    if len(scored) < 2:
+    return scored if len(scored) > 1 else []
+
+
+def _comet_tests(systems: Sequence[System], config: CompareConfig) -> list[MetricTest]:
+    scored = compared_by_comet(systems)
+    if not scored:
         return []
     return [
         paired_mean_tests(

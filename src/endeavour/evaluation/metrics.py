@@ -65,9 +65,8 @@ class Metric:
         make: builds sacreBLEU's.
         less_is_better: whether lower scores are better.
         ceiling: the highest possible score.
-        compared: builds the one for the significance tests of `compare`; None: it is not tested. Not always the same:
-            `_Chrf` computes in float64 what the tests' samples have in float32.
-        on_screen: whether a sweep shows it in the terminal; its CSV has all.
+        compared: builds the one for the significance tests of `compare`, given `lowercase`; None: it is not tested.
+            Not always the same: `_Chrf` computes in float64 what the tests' samples have in float32.
         tokenized: of both sides tokenized by Moses' rules; only where this is asked for.
     """
 
@@ -75,8 +74,7 @@ class Metric:
     make: Callable[[], BLEU | CHRF | TER]
     less_is_better: bool = False
     ceiling: float = 100.0
-    compared: Callable[[], BLEU | CHRF] | None = None
-    on_screen: bool = False
+    compared: Callable[..., BLEU | CHRF] | None = None
     tokenized: bool = False
 
 
@@ -84,12 +82,17 @@ class Metric:
 # TER: Snover et al. 2006, caseless as in tercom. `force` silences the warning of outputs that look tokenized:
 # once is enough.
 METRICS = {
-    "bleu": Metric("BLEU", BLEU, compared=partial(BLEU, force=True), on_screen=True),
+    "bleu": Metric("BLEU", BLEU, compared=partial(BLEU, force=True)),
     "bleu_lowercased": Metric("BLEU, lowercased", partial(BLEU, lowercase=True, force=True)),
     "chrf": Metric("chrF2", _Chrf, compared=CHRF),
     "ter": Metric("TER", _Ter, less_is_better=True, ceiling=math.inf),
     "bleu_tokenized": Metric("BLEU, tokenized", partial(BLEU, tokenize="none", force=True), tokenized=True),
 }
+
+
+def bleu_key(*, lowercase: bool) -> str:
+    """The one of METRICS by which a model is to be judged, which may write no capitals."""
+    return "bleu_lowercased" if lowercase else "bleu"
 
 
 def score_corpus(

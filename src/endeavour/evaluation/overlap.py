@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from endeavour.data.known_sentences import pairs_with_sources
+from endeavour.data.known_sentences import pairs_with_sources, small_letters
 from endeavour.data.normalization import normalize
 
 
@@ -24,12 +24,15 @@ class Overlap:
     pairs: int
 
 
-def measure_overlap(sources: Sequence[str], references: Sequence[str], folders: Sequence[Path]) -> Overlap:
-    """How many of these sentences the training texts in `folders` have, together."""
-    pairs = [
-        (normalize(source), normalize(target)) for source, target in zip(sources, references, strict=True)
-    ]
+def measure_overlap(
+    sources: Sequence[str], references: Sequence[str], folders: Sequence[Path], *, lowercase: bool = False
+) -> Overlap:
+    """How many of these sentences the training texts in `folders` have, together; `lowercase` ignores capitals."""
+    columns = [[normalize(line) for line in lines] for lines in (sources, references)]
+    if lowercase:
+        columns = map(small_letters, columns)
+    pairs = list(zip(*columns, strict=True))
     wanted = {source for source, _ in pairs}
-    found = {pair for folder in folders for pair in pairs_with_sources(folder, wanted)}
+    found = {pair for folder in folders for pair in pairs_with_sources(folder, wanted, lowercase=lowercase)}
     known = {source for source, _ in found}
     return Overlap(sum(source in known for source, _ in pairs), sum(pair in found for pair in pairs))

@@ -82,28 +82,33 @@ def output_rates(
     )
 
 
-def anomalies(rates: OutputRates, normal: OutputRates, *, sentences: int) -> list[str]:
+def anomalies(rates: OutputRates, normal: OutputRates, sources: Sequence[str]) -> list[str]:
     """The names of the rates that are not normal, where `normal` are those of the references.
 
-    A share is an anomaly if it exceeds one and a half times theirs by more than two sentences' worth: one slip in a
-    small test set is no anomaly. The length ratio is one outside NORMAL_LENGTH.
+    A share is an anomaly if it exceeds one and a half times theirs by more than two sentences' worth, or that of spans
+    by more than two spans: one slip in a small test set is no anomaly. The length ratio is one outside NORMAL_LENGTH.
     """
     low, high = NORMAL_LENGTH
+    counts = {"lost_spans": _spans(sources)}  # two sentences' words are the share that two sentences are
     found: list[str] = []
     for name, value in asdict(rates).items():
         if name == "length_ratio":
             if not low <= value <= high:
                 found.append(name)
-        elif value is not None and value > 1.5 * getattr(normal, name) + 2 / sentences:
+        elif value is not None and value > 1.5 * getattr(normal, name) + 2 / counts.get(name, len(sources)):
             found.append(name)
     return found
 
 
 def _share_lost(sources: Sequence[str], outputs: Sequence[str]) -> float | None:
     """None where the sources have none."""
-    spans = sum(len(SPAN.findall(source)) for source in sources)
+    spans = _spans(sources)
     lost = sum(len(lost_spans(*columns)) for columns in zip(sources, outputs, strict=True))
     return lost / spans if spans else None
+
+
+def _spans(sources: Sequence[str]) -> int:
+    return sum(len(SPAN.findall(source)) for source in sources)
 
 
 def _in_source(outputs: Sequence[str], sources: Sequence[str]) -> list[bool]:

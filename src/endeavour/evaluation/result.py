@@ -11,6 +11,7 @@ from typing import Any
 
 from endeavour.evaluation.metrics import (
     Score,
+    bleu_key,
     check_counts,
     sentence_scores,
 )
@@ -52,7 +53,7 @@ class EvaluationResult:
 
     Attributes:
         scores: what `score_corpus` returns.
-        lowercase: whether the model writes no capitals: then neither parts nor sentences are judged by theirs.
+        lowercase: whether the model writes no capitals: then parts, sentences and rates ignore those of the lines.
         labels: of each sentence, by what they are: domain, document …
         overlap: with the training text; None where that is not at hand.
         perturbed: its altered copies, by how they were altered.
@@ -84,14 +85,15 @@ class EvaluationResult:
     @property
     def bleu_key(self) -> str:
         """The one of `scores` by which the model is to be judged."""
-        return "bleu_lowercased" if self.lowercase else "bleu"
+        return bleu_key(lowercase=self.lowercase)
 
     @property
     def _judged(self) -> tuple[Sequence[str], Sequence[str]]:
         """Hypotheses and references."""
-        if self.lowercase:
-            return lowercased(self.hypotheses), lowercased(self.references)
-        return self.hypotheses, self.references
+        return self._as_read(self.hypotheses), self._as_read(self.references)
+
+    def _as_read(self, lines: Sequence[str]) -> Sequence[str]:
+        return lowercased(lines) if self.lowercase else lines
 
     @cached_property
     def buckets(self) -> list[LengthBucket]:
@@ -110,9 +112,10 @@ class EvaluationResult:
     @cached_property
     def rates(self) -> dict[str, OutputRates]:
         """Of the outputs, and of the references, which show what is normal for the corpus."""
+        sources, (hypotheses, references) = self._as_read(self.sources), self._judged
         return {
-            "outputs": output_rates(self.sources, self.hypotheses, self.references),
-            "references": output_rates(self.sources, self.references, self.references),
+            "outputs": output_rates(sources, hypotheses, references),
+            "references": output_rates(sources, references, references),
         }
 
     @cached_property

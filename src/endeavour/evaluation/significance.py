@@ -58,6 +58,7 @@ def paired_tests(
     bootstrap_samples: int,
     randomization_trials: int,
     seed: int,
+    lowercase: bool = False,
 ) -> list[MetricTest]:
     """The `compared` METRICS (BLEU and chrF2) of each (name, hypotheses), tested against the first.
 
@@ -72,6 +73,7 @@ def paired_tests(
 
     Args:
         seed: 1 or more (sacreBLEU takes 0 for none).
+        lowercase: whether capitals are ignored.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -81,8 +83,8 @@ def paired_tests(
         check_counts(**{f"hypotheses of {name}": hypotheses, "references": references})
     bootstrap_samples = affordable(bootstrap_samples, len(references), size=BOOTSTRAP_BYTES)
     randomization_trials = affordable(randomization_trials, len(references), size=TRIAL_BYTES)
-    bootstrap, bootstrap_signatures = _run("bs", systems, references, bootstrap_samples, seed)
-    randomized, randomized_signatures = _run("ar", systems, references, randomization_trials, seed)
+    bootstrap, bootstrap_signatures = _run("bs", systems, references, bootstrap_samples, seed, lowercase)
+    randomized, randomized_signatures = _run("ar", systems, references, randomization_trials, seed, lowercase)
     return [
         MetricTest(
             metric,
@@ -96,19 +98,21 @@ def paired_tests(
             str(randomized_signatures[metric]),
         )
         for (metric, results), differing in zip(
-            bootstrap.items(), _differing(systems, references), strict=True
+            bootstrap.items(), _differing(systems, references, lowercase), strict=True
         )
     ]
 
 
-def _metrics() -> dict[str, Metric]:
-    return {key: metric.compared() for key, metric in METRICS.items() if metric.compared}
+def _metrics(lowercase: bool) -> dict[str, Metric]:
+    return {key: metric.compared(lowercase=lowercase) for key, metric in METRICS.items() if metric.compared}
 
 
-def _differing(systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[str]) -> list[list[int]]:
+def _differing(
+    systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[str], lowercase: bool
+) -> list[list[int]]:
     """For each metric, in how many sentences each system's counts (matches, lengths) are not those of the first."""
     columns: list[list[int]] = []
-    for metric in _metrics().values():
+    for metric in _metrics(lowercase).values():
         # What the paired tests draw from; there is no public access to it.
         counts = [metric._extract_corpus_statistics(lines, [references]) for _, lines in systems]  # pyright: ignore[reportPrivateUsage]
         columns.append([sum(map(ne, theirs, counts[0])) for theirs in counts])
@@ -121,11 +125,12 @@ def _run(
     references: Sequence[str],
     samples: int,
     seed: int,
+    lowercase: bool,
 ) -> tuple[dict[str, list[Result]], dict[str, Signature]]:
     """sacreBLEU's paired test: metric → a result a system, and metric → signature."""
     with sacrebleu_seed(seed):
         # New metrics for each test, whose kind goes into their signatures.
-        test = PairedTest(list(systems), _metrics(), [references], test_type=kind, n_samples=samples)
+        test = PairedTest(list(systems), _metrics(lowercase), [references], test_type=kind, n_samples=samples)
         signatures, columns = test()
     results = {name: cast(list[Result], columns[name]) for name in columns if name != "System"}
     return results, signatures

@@ -136,10 +136,15 @@ def files_changed(run: Run, corpus: CorpusConfig, folder: Path) -> bool:
 
 
 def training_texts(runs: Sequence[Run], folder: Path) -> list[Path] | None:
-    """The training texts of runs in the data folder, each once; None where one is not there. Nothing is built."""
+    """The training texts of runs in `folder`, or else in their own data folders, each once; None where one is missing.
+
+    Nothing is built.
+    """
     texts: list[Path] = []
     for run in runs:
-        data = None if run.data_digest is None else find_prepared(folder, run.data_digest)
+        digest, data = run.data_digest, None
+        if digest is not None:
+            data = find_prepared(folder, digest) or find_prepared(Path(run.config.data_folder), digest)
         if data is None or data.training_text is None:
             return None
         texts.append(data.training_text)

@@ -213,7 +213,10 @@ class Evaluator:
     def _overlap(self, test_set: EvaluationSet) -> Overlap | None:
         if self.training_texts is None:
             return None
-        return measure_overlap(test_set.sources, test_set.references, self.training_texts)
+        lowercase = self.loaded.tokenizers[0].lowercase
+        return measure_overlap(
+            test_set.sources, test_set.references, self.training_texts, lowercase=lowercase
+        )
 
     def _pictures(self, result: EvaluationResult, translator: Translator) -> list[AttentionMap]:
         """The first run's own attention for the first sentences that fit the model, whichever engine translated."""
@@ -277,7 +280,7 @@ def _show(results: dict[str, EvaluationResult], evaluations: dict[str, Evaluatio
     for table in perturbed_tables(results.values()):
         output.print(screen_table(table))
     for name, result in results.items():
-        for key in ("bleu", "bleu_tokenized"):
+        for key in (result.bleu_key, "bleu_tokenized"):
             if key in result.scores:
                 say(output, f"{name}: {result.scores[key].signature}")
         if result.overlap is not None and result.overlap.sources:

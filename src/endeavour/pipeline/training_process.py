@@ -229,7 +229,7 @@ class TrainingProcess:
     def _draw(self, log: MetricLog) -> None:
         with suppress(OSError):  # a missing picture is no reason to hide why the run ended
             rows, folder, title = log.read(), self.run.folder, self.config.name
-            draw_curves(rows, folder / "curves.png", title=title)
+            draw_curves(rows, folder / "curves.png", title=title, r_drop=self.config.training.r_drop)
             draw_attention(rows, folder / "attention.png", title=title, play=play_command(self.run))
 
     def _show_pictures(self) -> None:

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from endeavour.data.corpus import RARE
 from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
-from endeavour.evaluation.metrics import check_counts, length_ratio, sentence_scores
+from endeavour.evaluation.metrics import bleu_key, check_counts, length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
 from endeavour.evaluation.subsets import lowercased
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
@@ -130,7 +130,7 @@ def _bleu(summary: dict[str, Any], *, lowercase: bool) -> float | None:
     """Of the first test set, or else of the validation."""
     for name, scores in summary.get("test", {}).items():
         if name != RARE:
-            return _rounded(scores["bleu_lowercased" if lowercase else "bleu"])
+            return _rounded(scores[bleu_key(lowercase=lowercase)])
     validation = summary.get("validation", {})
     return _rounded(validation["bleu"]) if "bleu" in validation else None
 
@@ -180,11 +180,11 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> list[dict[str, Any]]
         evaluation.lines(column) for column in ("sources", "references", "hypotheses")
     )
     check_counts(sources=sources, references=references, hypotheses=hypotheses)
-    judged = [hypotheses, references]
+    judged = [sources, hypotheses, references]
     if evaluation.run.config.tokenizer.lowercase:
-        judged = map(lowercased, judged)
-    chrf = sentence_scores(*judged)
-    columns = zip(sources, references, hypotheses, chrf, strict=True)
+        judged = [lowercased(lines) for lines in judged]
+    chrf, flags = sentence_scores(*judged[1:]), map(output_flags, *judged[:2])
+    columns = zip(sources, references, hypotheses, chrf, flags, strict=True)
     return [
         {
             "line": line,
@@ -193,7 +193,7 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> list[dict[str, Any]]
             "hypothesis": hypothesis,
             "chrf": round(score, 2),
             "length_ratio": round(length_ratio([hypothesis], [reference]), 3),
-            "flags": output_flags(source, hypothesis),
+            "flags": found,
         }
-        for line, (source, reference, hypothesis, score) in enumerate(columns, start=1)
+        for line, (source, reference, hypothesis, score, found) in enumerate(columns, start=1)
     ]

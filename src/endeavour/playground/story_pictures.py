@@ -79,7 +79,7 @@ def draw_story(
     shares = {
         kind: {name: _array(one) for name, one in shares.items()} for kind, shares in habits.shares.items()
     }
-    pictures.draw_habits(shares, habits.even, at("habits"))
+    pictures.draw_habits(shares, habits.even, len(pairs), at("habits"))
     return drawn
 
 

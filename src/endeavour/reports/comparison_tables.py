@@ -17,8 +17,8 @@ SIGNIFICANCE_NOTE = (
     f"approximate randomisation (two-sided). Marked *: below {LEVEL} by both. With many runs, some differ by chance."
 )
 RATES_NOTE = (
-    "Marked !: an anomaly, more than one and a half times the share in the references plus two sentences' worth, "
-    f"or a length ratio outside {NORMAL_LENGTH[0]}–{NORMAL_LENGTH[1]}."
+    "Marked !: an anomaly, more than one and a half times the share in the references plus two sentences' worth (of "
+    f"tags, placeholders and addresses two), or a length ratio outside {NORMAL_LENGTH[0]}–{NORMAL_LENGTH[1]}."
 )
 
 

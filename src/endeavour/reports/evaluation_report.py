@@ -22,6 +22,9 @@ KINDS = {"docid": "document", "origlang": "original language"}
 LONGEST_TABLE = 40  # labels; a test set may have hundreds of documents
 
 _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
+CAPITALS_NOTE = (
+    "The model writes no capitals, so they count neither there nor in sentence scores, parts and rates."
+)
 COMET_NOTE = f"COMET: the mean of {COMET_FILE}, in which comet-score does not say by which model."
 PERTURBED_NOTE = (
     "The same sentences, altered. upper_case, no_final_punctuation and placeholders alter the references as they do "
@@ -52,6 +55,7 @@ def write_evaluation(
             rates_table(result.rates, {}),
         ],
         "overlap": overlap_line(result),
+        "capitals": f" {CAPITALS_NOTE}" if result.lowercase else "",
         "settings": [settings_table("Decoding", result.decoding), settings_table("Model", result.model)],
         "attention": attention,
         "play": play,

@@ -14,8 +14,11 @@ TABLE_ROWS = 12
 PICTURES = 6
 
 
-def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> None:
-    """Draws loss, validation BLEU and learning rate over the updates into a PNG; nothing if nothing is logged."""
+def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str, r_drop: float = 0.0) -> None:
+    """Draws loss, validation BLEU and learning rate over the updates into a PNG; nothing if nothing is logged.
+
+    `r_drop` is the weight of the divergence in the loss of the training, which that of the validation has not.
+    """
     train = [line for line in lines if line["kind"] == "train"]
     validation = [line for line in lines if line["kind"] == "validation"]
     if not train:
@@ -23,7 +26,8 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str) -> N
     figure = new_figure(9, 6.5)
     loss, bleu, rate = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 1.2))
     figure.suptitle(title, parse_math=False)
-    loss.plot(*_series(train, "loss"), label="training", color="#7a869a", linewidth=1)
+    trained = f"training, with {r_drop:g} × divergence (R-Drop)" if r_drop else "training"
+    loss.plot(*_series(train, "loss"), label=trained, color="#7a869a", linewidth=1)
     loss.plot(*_series(validation, "loss"), label="validation", color="#c2410c", marker="o", markersize=3)
     loss.set_ylabel("loss (nats per token)")
     loss.legend()

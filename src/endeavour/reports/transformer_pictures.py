@@ -250,16 +250,21 @@ def draw_prediction(numbers: Numbers, position: int, path: Path) -> None:
 
 
 def draw_habits(
-    shares: Mapping[str, Mapping[str, Matrix]], even: Mapping[str, Mapping[str, float]], path: Path
+    shares: Mapping[str, Mapping[str, Matrix]],
+    even: Mapping[str, Mapping[str, float]],
+    pairs: int,
+    path: Path,
 ) -> None:
     """What single heads look at: by kind, a row for each head, a column for each habit, the mean weight as a colour.
 
     Args:
         shares: by kind and habit, (layers, heads).
         even: by kind and habit, the weight of a head that looks everywhere alike.
+        pairs: of sentences, over which it was measured.
     """
     most = max(next(iter(habits.values())).size for habits in shares.values())
-    figure = new_figure(9, 1.6 + 0.19 * (most + 1))
+    figure = new_figure(9, 1.9 + 0.19 * (most + 1))
+    figure.suptitle(f"mean weights in percent, over {pairs:,} sentence pairs", fontsize=9)
     for axes, (kind, habits) in zip(figure.subplots(1, len(shares)), shares.items(), strict=True):
         layers, heads = next(iter(habits.values())).shape
         rows = [f"{layer + 1}.{head + 1}" for layer in range(layers) for head in range(heads)]

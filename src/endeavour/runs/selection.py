@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from endeavour.data.corpus import RARE, VALIDATION
+from endeavour.data.perturbations import copy_of
 from endeavour.errors import UserError
 from endeavour.runs.choice import named_runs, require_trained
 from endeavour.runs.command_lines import evaluate_command
@@ -97,13 +98,13 @@ def _require_evaluated(runs: Sequence[Run], label: str, test_set: str) -> None:
 
 
 def _first_test_set(runs: Sequence[Run], label: str) -> str:
-    """The first, by name, that all were evaluated on: a test split of the baseline's corpus before other files, and
-    the validation splits if there is no other."""
+    """The first, by name, that all were evaluated on: a test split of the baseline's corpus before other files, then
+    the validation splits, and altered copies if there is no other."""
     evaluated = [{one.test_set for one in evaluations_of(run) if one.label == label} for run in runs]
     own = runs[0].test_splits
     common = sorted(
         set[str].intersection(*evaluated),
-        key=lambda name: (name in (RARE, VALIDATION), name not in own, name),
+        key=lambda name: (copy_of(name)[1] is not None, name in (RARE, VALIDATION), name not in own, name),
     )
     if common:
         return common[0]

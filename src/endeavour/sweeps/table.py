@@ -107,7 +107,8 @@ def seeds_table(rows: Sequence[Row], swept: Sequence[str]) -> Table | None:
     Returns:
         A row for each choice of the other keys; None where no two runs differ in the seed alone.
     """
-    others = [key for key in swept if key != "seed"]
+    # A key with the same value in all rows has no column.
+    others = [key for key in swept if key != "seed" and any(key in row for row in rows)]
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row["status"] == FINISHED:

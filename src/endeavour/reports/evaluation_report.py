@@ -22,9 +22,7 @@ KINDS = {"docid": "document", "origlang": "original language"}
 LONGEST_TABLE = 40  # labels; a test set may have hundreds of documents
 
 _FALLING = ", ".join(metric.label for metric in METRICS.values() if metric.less_is_better)
-CAPITALS_NOTE = (
-    "The model writes no capitals, so they count neither there nor in sentence scores, parts and rates."
-)
+CAPITALS_NOTE = "The model writes no capitals, so overlap, sentence scores, parts and rates ignore them."
 COMET_NOTE = f"COMET: the mean of {COMET_FILE}, in which comet-score does not say by which model."
 PERTURBED_NOTE = (
     "The same sentences, altered. upper_case, no_final_punctuation and placeholders alter the references as they do "

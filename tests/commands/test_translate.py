@@ -137,6 +137,16 @@ def test_a_home_folder_is_one_in_the_names_of_input_and_output(
         translate(asked(run, "input='~/in'", "output='~/in'"))
 
 
+def test_a_dash_is_standard_input_and_output(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with standard_input(b"Ja.\nNein.\n"):
+        translate(asked(run, "input=-", "output=-"))
+    assert capsys.readouterr().out.count("\n") == 2
+    assert not [*tmp_path.iterdir()]
+
+
 def test_neither_the_input_nor_an_earlier_output_is_lost_to_a_mistake(run: Run, tmp_path: Path) -> None:
     text, link = tmp_path / "text", tmp_path / "link"
     text.write_text("Ja!\n", "utf-8")

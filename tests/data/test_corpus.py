@@ -120,7 +120,10 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
             r"a\.jsonl:2: not a JSON object \(Expecting value\)",
         ),
         ({"a.jsonl": '{"en": "1", "de": "2"}\n["1", "2"]\n'}, r"a\.jsonl:2: no column 'en' \(found: list"),
-        ({"a.jsonl": '{"en": "1", "de": "2"}\n{"en": "1"}\n'}, r"jsonl:2: no column 'de' \(found: \['en'\]"),
+        (
+            {"a.jsonl": '{"en": "1", "de": "2"}\n{"en": "1"}\n'},
+            r"jsonl:2: no column 'de' \(found: \['en'\].*correct the line",
+        ),
         ({"a.jsonl": '{"en": "1", "de": null}\n'}, r"a\.jsonl:1: column 'de' holds None, not text"),
         ({"a.jsonl": '{"en": "1", "de": "\\ud800"}\n'}, r"a\.jsonl:1: column 'de' holds a lone surrogate"),
         ({"a.parquet": "no parquet"}, r"a\.parquet: not a readable Parquet file"),
@@ -140,7 +143,7 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"a.jsonl": '{"en": "1", "de": 2}\n'}, r"a\.jsonl:1: column 'de' holds 2, not text"),
         ({"a.jsonl": '{"en": "1", "de": "2"}\n\n'}, r"a\.jsonl:2: not a JSON object"),
         ({"cut.jsonl.gz": GZIP[:-20]}, r"cut\.jsonl\.gz:\d+: damaged gzip"),
-        ({"no.jsonl.gz": b"plain text"}, r"no\.jsonl\.gz:1: damaged gzip"),
+        ({"no.jsonl.gz": b"plain text"}, r"no\.jsonl\.gz:1: damaged gzip.*if it is plain text, rename it"),
         ({"missing.en": None, "a.de": "x\n"}, r"missing\.en: no such file"),
         ({"e" * 300 + ".tsv": None}, r"e\.tsv: cannot be read \(File name too long\)"),
         ({"a.de": "x\n", "a.en": "x\n"}, "the English file comes first"),
@@ -169,6 +172,15 @@ def test_without_a_header_every_line_has_as_many_columns_as_the_first(tmp_path):
         write(tmp_path / "a.tsv", content)
         with pytest.raises(UserError, match=message):
             read(tmp_path, "a.tsv", **NUMBERS)
+
+
+@pytest.mark.parametrize("header", ["en\tde", "Source\tTarget \tScore", "English\tGerman\tid"])
+def test_a_header_is_not_read_as_a_pair(tmp_path, header):
+    write(tmp_path / "a.tsv", f"{header}\n")
+    with pytest.raises(UserError, match=r"a\.tsv:1: .*is a header"):
+        read(tmp_path, "a.tsv", **NUMBERS)
+    write(tmp_path / "a.tsv", f"A source\tEin Ziel\n{header[: header.index(chr(9))]}\tX\n")
+    assert read(tmp_path, "a.tsv", **NUMBERS)[0] == ("A source", "Ein Ziel")
 
 
 def test_the_keys_of_columns_are_named_as_they_are_typed(tmp_path):

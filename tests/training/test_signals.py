@@ -15,6 +15,26 @@ def test_a_stop_is_noted_and_handlers_are_given_back() -> None:
     assert signal.getsignal(signal.SIGTERM) == usual
 
 
+def test_a_terminal_that_closes_is_noted_once_and_may_say_so_again() -> None:
+    usual = signal.getsignal(signal.SIGHUP)
+    with StopSignal() as stop:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert stop.number == signal.SIGHUP
+    assert signal.getsignal(signal.SIGHUP) == usual
+
+
+def test_under_nohup_a_terminal_may_close() -> None:
+    usual = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignal() as stop:
+            signal.raise_signal(signal.SIGHUP)
+        assert stop.number == 0
+    finally:
+        signal.signal(signal.SIGHUP, usual)
+
+
 def test_in_a_thread_nothing_is_noted_and_no_handler_is_touched() -> None:
     usual = signal.getsignal(signal.SIGTERM)
 

@@ -12,11 +12,13 @@ from typing import TextIO
 from endeavour.errors import UserError
 from endeavour.storage import user_path, written_beside
 
+STANDARD_STREAM = "-"  # in place of a file's name
+
 
 def open_output(
     name: str | None, stack: ExitStack, inputs: Sequence[str], *, standard_input: bool = False
 ) -> TextIO:
-    """Standard output in UTF-8, or the file of that name, closed with `stack`; one called `.gz` is gzipped.
+    """Standard output (also for `-`) in UTF-8, or a file, closed with `stack`; one called `.gz` is gzipped.
 
     The file takes its place when all is written. What was written before an error stays beside it, and a note says so.
 
@@ -27,7 +29,7 @@ def open_output(
     Raises:
         UserError: the file is read, so that its text would be lost, or it cannot be written; standard output is closed.
     """
-    if name is None:
+    if name is None or name == STANDARD_STREAM:
         if sys.stdout is None:
             raise UserError("standard output is closed: name a file with output=…")
         # A captured one, in a test or a notebook, has no encoding to set.

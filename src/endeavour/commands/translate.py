@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from rich.console import Console
 
 from endeavour.commands.opened import TranslatingRoot, open_runs
-from endeavour.commands.output import open_output, open_standard_input
+from endeavour.commands.output import STANDARD_STREAM, open_output, open_standard_input
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
@@ -38,6 +38,10 @@ class TranslateRoot(TranslatingRoot):
     output: str | None
     log_probabilities: bool
     alignments: bool
+
+    def __post_init__(self) -> None:
+        if self.input == STANDARD_STREAM:
+            self.input = None
 
 
 def translate(config: TranslateRoot) -> None:
@@ -133,7 +137,9 @@ def _undamaged(lines: Iterator[str], path: Path) -> Iterator[str]:
     try:
         yield from lines
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"input={path}: damaged gzip ({error}); download or copy it again") from error
+        raise UserError(
+            f"input={path}: damaged gzip ({error}); copy it again, or, if it is plain text, rename it"
+        ) from error
 
 
 def _lines(file: TextIO) -> Iterator[str]:

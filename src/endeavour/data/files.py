@@ -22,6 +22,8 @@ Pair = tuple[str, str]
 
 # So many inside a line are line ends of another kind.
 _RETURNS = 10
+# In the headers of others, in small letters.
+_NAMES_OF_SIDES = {"en", "english", "de", "german", "source", "src", "target", "tgt", "trg"}
 # Two files of these would otherwise be read as English and German.
 _NO_TEXT = {".tsv", ".jsonl", ".parquet", ".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
 
@@ -138,7 +140,7 @@ def text_lines(path: Path) -> Iterator[str]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 raise UserError(
-                    f"{path}:{number}: damaged gzip ({error}); download or copy it again"
+                    f"{path}:{number}: damaged gzip ({error}); copy it again, or, if it is plain text, rename it"
                 ) from error
             except UnicodeDecodeError as error:
                 raise UserError(
@@ -208,7 +210,14 @@ def _read_tsv(path: Path, columns: _Columns) -> Iterator[Pair]:
             many = "columns are separated by tabs, and a sentence must not hold one"
             remedy = many if len(fields) > width else "correct or delete the line"
             raise UserError(f"{path}:{number}: the line has {len(fields)} columns, not {width}; {remedy}")
-        yield fields[first], fields[second]
+        pair = fields[first], fields[second]
+        # Where columns have names, the first line was read above.
+        if number == 1 and {text.strip().lower() for text in pair} <= _NAMES_OF_SIDES:
+            raise UserError(
+                f"{path}:1: {pair} is a header, not a pair; delete the line, or give every .tsv file one and set "
+                f"{columns.keys} to names"
+            )
+        yield pair
 
 
 def _read_json_lines(path: Path, columns: _Columns) -> Iterator[Pair]:
@@ -254,7 +263,9 @@ def _text(record: object, column: str, keys: str, where: str) -> str:
         if not isinstance(value, dict) or key not in value:
             found = sorted(cast("dict[str, Any]", value)) if isinstance(value, dict) else type(value).__name__
             mixed = ", and give .tsv files beside it a header line" if column.isdecimal() else ""
-            raise UserError(f"{where}: no column {column!r} (found: {found}); set {keys}{mixed}")
+            raise UserError(
+                f"{where}: no column {column!r} (found: {found}); set {keys}{mixed}, or correct the line"
+            )
         value = cast("dict[str, Any]", value)[key]
     if not isinstance(value, str):
         shown = f"{value!r:.40}"

@@ -61,7 +61,7 @@ def train(
 
     Raises:
         Pruned: `prune` returned True.
-        Interrupted: SIGINT, SIGTERM or SIGUSR1 came; the update was finished and a checkpoint written.
+        Interrupted: SIGINT, SIGTERM, SIGHUP or SIGUSR1 came; the update was finished and a checkpoint written.
         UserError: too many updates in a row were skipped, or a batch does not fit into memory.
     """
     if _finished(state, config):

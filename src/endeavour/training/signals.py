@@ -6,8 +6,8 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Self
 
-# Those that this system has: Windows has no SIGUSR1.
-NAMES = ("SIGINT", "SIGTERM", "SIGUSR1")
+# Those that this system has: Windows has no SIGHUP and no SIGUSR1.
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 
 
 class Interrupted(BaseException):
@@ -29,9 +29,11 @@ class Interrupted(BaseException):
 
 
 class StopSignal:
-    """Notes SIGINT, SIGTERM or SIGUSR1 (sent by schedulers); a second signal has its usual effect.
+    """Notes SIGINT, SIGTERM, SIGHUP (of a terminal that closes) or SIGUSR1 (sent by schedulers); a second signal has
+    its usual effect, but for SIGHUP, of which a terminal may send several.
 
-    In another thread than the main one, where Python lets nobody handle signals, it notes none.
+    What is ignored, as SIGHUP by nohup, stays so; but for SIGINT, which shells ignore in background processes. In
+    another thread than the main one, where Python lets nobody handle signals, it notes none.
 
     Args:
         noted: called when one comes.
@@ -45,7 +47,8 @@ class StopSignal:
     def __enter__(self) -> Self:
         names = NAMES if current_thread() is main_thread() else ()
         for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
-            self._usual[number] = signal.signal(number, self._note)
+            if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGINT:
+                self._usual[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -56,3 +59,7 @@ class StopSignal:
         self.number = number
         self._noted()
         self.__exit__()
+        if number == getattr(signal, "SIGHUP", None):
+            signal.signal(
+                number, signal.SIG_IGN
+            )  # until the end, which gives the usual handler back once more

@@ -227,6 +227,43 @@ def test_a_run_ends_in_its_newest_checkpoint_where_the_mean_is_clearly_worse(
     assert json.loads((run / "summary.json").read_text("utf-8"))["checkpoints"] == ["update-00000006"]
 
 
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_model_that_was_damaged_and_deleted_is_made_again_as_is_said(
+    checkpoints: bool,
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = [*parallel_files, *folders]
+    asked = ["translate", folders[1], "device=cpu", "run=files-tiny-1", "text=the dog"]
+    assert endeavour("train", *settings) == 0
+    model = run_folder / "model"
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    if not checkpoints:  # which may be deleted, see outputs/README.md
+        shutil.rmtree(run_folder / "checkpoints")
+
+    def complaint() -> str:
+        capsys.readouterr()
+        assert endeavour(*asked) == 2
+        return capsys.readouterr().err
+
+    again = f"delete {model}, and the command" if checkpoints else "training.restart=true"
+    (model / "weights.safetensors").write_bytes(b"")
+    assert again in complaint().splitlines()[-1]
+    shutil.rmtree(model)
+    assert ("is not finished: its own command" if checkpoints else again) in complaint()
+    assert endeavour("train", *settings) == 0
+    said = capsys.readouterr().err
+    assert ("nothing to do" in said) is not checkpoints
+    if not checkpoints:
+        assert "training.restart=true" in said
+        assert endeavour("train", *settings, "training.restart=true") == 0
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+    assert (run_folder / "summary.json").is_file()
+    assert endeavour(*asked) == 0
+
+
 def test_a_run_is_not_resumed_on_other_data(
     parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

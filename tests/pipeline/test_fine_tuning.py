@@ -381,12 +381,18 @@ def test_a_restart_that_is_stopped_before_its_run_begins_goes_on_without_being_a
     assert not list(outputs.glob(".*.restart"))
 
 
-def test_a_pretrained_run_without_its_weights_is_named(
+def test_a_pretrained_run_without_its_weights_makes_them_again_or_is_named(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    restorer_without(tmp_path / "copy" / "outputs", "model")
+    outputs = tmp_path / "copy" / "outputs"
+    first = restorer_without(outputs, "model", "checkpoints")
     assert endeavour(*command) == 2
-    assert "outputs/first is not finished" in capsys.readouterr().err
+    assert "outputs/first has lost its model" in capsys.readouterr().err
+    shutil.rmtree(first.folder)
+    restorer_without(outputs, "model")
+    assert endeavour(*command) == 0
+    assert first.weights_digest == Run(outputs, "restorer").weights_digest
+    assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
 
 
 def test_a_pretrained_run_that_came_without_its_checkpoints_is_taken_as_it_is(

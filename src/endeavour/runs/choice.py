@@ -53,8 +53,11 @@ def require_trained(run: Run, remedy: str) -> None:
     if run.is_trained:
         return
     if run.was_begun:
-        how = "is being trained" if run.is_locked else "is not finished: its own command continues it"
-        raise UserError(f"{run} {how}")
+        if run.is_locked:
+            raise UserError(f"{run} is being trained")
+        if run.is_finished:
+            raise UserError(f"{run} has lost its model: restore it, or {run.model_again}")
+        raise UserError(f"{run} is not finished: its own command continues it")
     names = [one.name for one in trained_runs(run.root)]
     known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
     raise UserError(f"{run} holds no trained model ({known})\n{remedy}")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from commands import endeavour
+from endeavour.commands import pictures
 from endeavour.pipeline import training_process, validation
 from endeavour.runs.run import Run
 from endeavour.training.checkpoint import average_weights
@@ -321,12 +323,24 @@ def test_two_processes_do_not_train_one_run(
     assert "another process" in capsys.readouterr().err
 
 
-def test_a_corpus_without_a_test_split_is_trained_all_the_same(
-    parallel_files: list[str], folders: list[str], run_folder: Path
+def test_a_run_without_a_test_split_is_trained_all_the_same_and_evaluated_as_is_said(
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    settings = [item for item in parallel_files if "splits.test" not in item]
-    assert endeavour("train", *settings, *folders) == 0
+    monkeypatch.chdir(tmp_path)  # where the folders are those that a command takes by itself
+    monkeypatch.setattr(pictures, "draw_story", lambda *_, **__: [])
+    settings = [*(item for item in parallel_files if "splits.test" not in item), *folders[2:]]
+    assert endeavour("train", *settings) == 0
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
+    capsys.readouterr()
+    assert endeavour("pictures") == 2
+    _, *command = shlex.split(capsys.readouterr().err.split("`")[1])
+    assert endeavour(*command) == 0
+    assert endeavour("pictures") == 0
 
 
 KILLED_IN_ITS_SECOND_SAVE = """

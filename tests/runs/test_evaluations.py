@@ -153,6 +153,7 @@ def test_damaged_scores_are_named_with_what_makes_them_anew(
     (one.folder / "scores.json").write_text(content, "utf-8")
     with pytest.raises(UserError, match=r"scores\.json") as caught:
         _ = Evaluation(one.run, one.folder_name).record
+    assert f"delete {one.folder}, or run `" in str(caught.value)
     asked = load_config("evaluate", EvaluateRoot, pasted(str(caught.value).split("`")[1]))
     assert (asked.run, asked.decoding.name, asked.evaluation.splits) == ("b", "greedy", ["validation"])
 

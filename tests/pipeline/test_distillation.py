@@ -342,7 +342,7 @@ def written(outputs: Path) -> dict[Path, int]:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["teachers=2 absent"], "finished runs: new, one, two"),
+        (["teachers=2 absent"], "finished runs: two, one, new"),
         (["teachers=2+absent"], "absent holds no trained model"),
         (["teachers=2 new"], "new is the run itself"),
         (["teachers=2 new/inner"], "new/inner is the run itself, or in it"),

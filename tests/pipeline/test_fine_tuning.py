@@ -159,10 +159,10 @@ def test_a_run_that_was_killed_within_its_first_checkpoint_goes_on(
         ("train", ["model.width=16"], "model.positions=rotary"),
         ("train", [*MODEL, "pretrained=new"], "pretrained=new is the run itself"),
         ("train", [*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"], "or in it"),
-        ("train", [*MODEL, "pretrained=none"], "finished runs: apart"),
+        ("train", [*MODEL, "pretrained=none"], "finished runs: base, apart/base"),
         ("train", [*MODEL, "pretrained=apart"], "model.tie=all"),
         ("train", [*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"], "direction=de-en"),
-        ("prepare", [*MODEL, "pretrained=none"], "finished runs: apart"),
+        ("prepare", [*MODEL, "pretrained=none"], "finished runs: base, apart/base"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_written_or_lost(

@@ -19,6 +19,7 @@ from configs import QUICK, TINY
 from endeavour.__main__ import run_command
 from endeavour.errors import UserError
 from endeavour.export import formats
+from endeavour.runs.evaluations import Evaluation
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, waiting_lock
 from hub_writes import WritableHub
@@ -253,6 +254,18 @@ def test_an_engine_without_a_whole_export_of_its_weights_says_what_to_run(
             (partial / name).write_bytes(content)
         save_file({name: tensor * 1.5 for name, tensor in weights.items()}, partial / "weights.safetensors")
     follow("other weights")
+
+
+def test_a_damaged_evaluation_of_an_export_keeps_none_from_being_written(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(workplace / "outputs", "run")
+    one = Evaluation(run, "test-beam-ctranslate2-int8")
+    one.folder.mkdir()
+    one.scores_file.write_text("{")
+    assert endeavour("export", *places(workplace), "quantization=int8") == 0
+    assert f"left out of the model card: {one.scores_file}" in capsys.readouterr().err
+    assert run.export_folder("ctranslate2", "int8").is_dir()
 
 
 def test_a_float_export_that_is_not_the_same_model_is_not_written(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from commands import endeavour
+from endeavour.commands import pictures
 from endeavour.pipeline import training_process, validation
 from endeavour.runs.run import Run
 from endeavour.training.checkpoint import average_weights
@@ -227,6 +229,43 @@ def test_a_run_ends_in_its_newest_checkpoint_where_the_mean_is_clearly_worse(
     assert json.loads((run / "summary.json").read_text("utf-8"))["checkpoints"] == ["update-00000006"]
 
 
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_model_that_was_damaged_and_deleted_is_made_again_as_is_said(
+    checkpoints: bool,
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = [*parallel_files, *folders]
+    asked = ["translate", folders[1], "device=cpu", "run=files-tiny-1", "text=the dog"]
+    assert endeavour("train", *settings) == 0
+    model = run_folder / "model"
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    if not checkpoints:  # which may be deleted, see outputs/README.md
+        shutil.rmtree(run_folder / "checkpoints")
+
+    def complaint() -> str:
+        capsys.readouterr()
+        assert endeavour(*asked) == 2
+        return capsys.readouterr().err
+
+    again = f"delete {model}, and the command" if checkpoints else "training.restart=true"
+    (model / "weights.safetensors").write_bytes(b"")
+    assert again in complaint().splitlines()[-1]
+    shutil.rmtree(model)
+    assert ("is not finished: its own command" if checkpoints else again) in complaint()
+    assert endeavour("train", *settings) == 0
+    said = capsys.readouterr().err
+    assert ("nothing to do" in said) is not checkpoints
+    if not checkpoints:
+        assert "training.restart=true" in said
+        assert endeavour("train", *settings, "training.restart=true") == 0
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+    assert (run_folder / "summary.json").is_file()
+    assert endeavour(*asked) == 0
+
+
 def test_a_run_is_not_resumed_on_other_data(
     parallel_files: list[str], folders: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -284,12 +323,24 @@ def test_two_processes_do_not_train_one_run(
     assert "another process" in capsys.readouterr().err
 
 
-def test_a_corpus_without_a_test_split_is_trained_all_the_same(
-    parallel_files: list[str], folders: list[str], run_folder: Path
+def test_a_run_without_a_test_split_is_trained_all_the_same_and_evaluated_as_is_said(
+    parallel_files: list[str],
+    folders: list[str],
+    run_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    settings = [item for item in parallel_files if "splits.test" not in item]
-    assert endeavour("train", *settings, *folders) == 0
+    monkeypatch.chdir(tmp_path)  # where the folders are those that a command takes by itself
+    monkeypatch.setattr(pictures, "draw_story", lambda *_, **__: [])
+    settings = [*(item for item in parallel_files if "splits.test" not in item), *folders[2:]]
+    assert endeavour("train", *settings) == 0
     assert json.loads((run_folder / "summary.json").read_text())["test"] == {}
+    capsys.readouterr()
+    assert endeavour("pictures") == 2
+    _, *command = shlex.split(capsys.readouterr().err.split("`")[1])
+    assert endeavour(*command) == 0
+    assert endeavour("pictures") == 0
 
 
 KILLED_IN_ITS_SECOND_SAVE = """

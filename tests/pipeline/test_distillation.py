@@ -342,7 +342,7 @@ def written(outputs: Path) -> dict[Path, int]:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["teachers=2 absent"], "finished runs: new, one, two"),
+        (["teachers=2 absent"], "finished runs: two, one, new"),
         (["teachers=2+absent"], "absent holds no trained model"),
         (["teachers=2 new"], "new is the run itself"),
         (["teachers=2 new/inner"], "new/inner is the run itself, or in it"),
@@ -379,7 +379,9 @@ def test_what_cannot_teach_is_refused_before_anything_is_trained_or_lost(
         weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     before = written(outputs)
     assert endeavour("train", *settings, *overrides, "training.restart=true") == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in said
+    assert ("\nrestore it, or " in said) is ("damaged" in message)
     assert written(outputs) == before
 
 

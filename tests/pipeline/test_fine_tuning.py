@@ -159,10 +159,10 @@ def test_a_run_that_was_killed_within_its_first_checkpoint_goes_on(
         ("train", ["model.width=16"], "model.positions=rotary"),
         ("train", [*MODEL, "pretrained=new"], "pretrained=new is the run itself"),
         ("train", [*MODEL, "name=apart", "pretrained=apart/base", "training.restart=true"], "or in it"),
-        ("train", [*MODEL, "pretrained=none"], "finished runs: apart"),
+        ("train", [*MODEL, "pretrained=none"], "finished runs: base, apart/base"),
         ("train", [*MODEL, "pretrained=apart"], "model.tie=all"),
         ("train", [*MODEL, "model.tie=none", "pretrained=apart", "direction=de-en"], "direction=de-en"),
-        ("prepare", [*MODEL, "pretrained=none"], "finished runs: apart"),
+        ("prepare", [*MODEL, "pretrained=none"], "finished runs: base, apart/base"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_written_or_lost(
@@ -381,12 +381,18 @@ def test_a_restart_that_is_stopped_before_its_run_begins_goes_on_without_being_a
     assert not list(outputs.glob(".*.restart"))
 
 
-def test_a_pretrained_run_without_its_weights_is_named(
+def test_a_pretrained_run_without_its_weights_makes_them_again_or_is_named(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    restorer_without(tmp_path / "copy" / "outputs", "model")
+    outputs = tmp_path / "copy" / "outputs"
+    first = restorer_without(outputs, "model", "checkpoints")
     assert endeavour(*command) == 2
-    assert "outputs/first is not finished" in capsys.readouterr().err
+    assert "outputs/first has lost its model" in capsys.readouterr().err
+    shutil.rmtree(first.folder)
+    restorer_without(outputs, "model")
+    assert endeavour(*command) == 0
+    assert first.weights_digest == Run(outputs, "restorer").weights_digest
+    assert Run(outputs, "both").weights_digest == Run(outputs, "translator").weights_digest
 
 
 def test_a_pretrained_run_that_came_without_its_checkpoints_is_taken_as_it_is(

@@ -362,6 +362,28 @@ def test_other_files_than_those_that_were_imported_are_refused(
     assert command("prepare", f"pretrained=hf:{folder}") == 0  # the run is all that is left, and enough
 
 
+def test_one_that_is_damaged_or_lost_is_imported_again_as_is_said(
+    checkpoints: Path, command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = f"pretrained=hf:{checkpoints / 'opus'}"
+    assert command("prepare", named) == 0
+    run = imported(tmp_path / "outputs", checkpoints / "opus")
+    before = run.weights_digest
+    again = f"delete {run}, and the next training that names {named.partition('=')[2]} imports it again"
+    asked = ["translate", f"output_folder={run.root}", f"run={run.name}", "text=a", "device=cpu"]
+    (run.model_folder / "weights.safetensors").unlink()
+    for command_again in (lambda: command("prepare", named), lambda: endeavour(*asked)):
+        assert command_again() == 2
+        assert again in capsys.readouterr().err
+    shutil.rmtree(run.model_folder)
+    assert endeavour(*asked) == 2
+    assert again in capsys.readouterr().err
+    shutil.rmtree(run.folder)
+    assert command("prepare", named) == 0
+    assert run.weights_digest == before
+    assert endeavour(*asked) == 0
+
+
 def test_it_is_downloaded_by_its_name(
     checkpoints: Path,
     command: Callable[..., int],

@@ -282,6 +282,9 @@ def test_the_command_says_what_is_wrong(own: Run, capsys: pytest.CaptureFixture[
     ):
         assert endeavour("play", f"output_folder={own.root}", "device=cpu", *wrong) == 2
         assert named in capsys.readouterr().err
+    (own.model_folder / "weights.safetensors").unlink()
+    assert endeavour("play", f"output_folder={own.root}", "device=cpu", "run=own") == 2
+    assert "\nrestore it, or train the run anew" in capsys.readouterr().err
 
 
 def test_the_command_notes_a_host_that_all_can_reach_and_that_there_is_no_browser(

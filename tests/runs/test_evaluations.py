@@ -16,9 +16,11 @@ from endeavour.errors import UserError
 from endeavour.runs.command_lines import evaluate_command, export_command, play_command
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.evaluations import Evaluation, decoding_label
-from endeavour.runs.run import Run
+from endeavour.runs.run import IMPORTED, Run
 from endeavour.runs.selection import find_evaluations
 from endeavour.storage import write_json
+
+WITHOUT_TEST = ["corpus=files", *(f"corpus.splits.{split}=[a.tsv]" for split in ("train", "validation"))]
 
 
 def begun(root: Path, name: str, *overrides: str) -> Run:
@@ -151,6 +153,7 @@ def test_damaged_scores_are_named_with_what_makes_them_anew(
     (one.folder / "scores.json").write_text(content, "utf-8")
     with pytest.raises(UserError, match=r"scores\.json") as caught:
         _ = Evaluation(one.run, one.folder_name).record
+    assert f"delete {one.folder}, or run `" in str(caught.value)
     asked = load_config("evaluate", EvaluateRoot, pasted(str(caught.value).split("`")[1]))
     assert (asked.run, asked.decoding.name, asked.evaluation.splits) == ("b", "greedy", ["validation"])
 
@@ -160,6 +163,9 @@ def test_damaged_scores_are_named_with_what_makes_them_anew(
     [
         (["decoding.beam_size=7"], None, None, []),
         (["decoding.beam_size=7"], "beam", None, []),  # its own, whatever its settings
+        (["evaluation.splits=[]"], None, None, ["evaluation.splits=[validation]"]),
+        (WITHOUT_TEST, None, None, ["evaluation.splits=[validation]"]),
+        ([*WITHOUT_TEST, "corpus.held_out_rare=9"], "beam", None, []),
         ([], "greedy", "validation", ["decoding=greedy", "evaluation.splits=[validation]"]),
         ([], "mine", "test_unseen", ["decoding.name=mine", "evaluation.splits=[test_unseen]"]),
         ([], "beam-ctranslate2-int8", None, ["decoding.engine=ctranslate2", "decoding.quantization=int8"]),
@@ -175,6 +181,12 @@ def test_the_command_that_evaluates(
     assert shlex.split(command) == ["endeavour", "evaluate", "run=a", f"output_folder={tmp_path}", *expected]
     asked = load_config("evaluate", EvaluateRoot, pasted(command))
     assert label is None or decoding_label(asked.decoding) == label
+
+
+def test_of_a_run_from_elsewhere_other_text_is_evaluated(tmp_path: Path) -> None:
+    run = begun(tmp_path, "a")
+    run.finish({"status": IMPORTED})
+    assert evaluate_command(run).endswith(" '+evaluation.files.NAME=[FILE,FILE]'")
 
 
 def test_a_command_names_folders_ensembles_and_runs_so_that_it_works_where_it_is_pasted(

@@ -99,6 +99,30 @@ def test_runs_are_selected_by_name(tmp_path: Path) -> None:
     assert select_runs(joined([spaced, a]), tmp_path) == [spaced, a]
 
 
+def test_a_run_is_named_by_its_whole_path_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("outputs", "."):
+        run = finished_run(Path(folder), "group/a")
+        assert select_runs(f"{tmp_path / folder}/group/a", Path(folder)) == [run]
+    assert named_runs("runs", f"{tmp_path}/outputs/a b", Path("outputs")) == [
+        Run(Path("outputs"), "a"),
+        Run(Path("outputs"), "b"),
+    ]
+    whole = f"{tmp_path}/outputs/a"
+    config = run_config([f"pretrained={whole}", f"teachers={whole}+{whole}2"])
+    assert (config.pretrained, config.teachers) == ("a", '"a+a2"')
+    with pytest.raises(UserError, match=r"below output_folder \(outputs\)"):
+        select_runs(f"{tmp_path}/outputs2/a", Path("outputs"))
+
+
+def test_of_many_runs_those_of_the_closest_names_are_listed(tmp_path: Path) -> None:
+    names = [*(f"a{number}" for number in range(9)), "multi30k-tiny-1"]
+    for name in names:
+        finished_run(tmp_path, name)
+    with pytest.raises(UserError, match=r"\(finished runs: multi30k-tiny-1, a\d, .* … and 2 more\)"):
+        select_runs("multi30k-tny-1", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [

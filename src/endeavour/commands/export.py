@@ -22,6 +22,7 @@ from endeavour.export.model_card import Card, ScoredSet
 from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
+from endeavour.progress import say
 from endeavour.runs.choice import select_runs
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run
@@ -169,7 +170,6 @@ def _trained(run: Run, config: ExportRoot) -> Trained:
 
 
 def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
-    """With the evaluations of these weights by PyTorch."""
     corpus = run.config.corpus
     settings = asdict(run.config) | {"decoding": asdict(config.decoding)}
     return Card(
@@ -181,14 +181,21 @@ def _card(run: Run, config: ExportRoot, data: PreparedData) -> Card:
         splits=data.splits,
         settings={key: settings[key] for key in CARD_KEYS},
         decoding=decoding_label(replace(config.decoding, engine="pytorch", quantization=None)),
-        evaluations=[
-            ScoredSet.of(evaluation.label, evaluation.record)
-            for evaluation in evaluations_of(run)
-            if evaluation.record["model"].get("weights_sha256") == run.weights_digest
-            and evaluation.record["model"].get("engine") == "pytorch"
-            and "ensemble_weights_sha256" not in evaluation.record["model"]
-        ],
+        evaluations=list(_scored(run)),
     )
+
+
+def _scored(run: Run) -> Iterator[ScoredSet]:
+    """The evaluations of these weights by PyTorch; a damaged one is left out, with a line."""
+    for evaluation in evaluations_of(run):
+        try:
+            model = evaluation.record["model"]
+        except UserError as error:
+            say(Console(stderr=True), f"note: left out of the model card: {error}")
+            continue
+        own = model.get("weights_sha256") == run.weights_digest and "ensemble_weights_sha256" not in model
+        if own and model.get("engine") == "pytorch":
+            yield ScoredSet.of(evaluation.label, evaluation.record)
 
 
 def _show(folder: Path, parity: Parity, console: Console) -> None:

@@ -72,4 +72,4 @@ def _pairs(run: Run) -> list[tuple[str, str]]:
         pairs = list(zip(one.lines("sources"), one.lines("references"), strict=True))
         if written := [pair for pair in pairs if all(side.strip() for side in pair)][:PAIRS]:
             return written
-    raise UserError(f"{run} has no evaluation with sentences to measure on: {evaluate_command(run)}")
+    raise UserError(f"{run} has no evaluation with sentences to measure on: run `{evaluate_command(run)}`")

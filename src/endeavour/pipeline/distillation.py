@@ -146,7 +146,7 @@ class Teachers:
 
     def _check_finished(self, run: Run) -> None:
         require_trained(run, "`endeavour train` trains teachers that are seeds; others must be finished runs")
-        verify(run.model_folder)
+        run.verify_model()
         require_translators([run])
 
     def _check_directions(self, names: Sequence[str]) -> None:

@@ -21,7 +21,6 @@ from endeavour.runs.names import is_imported
 from endeavour.runs.restart import goes_on
 from endeavour.runs.run import Run
 from endeavour.settings import validated
-from endeavour.storage import verify
 from endeavour.training.checkpoint import checkpoints_in, load_weights
 from endeavour.training.distributed import is_main
 from endeavour.training.state import TrainState
@@ -71,7 +70,7 @@ def take_vocabularies(config: RunConfig) -> tuple[RunConfig, Tokenizers | None]:
     if run := _begun(config):
         return _with_sections_of(run.config, config), run.load_tokenizers()
     pretrained = pretrained_run(config)
-    verify(pretrained.model_folder)
+    pretrained.verify_model()
     theirs = pretrained.config
     if theirs.tokenizer != config.tokenizer and is_main():
         print(f"note: the vocabulary is that of {pretrained} ({theirs.tokenizer.name})", file=sys.stderr)

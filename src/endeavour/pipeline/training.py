@@ -89,7 +89,7 @@ def train_run(
         config, tokenizers = take_vocabularies(config)
         if begun:
             run.require_same(config)
-            if run.summary and not files_changed(run, config.corpus, Path(config.data_folder)):
+            if run.is_finished and not files_changed(run, config.corpus, Path(config.data_folder)):
                 return _nothing_to_do(run)
         check_graphs(config.training.cuda_graphs, device, alone=is_alone())
         translations: list[ExtraPairs] = []
@@ -134,7 +134,7 @@ def _train_together(
             held.enter_context(run.lock())
             if begun := goes_on(run, config):
                 run.require_same(config)
-                summary = run.summary
+                summary = run.summary if run.is_finished else {}
         summary = ranks.broadcast(summary)
         if summary:
             run.require_same_data(summary["data_digest"], data.content_digest)
@@ -160,7 +160,7 @@ def _train_first(
         key: of the other run's config, which decides what this one is called.
     """
     first = Run.of(config)
-    if is_main() and not first.summary:
+    if is_main() and not first.is_finished:
         print(f"note: {needed_by} needs {first}, which is trained first", file=sys.stderr)
     while True:
         try:

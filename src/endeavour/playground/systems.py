@@ -114,10 +114,11 @@ class Systems:
         return self._systems[name]
 
     def _load(self, name: str, run: Run, folder: Path, stamp: Stamp) -> System:
-        model, tokenizers = load_model(folder, self._device)
+        is_final = folder == run.model_folder
+        model, tokenizers = run.load_model(self._device) if is_final else load_model(folder, self._device)
         run = Run(run.root, run.name)  # whose config is read anew
         decoding = self.decoding_of(run)
-        if folder != run.model_folder:  # a checkpoint, of which there is no export
+        if not is_final:  # a checkpoint, of which there is no export
             decoding = replace(decoding, engine="pytorch", quantization=None)
         return System(
             name=name,

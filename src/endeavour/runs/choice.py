@@ -1,6 +1,7 @@
 """The runs that a command means: by name, the newest, or all that are compared or joined. Knows folders and names."""
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from endeavour.errors import UserError
@@ -49,14 +50,19 @@ def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
 
 
 def require_trained(run: Run, remedy: str) -> None:
-    """Raises `UserError`, with the trained runs there are and the remedy, where a run has no final weights."""
+    """Raises `UserError`, with the remedy and trained runs of the closest names, where a run has no final weights."""
     if run.is_trained:
         return
     if run.was_begun:
-        how = "is being trained" if run.is_locked else "is not finished: its own command continues it"
-        raise UserError(f"{run} {how}")
+        if run.is_locked:
+            raise UserError(f"{run} is being trained")
+        if run.is_finished:
+            raise UserError(f"{run} has lost its model: restore it, or {run.model_again}")
+        raise UserError(f"{run} is not finished: its own command continues it")
     names = [one.name for one in trained_runs(run.root)]
-    known = f"finished runs: {', '.join(names[:8])}" if names else "there is no finished run yet"
+    closest = get_close_matches(run.name, names, n=8, cutoff=0)
+    more = f" … and {len(names) - len(closest)} more" if len(names) > len(closest) else ""
+    known = f"finished runs: {', '.join(closest)}{more}" if names else "there is no finished run yet"
     raise UserError(f"{run} holds no trained model ({known})\n{remedy}")
 
 

@@ -38,7 +38,7 @@ def evaluate_command(
 
     Args:
         label: how it is to be decoded, see `evaluations.decoding_label`; None is as after its training.
-        test_set: None takes those of its own evaluation.
+        test_set: None takes those of its own evaluation, or validation where that has none.
         decoding: the settings that have this label elsewhere; None takes those of the group of that name.
     """
     ensemble: list[str] = []
@@ -50,7 +50,9 @@ def evaluate_command(
         else:
             ensemble = [unquote(name) for name in others.split("+") if name]
         words += _decoding_words(run, label, decoding)
-    if test_set is not None:
+    if test_set is None:
+        words += _instead_of_none(run)
+    else:
         clean, how = copy_of(test_set)
         words.append(_test_set_word(run, clean))
         words += [] if how is None else [f"evaluation.perturbed=[{how}]"]
@@ -69,6 +71,17 @@ def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> l
         return [f"decoding.{key}={_typed(wanted[key])}" for key in differing] + exported
     is_group = (config_folder() / "decoding" / f"{name}.yaml").is_file()
     return [f"decoding={name}" if is_group else f"decoding.name={name}", *exported]
+
+
+def _instead_of_none(run: Run) -> list[str]:
+    """A test set for a run whose own evaluation has none."""
+    if not run.has_config:
+        return []
+    if run.is_imported:
+        return [_test_set_word(run, "NAME")]
+    splits = run.config.evaluation.splits
+    own = run.test_splits if splits is None else splits
+    return [] if own else [_test_set_word(run, VALIDATION)]
 
 
 def _test_set_word(run: Run, test_set: str) -> str:

@@ -53,7 +53,9 @@ class Evaluation:
                 raise TypeError("values of another kind")
             return record
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path} is missing or damaged: run `{self.command}`") from error
+            raise UserError(
+                f"{path} is missing or damaged: delete {self.folder}, or run `{self.command}`"
+            ) from error
 
     @property
     def test_set(self) -> str:

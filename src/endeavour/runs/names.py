@@ -28,8 +28,10 @@ def is_imported(name: str) -> bool:
 
 
 def _below(name: str, output_folder: str) -> str:
-    path = Path(name)
-    return str(path.relative_to(output_folder)) if path.is_relative_to(output_folder) else name
+    path, folder = Path(name), Path(output_folder)
+    if path.is_absolute():
+        folder = folder.absolute()
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else name
 
 
 def names_in(key: str, text: str | None) -> list[str]:

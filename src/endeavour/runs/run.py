@@ -12,8 +12,8 @@ Knows folders; not how a run is trained or evaluated.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from glob import glob
@@ -27,7 +27,7 @@ from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
 from endeavour.runs.starts import note_start
-from endeavour.storage import file_digest, read_digests, write_errors, write_json
+from endeavour.storage import file_digest, read_digests, verify, write_errors, write_json
 
 if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
     import torch
@@ -124,10 +124,17 @@ class Run:
     def was_begun(self) -> bool:
         """Whether there is anything that was trained here."""
         return self.has_config and (
-            any(self.checkpoint_folder.glob("update-*"))
-            or self.is_trained
-            or (self.folder / "summary.json").exists()
+            self._has_checkpoints or self.is_trained or (self.folder / "summary.json").exists()
         )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do: there are results, and the weights unless they are lost for good."""
+        return bool(self.summary) and (self.is_trained or not self._has_checkpoints)
+
+    @property
+    def _has_checkpoints(self) -> bool:
+        return any(self.checkpoint_folder.glob("update-*"))
 
     @property
     def summary(self) -> Summary:
@@ -190,18 +197,43 @@ class Run:
     @property
     def weights_digest(self) -> str:
         """SHA-256, in hex, of the final weights, as noted beside them. Raises `UserError` where there is none."""
-        digests = read_digests(self.model_folder)
-        if WEIGHTS not in digests:
-            raise UserError(
-                f"{self.model_folder}: damaged, no digest of {WEIGHTS}; restore it, or train anew"
-            )
-        return digests[WEIGHTS]
+        with self._model_remedy():
+            digests = read_digests(self.model_folder)
+            if WEIGHTS not in digests:
+                raise UserError(f"{self.model_folder}: damaged, no digest of {WEIGHTS}")
+            return digests[WEIGHTS]
+
+    def verify_model(self) -> None:
+        """Raises `UserError` where a file of the final model is missing or altered."""
+        with self._model_remedy():
+            verify(self.model_folder)
 
     def load_model(self, device: "torch.device") -> "tuple[Transformer, Tokenizers]":
         """The final model in evaluation mode, verified, and its tokenizers."""
         from endeavour.training.checkpoint import load_model
 
-        return load_model(self.model_folder, device)
+        with self._model_remedy():
+            return load_model(self.model_folder, device)
+
+    @property
+    def model_again(self) -> str:
+        """What the user can do to have the final model made again."""
+        if self.is_imported:
+            name = self.summary["checkpoint"]
+            return f"delete {self}, and the next training that names {name} imports it again"
+        if self._has_checkpoints:
+            return (
+                f"delete {self.model_folder}, and the command that trained the run makes it again from its last "
+                "checkpoint"
+            )
+        return "train the run anew, by its own command with training.restart=true"
+
+    @contextmanager
+    def _model_remedy(self) -> Generator[None]:
+        try:
+            yield
+        except UserError as error:
+            raise UserError(f"{error}\nrestore it, or {self.model_again}") from error
 
     def load_tokenizers(self) -> Tokenizers:
         """Those of the newest model folder, final or of a checkpoint, that has them whole."""
@@ -258,6 +290,7 @@ class Run:
         """Makes the folder, and writes config and provenance. Raises `UserError` if it cannot be written."""
         with write_errors(self.folder, "output_folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "summary.json").unlink(missing_ok=True)  # of a model that was lost
             save_config(config, self.folder / "config.yaml")
             note_start(self.starts_file, device, command)
         self.forget_config()

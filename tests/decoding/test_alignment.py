@@ -1,5 +1,7 @@
 """Attention, saliency and word alignment of a pair: as the model computes them, and without a trace in it."""
 
+from typing import Any
+
 import pytest
 import torch
 from echo import WORD_START, Letters
@@ -8,6 +10,7 @@ from reference import random_model, random_sources
 from configs import run_config
 from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.decoding import alignment
 from endeavour.decoding.alignment import (
     align_translation,
     align_words,
@@ -53,6 +56,24 @@ def test_saliency_is_the_gradient_of_each_token_alone_times_the_input(positions:
     with torch.inference_mode():
         torch.testing.assert_close(saliency(model, source, TARGET), found)
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_saliency_of_a_long_translation_takes_the_memory_of_a_few_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, target = random_model(12, seed=3), [*range(4, 11)] * 3
+    rows: list[int] = []
+    decode = model.decode
+
+    def counted(target_in: torch.Tensor, *others: Any) -> torch.Tensor:
+        rows.append(len(target_in))
+        return decode(target_in, *others)
+
+    monkeypatch.setattr(model, "decode", counted)
+    found = saliency(model, [5, 6, EOS], target)
+    assert rows == [8, 8, 6]
+    monkeypatch.setattr(alignment, "PLACES_AT_ONCE", len(target) + 1)
+    torch.testing.assert_close(saliency(model, [5, 6, EOS], target), found)
 
 
 def test_words_align_by_the_layer_before_the_last() -> None:

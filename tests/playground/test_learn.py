@@ -265,6 +265,14 @@ def test_long_sentences_are_refused(name: str) -> None:
         _learn(_model(_config(positions="sinusoidal")), **{name: [5] * (LONGEST + 1)})
 
 
+def test_of_a_model_that_diverged_it_is_said() -> None:
+    model = _model(_config())
+    for parameter in model.parameters():
+        torch.nn.init.constant_(parameter, float("nan"))
+    with pytest.raises(UserError, match="diverged"):
+        _learn(model)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_answer_stays_small(kind: str) -> None:
     """The widest model and the longest sentence: vectors are cut, and no number is missing from the matrices."""

@@ -140,6 +140,7 @@ def test_the_language_is_named_where_it_was_left_open(site: Served) -> None:
         ({"q": "Ja!", "source": "en", "target": "de", "model": "big"}, "model"),
         ({"q": ["Ja!", 5], "source": "en", "target": "de"}, "q"),
         ({"q": "x" * 100_001, "source": "en", "target": "de"}, "100,001"),
+        ({"q": [""] * 100_001, "source": "en", "target": "de"}, "100,001"),
     ],
 )
 def test_what_is_not_possible_is_refused_by_name(site: Served, body: dict[str, Any], named: str) -> None:

@@ -17,6 +17,8 @@ from endeavour.decoding.translator import Part, part_of_pair
 from endeavour.model.transformer import AttentionMaps, Transformer
 from endeavour.special import BOS, EOS
 
+PLACES_AT_ONCE = 8  # of the target, of which `saliency` keeps all activations for a backward pass
+
 
 def attention(model: Transformer, source: Sequence[int], target: Sequence[int]) -> AttentionMaps:
     """The attention of a pair, on the CPU and without the dimension of the batch.
@@ -41,19 +43,25 @@ def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -
     al. 2014, "Extraction of Salient Sentences from Labelled Documents"; in translation Ding et al. 2019,
     "Saliency-driven Word Alignment Interpretation"). The gradients of the weights are left alone.
     """
-    device = model.device
     with torch.inference_mode(False), torch.enable_grad():
-        tokens = torch.tensor([*target, EOS], device=device)
-        # One row for each target token, so that one backward pass gives the gradients of all of them.
-        source_ids = torch.tensor([source], device=device).expand(len(tokens), -1)
-        target_in = torch.tensor([[BOS, *target]], device=device).expand(len(tokens), -1)
-        embedded = model.embed_source(source_ids).detach().requires_grad_()
-        states = model.decode(target_in, model.encode(source_ids, embedded=embedded))
-        own = states.diagonal(dim1=0, dim2=1).T  # of row i the state at place i, (target, width)
-        log_probabilities = model.project(own).float().log_softmax(dim=-1)
-        (gradient,) = torch.autograd.grad(log_probabilities.gather(1, tokens[:, None]).sum(), embedded)
-    sizes = (gradient * embedded.detach()).sum(dim=-1).abs().float().cpu()
+        sides = [torch.tensor(ids, device=model.device) for ids in (source, [BOS, *target], [*target, EOS])]
+        places = torch.arange(len(target) + 1, device=model.device).split(PLACES_AT_ONCE)
+        sizes = torch.cat([_gradient_times_input(model, *sides, some) for some in places])
     return sizes / sizes.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
+
+
+def _gradient_times_input(
+    model: Transformer, source: Tensor, target_in: Tensor, target_out: Tensor, places: Tensor
+) -> Tensor:
+    """What `saliency` is before rows are scaled, (places, source), for tokens at consecutive places of the target."""
+    # One row for each token, so that one backward pass gives the gradients of all of them.
+    source = source.expand(len(places), -1)
+    embedded = model.embed_source(source).detach().requires_grad_()
+    states = model.decode(target_in.expand(len(places), -1), model.encode(source, embedded=embedded))
+    own = states[torch.arange(len(places), device=places.device), places]  # (places, width)
+    log_probabilities = model.project(own).float().log_softmax(dim=-1)
+    (gradient,) = torch.autograd.grad(log_probabilities.gather(1, target_out[places, None]).sum(), embedded)
+    return (gradient * embedded.detach()).sum(dim=-1).abs().float().cpu()
 
 
 def attention_picture(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from endeavour.decoding.beam_search import NoProbabilities
 from endeavour.model.transformer import Transformer
 from endeavour.playground.learn_layers import Numbers
 
@@ -49,8 +50,13 @@ def predictions(logits: Tensor, expected: Sequence[int], pieces: Pieces) -> list
         logits: (target, vocabulary).
         expected: the ids of the translation, EOS last.
         pieces: ids to their written forms.
+
+    Raises:
+        NoProbabilities: a logit is not a number, or infinite.
     """
     logits = logits.float()
+    if not logits.isfinite().all():
+        raise NoProbabilities
     logs = logits.log_softmax(dim=-1)
     results: list[Numbers] = []
     for row, log_row, token in zip(logits, logs, expected, strict=True):

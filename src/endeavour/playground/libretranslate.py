@@ -39,7 +39,7 @@ def check_translate(asked: TranslateRequest, direction: Direction, settings: Lim
         raise UserError(
             f"source={asked.source[:20]}, target={asked.target[:20]}: this model translates {source} to {target} only"
         )
-    characters = sum(map(len, texts_of(asked)))
+    characters = sum(max(len(text), 1) for text in texts_of(asked))  # an empty one is work too
     if characters > settings.characters:
         raise UserError(
             f"q has {characters:,} characters; at most {settings.characters:,} are translated at a time"
@@ -63,6 +63,11 @@ def lines_of(text: str, language: str | None) -> list[Line]:
     lines = text.split("\n")
     sentences = [[(line, "")] if language is None else split_sentences(line, language) for line in lines]
     return [[part for one in line for part in _parts(*one)] or [("", "")] for line in sentences]
+
+
+def lines_of_all(asked: TranslateRequest, language: str | None) -> list[list[Line]]:
+    """Those of each of its texts, see `lines_of`."""
+    return [lines_of(text, language) for text in texts_of(asked)]
 
 
 def answer(

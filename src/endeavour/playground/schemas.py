@@ -1,7 +1,7 @@
 """What requests may hold: keys, types and bounds. Knows neither models nor HTTP; limits from the config come later."""
 
 from codecs import BOM_UTF8
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import parse_qs
 
 from pydantic import (
@@ -96,7 +96,7 @@ class TranslateRequest(BaseModel):
     target: str
     format: Literal["text"] = "text"
     alternatives: NonNegativeInt = 0
-    api_key: str | None = None
+    api_key: Any = None
 
 
 R = TypeVar("R", bound=BaseModel)

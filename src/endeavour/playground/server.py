@@ -169,13 +169,18 @@ class Playground:
     async def _translate(self, request: Request) -> Response:
         asked = await self._asked_to_translate(request)
         libretranslate.check_translate(asked, self.direction, self.settings)
-        texts = [libretranslate.lines_of(text, self._language) for text in libretranslate.texts_of(asked)]
+        # What takes long for a long text is done beside the loop, which serves others.
+        texts = await run_in_threadpool(libretranslate.lines_of_all, asked, self._language)
         sentences = [sentence for lines in texts for line in lines for sentence, _ in line]
         translated: list[list[Translation]] = []
         if sentences:
             translated = await self._result(request, Lines(asked.alternatives + 1, sentences))
         drawn = self.systems.decoding.drawn
-        return answer(libretranslate.answer(asked, self.direction, texts, translated, drawn=drawn))
+        return answer(
+            await run_in_threadpool(
+                libretranslate.answer, asked, self.direction, texts, translated, drawn=drawn
+            )
+        )
 
     def _translate_lines(self, count: int, lines: Sequence[str]) -> list[list[Translation]]:
         return list(self.systems.get(None).translator(count).hypotheses(lines))

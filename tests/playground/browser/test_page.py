@@ -92,6 +92,29 @@ def test_an_alternative_forces_the_beginning_and_undo_restores_the_translation(v
         assert translation(page) == before
 
 
+def test_undo_takes_one_choice_back_wherever_back_and_forward_led(visit: Visit) -> None:
+    page = visit()
+    forced = page.locator("#output:not(.stale) .piece.forced")
+    force_alternative(page)
+    expect(forced).to_have_count(2)
+    once = translation(page)
+    page.locator("#output .piece:not(.forced)").first.click()
+    page.locator(".alternatives .rows .row:not(:has(.current)):not(:has-text('end'))").first.click()
+    expect(forced).to_have_count(3)
+    for ways, left in (((page.go_back, page.go_forward), 2), ((page.go_back,), 3)):
+        for way in ways:
+            before = page.url
+            way()
+            page.wait_for_url(lambda url, before=before: url != before)
+        if left == 3:  # undo itself was taken back
+            expect(forced).to_have_count(3)
+        page.keyboard.press("Backspace")
+        expect(forced).to_have_count(2)
+        assert translation(page) == once
+    page.keyboard.press("Backspace")
+    expect(forced).to_have_count(0)
+
+
 def test_an_open_list_takes_the_keys_and_goes_with_escape(visit: Visit) -> None:
     page = visit()
     force_alternative(page)
@@ -218,6 +241,7 @@ def test_characters_spelt_in_bytes_are_one_forced_text(visit: Visit) -> None:
 
 def test_spaces_that_close_a_word_force_no_further_piece(visit: Visit) -> None:
     forced = {"~Hau": 1, "~Hau ": 1, "~ Hau  ist": 3, "5": 1, "5~ ": 1, "5~ ist ": 3, "": 0}
+    forced["~Ha\u0075\u0300"] = 1  # three letters as they are read, however they were typed
     counts = visit().evaluate(
         """async (forced) => {
             const { forcedCount } = await import("/static/forcing.js");
@@ -468,6 +492,40 @@ def test_overtaken_requests_are_cancelled(visit: Visit) -> None:
     with page.expect_console_message(lambda message: "aborted" in message.text and "Satz 1" in message.text):
         page.locator("#input").fill("Worte")
     assert translation(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_on_a_fill_can_be_read_whatever_its_strength(visit: Visit) -> None:
+    """The contrast of WCAG 2, from the colours that the browser has computed."""
+    colours = visit().evaluate(
+        """async () => {
+            const { diverging, el, onFill, svg } = await import("/static/drawing.js");
+            const graphic = svg(10, 10);
+            document.querySelector("main").append(graphic);
+            const colour = (node) => getComputedStyle(node).fill.match(/\\d+/g).map(Number);
+            const ground = el("rect", { fill: "var(--surface)" });
+            graphic.append(ground);
+            const found = [];
+            for (let step = -200; step <= 200; step++) {
+                const fill = diverging(step / 200);
+                const [square, text] = [el("rect", fill), el("text", { class: `value ${onFill(fill)}` })];
+                graphic.append(square, text);
+                found.push([colour(ground), colour(square), fill["fill-opacity"], colour(text)]);
+            }
+            return found;
+        }"""
+    )
+
+    def luminance(colour: list[float]) -> float:
+        parts = [
+            part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in colour
+        ]
+        return sum(part * share for part, share in zip(parts, (0.2126, 0.7152, 0.0722), strict=True))
+
+    for ground, square, opacity, text in colours:
+        mixed = [below + (above - below) * opacity for below, above in zip(ground, square, strict=True)]
+        dark, light = sorted((luminance(mixed), luminance(text)))
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, opacity
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -115,7 +115,7 @@ function square(value, x, y, cell, colour, format) {
   const text = { x: x + cell / 2, y: y + cell / 2, dy: "0.35em", "text-anchor": "middle" };
   return [
     el("rect", { x, y, width: cell, height: cell, ...fill }),
-    written && el("text", { ...text, class: `value ${onFill(fill["fill-opacity"] ?? 0)}` }, written),
+    written && el("text", { ...text, class: `value ${onFill(fill)}` }, written),
   ];
 }
 

@@ -8,6 +8,7 @@
 import { flat, h, setAttributes } from "./dom.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
+const [WEIGHT, BELOW] = ["var(--weight)", "var(--below)"];
 
 /** An SVG element; attributes and children as `h` in dom.js takes them. */
 export function el(name, attributes = {}, ...children) {
@@ -25,19 +26,21 @@ export function svg(width, height, ...children) {
 
 /** Fill of a weight between 0 and 1: the more, the stronger. */
 export const sequential = (weight) => ({
-  fill: "var(--weight)",
+  fill: WEIGHT,
   "fill-opacity": round(Math.min(1, Math.max(0, weight))),
 });
 
 /** Fill of a difference between −1 and 1: blue above zero, orange below. */
 export const diverging = (difference) => ({
-  fill: difference < 0 ? "var(--below)" : "var(--weight)",
+  fill: difference < 0 ? BELOW : WEIGHT,
   "fill-opacity": round(Math.min(1, Math.abs(difference))),
 });
 
-/** The class of a text that stands on a fill of this strength, so that it can be read; dark colours are lighter. */
-export const onFill = (strength) =>
-  strength > 0.76 ? "on-strong" : strength > 0.6 ? "on-middle" : "";
+/** The class of a text on a fill: black or white, whichever has the larger contrast, which is then 4.5 : 1 or more. */
+export function onFill({ fill, "fill-opacity": strength = 0 }) {
+  const [dark, light] = fill === BELOW ? [0.565, 0.952] : [0.636, 0.82]; // where they change in either scheme
+  return strength > light ? "on-strong" : strength > dark ? "on-middle" : "on-weak";
+}
 
 /** Three decimals: enough for an opacity, and short in a file. */
 export const round = (value) => Math.round(value * 1000) / 1000;

@@ -9,12 +9,15 @@ import { announce } from "./messages.js";
 
 /** @returns {{force: Function, undo: () => boolean}} */
 export function createForcing(state) {
-  let past = []; // what undo restores: {p, t}
+  let choices = []; // {before: {p, t}, after: p}; after the first `made` come those that were taken back
+  let made = 0;
+  const forcedBy = (count) => choices[count]?.before.p ?? choices[count - 1]?.after;
 
-  state.subscribe((current, changed) => {
-    if (changed.has("q") || changed.has("run")) past = [];
-    // The browser's Back button has undone it already.
-    else if (changed.has("p") && past.length && past.at(-1).p === current.p) past.pop();
+  state.subscribe(({ p }, changed) => {
+    // The browser's Back and Forward go among them too; letters that were deleted again are no choice.
+    const now = [made - 1, made, made + 1].find((count) => forcedBy(count) === p);
+    if (changed.has("q") || changed.has("run") || now === undefined) [choices, made] = [[], 0];
+    else made = now;
   });
 
   return {
@@ -29,14 +32,16 @@ export function createForcing(state) {
       const { p, t } = state.get();
       const next = printPrefix(ids, typed);
       if (next === p) return;
-      const entry = { p, t };
+      if (more && made) choices[made - 1].after = next;
+      else choices.splice(made++, Infinity, { before: { p, t }, after: next });
       state.set({ ...NEW_SEARCH, p: next }, { push: !more });
-      if (!more) past.push(entry);
     },
     /** Takes the last force back; false if nothing is forced. */
     undo() {
-      if (!state.get().p) return false;
-      state.set({ ...NEW_SEARCH, ...(past.pop() ?? shorter(state.get().p)) }, { push: true });
+      const { p } = state.get();
+      if (!p) return false;
+      const before = made ? choices[--made].before : shorter(p);
+      state.set({ ...NEW_SEARCH, ...before }, { push: true });
       announce("Undone");
       return true;
     },
@@ -54,7 +59,8 @@ export function forcedCount(p, pieces) {
   const prefix = parsePrefix(p);
   if (!prefix) return 0;
   const texts = readable(pieces.slice(prefix.ids.length));
-  const wanted = prefix.text.trim().replace(/\s+/g, " ").length; // a space at the end forces no piece by itself
+  // In the normal form of all texts; a space at the end forces no piece by itself.
+  const wanted = prefix.text.normalize("NFC").trim().replace(/\s+/g, " ").length;
   let [spelt, count] = ["", 0];
   // A character that is spelt in bytes is read at the first one; the others belong to it.
   while (count < texts.length && (spelt.trimStart().length < wanted || (count && !texts[count])))

@@ -52,7 +52,7 @@ export function stack(view) {
           ...sequential(0.85 * probability),
         }),
         text(92 + i * wide, top + 12, `${shown} ${percent(probability)}`, {
-          kind: `small ${onFill(0.85 * probability)}`,
+          kind: `small ${onFill(sequential(0.85 * probability))}`,
         }),
       );
     });

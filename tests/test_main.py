@@ -185,6 +185,28 @@ def test_hydras_own_flags_work(capsys: pytest.CaptureFixture[str]) -> None:
     assert "seed: 7" in said
 
 
+def test_options_stand_anywhere_among_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("train", "seed=7", "--cfg", "job", "~experiment", "model=small") == 0
+    said = capsys.readouterr().out
+    assert "seed: 7" in said
+    assert "name: small" in said
+
+
+@pytest.mark.parametrize(
+    "typed", [["--max_updates", "60"], ["--text", "A dog"], ["--text=A dog"], ["--cfg"], ["A dog"]]
+)
+@pytest.mark.parametrize("command", ["translate", "sweep"])
+def test_settings_with_dashes_are_answered_with_how_they_are_written(
+    command: str, typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour(command, "device=cpu", *typed) == 2
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert said.count("\n") == 1
+    assert f"{typed[0]}" in said
+    assert "settings are key=value" in said
+
+
 def test_a_value_may_ask_hydra_for_a_chosen_option(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the recorded commands of a sweep's trials do, whose names tell them apart."""
     train_run = Mock()

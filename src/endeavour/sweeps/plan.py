@@ -13,11 +13,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import in_quotes, one_line
+from endeavour.config import in_quotes, is_group, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
-from endeavour.settings import config_folder
 from endeavour.storage import user_path
 
 GRID, SEARCH = "basic", "optuna"
@@ -139,7 +138,7 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
         template, told = given["name"], ()
     values = [
         # A group's chosen option is known to Hydra, a key's value to the config itself.
-        (_short(key), f"hydra:runtime.choices.{key}" if "." not in key and _is_group(key) else key)
+        (_short(key), f"hydra:runtime.choices.{key}" if "." not in key and is_group(key) else key)
         for key in keys
         if key not in told
     ]
@@ -149,16 +148,12 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
 
 def _given(overrides: list[Override]) -> dict[str, str]:
     values = {_key(override): override.value() for override in overrides}
-    return {key: str(value) for key, value in values.items() if value is not None}
+    return {key: str(value) for key, value in values.items() if value not in (None, [])}
 
 
 def _key(override: Override) -> str:
     """As it is typed, and as Hydra names the choice of a group: `decoding@validation_decoding`."""
     return str(override.get_key_element()).lstrip("+~")
-
-
-def _is_group(key: str) -> bool:
-    return (config_folder() / key.partition("@")[0]).is_dir()
 
 
 def _short(key: str) -> str:

@@ -211,6 +211,9 @@ def run_hydra(
     try:
         with _clear_errors(root), hydras_options():
             decorate(task)()
+    except SystemExit as end:  # with 0 after --help
+        if end.code:
+            raise
     finally:
         os.environ["HYDRA_FULL_ERROR"] = asked_for
     if failures:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -98,6 +99,11 @@ def _check(swept: list[Override], given: dict[str, str]) -> bool:
     if plugin and find_spec(f"hydra_plugins.{plugin}") is None:
         raise UserError(
             f"hydra/launcher={launcher} is not installed: `pip install -e '.[sweep]'` in endeavour's folder brings it"
+        )
+    if launcher == "submitit_slurm" and which("srun") is None:
+        raise UserError(
+            "hydra/launcher=submitit_slurm: there is no srun here; start the sweep on a cluster with Slurm, or choose "
+            "joblib or submitit_local"
         )
     if not swept:
         raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")

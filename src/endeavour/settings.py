@@ -24,6 +24,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 ShareBelow1 = Annotated[float, Field(ge=0, lt=1)]  # of a dropout, an average or a smoothing
 
 KEY_VALUE = 'settings are key=value, without dashes, and a value with spaces stands in quotes: text="A dog"'
+UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for a key that nobody reads
 MOST_NEAR = 3  # keys that are offered in place of one that is not known; more would be no help
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ def _near(key: str, keys: Iterable[str]) -> list[str]:
     words = {one: one.rpartition(".")[2] for one in sorted(keys)}
     inside = {one: last for one, last in words.items() if one.rpartition(".")[0] == section}
     near = [[one for one, last in words.items() if last == word]]
-    for place in [inside] if section and inside else [inside, words]:
+    for place in [inside] if section else [inside, words]:
         alike = get_close_matches(word, place.values(), 1, 0.8)
         near.append([one for one, last in place.items() if last.startswith(word)])
         near.append([one for one, last in place.items() if last in alike])
@@ -66,16 +67,15 @@ def _near(key: str, keys: Iterable[str]) -> list[str]:
 
 def _line(error: ValidationError, section: str, keys: Iterable[str]) -> str:
     """What is wrong and where: `training.patience=0: input should be greater than or equal to 1`."""
-    # A misspelt key is also a missing one; which it is says more.
-    unknown = ("unexpected_keyword_argument", "extra_forbidden")
-    first = min(error.errors(), key=lambda one: one["type"] not in unknown)
-    key = ".".join(str(part) for part in (section, *first["loc"]) if part != "")
+    named = [(".".join(map(str, (*section.split(), *one["loc"]))), one) for one in error.errors()]
+    # Where a key is misspelt another is missing, which says less.
+    key, first = min(named, key=lambda one: one[1]["type"] not in UNKNOWN)
     message = str(first["msg"])
     match first["type"]:
         case "missing":
             return f"{key} has no value: give it one, {key}=…"
-        case "unexpected_keyword_argument" | "extra_forbidden":
-            return unknown_key(key, keys)
+        case kind if kind in UNKNOWN:
+            return unknown_key(key, [*keys, *(other for other, one in named if one["type"] == "missing")])
         case "list_type":
             written = first["input"] if isinstance(first["input"], str) else "…"
             return f"{key}={first['input']}: a list is needed, which is written {key}=[{written}]"
@@ -104,7 +104,7 @@ def hydras_options() -> Generator[None]:
     def unchecked(parser: ArgumentParser, action: Action) -> None:
         pass
 
-    def refused(parser: ArgumentParser, message: str) -> NoReturn:
+    def refused(self: ArgumentParser, message: str) -> NoReturn:
         raise UserError(f"{message}; {KEY_VALUE}")
 
     usual = ArgumentParser.error

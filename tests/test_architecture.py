@@ -25,7 +25,8 @@ def documented_arrows() -> dict[str, set[str]]:
 SMALL: dict[str, set[str]] = {
     **{name: set() for name in ("special", "errors", "directions", "nested")},
     **{name: set() for name in ("redaction", "progress", "markdown")},
-    **{name: {"errors"} for name in ("settings", "optional", "storage", "cuda_graphs")},
+    **{name: {"errors"} for name in ("optional", "storage", "cuda_graphs")},
+    "settings": {"errors", "nested"},
 }
 ARROWS = documented_arrows()
 MAY_IMPORT = SMALL | {name: names | SMALL.keys() for name, names in ARROWS.items()}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from commands import endeavour
-from configs import run_config
+from configs import run_config, typed_config
 from endeavour.config import load_config
 from endeavour.data.perturbations import PERTURBATIONS
 from endeavour.decoding.config import DecodingConfig
@@ -170,16 +170,95 @@ def test_every_key_is_read_somewhere_and_not_merely_checked() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("training.warmup_update", "training.warmup_updates"), ("max_updates", "training.max_updates")],
+    [
+        ("training.warmup_update", "training.warmup_updates=…"),
+        ("max_updates", "training.max_updates=…"),
+        ("trianing.max_updates", "training.max_updates=…"),
+        ("max_updats", "training.max_updates=…"),
+        ("decoding.beam", "decoding.beam_size=…"),
+        ("beam_size", "decoding.beam_size=… or validation_decoding.beam_size=…"),
+        ("modle", "model=…"),
+        ("experimnt", "experiment=…"),
+        ("+training.warmup_update", "training.warmup_updates=…"),
+        ("+beam_size", "decoding.beam_size=… or validation_decoding.beam_size=…"),
+        ("+modle", "model=…"),
+    ],
 )
 def test_a_key_that_was_meant_is_named(typed: str, meant: str) -> None:
-    with pytest.raises(UserError, match=rf"^{typed} is not a key of this command, .*; {meant}=… is$"):
+    key = typed.removeprefix("+")
+    with pytest.raises(UserError, match=rf"^{key} is not a key of this command, .*; {meant} is$"):
         run_config([f"{typed}=3"])
 
 
+@pytest.mark.parametrize("typed", ["training.lr", "epochs", "training.name", "model.layers"])
+def test_where_nothing_is_like_a_key_nothing_is_offered(typed: str) -> None:
+    with pytest.raises(UserError, match=rf"^{typed} is not a key of this command, .* shows$"):
+        run_config([f"{typed}=3"])
+
+
+def test_a_key_in_a_mapping_is_named_whole() -> None:
+    with pytest.raises(UserError, match=r"^model\.wdth is not a key .*; model\.width=… is$"):
+        run_config(["model={wdth:64}"])
+
+
+def test_a_misspelt_key_of_a_stage_is_named_and_not_the_one_that_is_missing() -> None:
+    with pytest.raises(UserError, match=r"^training\.mixture\.0\.weight is .*mixture\.0\.weights=… is$"):
+        run_config(["training.mixture=[{until:2,weight:{a:1}},{until:null,weights:{a:1}}]"])
+
+
 @pytest.mark.parametrize(
-    ("key", "value"), [("evaluation.files.mine", "[…]"), ("evaluation.labels.test", "…")]
+    ("override", "advice"),
+    [
+        ("evaluation.files.mine=[a.txt]", "+evaluation.files.mine=[…]"),
+        ("evaluation.files={mine:[a.txt]}", "+evaluation.files.mine=[…]"),
+        ("corpus.parts.mine=[a.txt]", "+corpus.parts.mine=[…]"),
+        ("evaluation.labels.test=a.txt", "+evaluation.labels.test=…"),
+    ],
 )
-def test_a_new_name_is_answered_with_how_to_add_it(key: str, value: str) -> None:
-    with pytest.raises(UserError, match=re.escape(f"+{key}={value}")):
-        run_config([f"{key}=a.txt"])
+def test_a_new_name_is_answered_with_how_to_add_it(override: str, advice: str) -> None:
+    with pytest.raises(UserError, match=f"{re.escape(advice)}$"):
+        run_config([override])
+
+
+def test_a_group_or_a_section_of_another_command_is_no_key_of_this_one() -> None:
+    for override in ("model=small", "evaluation.files={a:[b]}", "evaluation.files.a=[b]"):
+        key = override.partition("=")[0]
+        with pytest.raises(UserError, match=rf"^{key} is not a key of this command"):
+            load_config("translate", KINDS["translate"], [override])
+
+
+@pytest.mark.parametrize("override", ["+model=small", "+seed=3"])
+def test_a_plus_before_what_is_there_is_refused(override: str) -> None:
+    with pytest.raises(UserError, match=rf"^{override[1:].partition('=')[0]} has a value already.*\+"):
+        run_config([override])
+
+
+@pytest.mark.parametrize("name", ["my set", "my/set", "März"])
+def test_a_name_that_no_key_can_have_is_answered_with_what_it_may_have(name: str) -> None:
+    with pytest.raises(
+        UserError, match=rf"^\+evaluation\.files\.{name}=\[a,b\]: a name in a key has letters"
+    ):
+        run_config([f"+evaluation.files.{name}=[a,b]"])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("corpus.splits.train", "my/train.tsv"),
+        ("corpus.splits.train", "a.en,a.de"),
+        ("evaluation.splits", "test"),
+    ],
+)
+def test_a_list_without_brackets_is_answered_with_how_it_is_written(key: str, value: str) -> None:
+    with pytest.raises(UserError, match=re.escape(f"written {key}=[{value}]")):
+        run_config(["corpus=files", *FILES, f"{key}={value}"])
+
+
+@pytest.mark.parametrize("group", ["tracking", "cleaning", "decoding", "evaluation"])
+@pytest.mark.parametrize("value", ["null", "false", "1"])
+def test_null_is_no_option_of_a_group_but_of_experiment(group: str, value: str) -> None:
+    with pytest.raises(UserError, match=rf"'{group}/{value}'; Available options") as caught:
+        typed_config(f"{group}={value}")
+    assert "\n" not in str(caught.value)
+    assert typed_config("experiment=multi30k", "experiment=null") == run_config()
+    assert typed_config("experiment=null", "experiment=multi30k").corpus.name == "multi30k"

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -123,19 +124,58 @@ def test_a_full_disk_is_no_defect(
     assert said.count("\n") == 1
 
 
+SHORT = "main.run_command = lambda *_: print('text')"  # which stays in the buffer until the end
+LONG = "main.run_command = lambda *_: (print('text'), sys.stdout.flush())"
+OUTPUTS = [("translate", SHORT), ("translate", LONG), ("--help", ""), ("compare --help", ""), ("", "")]
+
+
+def shown_to(stdout: int, typed: str, patch: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command as a process whose output goes to a file descriptor."""
+    code = f"import sys, endeavour.__main__ as main; {patch or 'pass'}; sys.argv[1:] = {typed.split()}; main.main()"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    words = [sys.executable, "-c", code]
+    return subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, text=True, env=buffered, check=False)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-def test_standard_output_that_is_full_does_not_fail_once_more_at_the_end() -> None:
-    code = (
-        "import sys, endeavour.__main__ as main; "
-        "main.run_command = lambda *_: (print('text'), sys.stdout.flush()); "
-        "sys.argv = ['endeavour', 'translate']; main.main()"
-    )
+@pytest.mark.parametrize(("typed", "patch"), OUTPUTS)
+def test_standard_output_that_is_full_is_said_once(typed: str, patch: str) -> None:
     with Path("/dev/full").open("w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        ended = shown_to(full.fileno(), typed, patch)
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
+    assert "cannot be written" in ended.stderr
+
+
+@pytest.mark.parametrize(("typed", "patch"), OUTPUTS)
+def test_a_reader_of_standard_output_that_left_is_no_error_to_speak_of(typed: str, patch: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = shown_to(writer, typed, patch)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_the_version_is_that_of_this_program(capsys: pytest.CaptureFixture[str]) -> None:
+    for typed in (["--version"], ["train", "--version"]):
+        assert endeavour(*typed) == 0
+        assert capsys.readouterr().out == f"endeavour {version('endeavour')}\n"
+
+
+def test_ctrl_c_that_a_library_hides_is_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As Hydra does, which closes a file that it was not given time to open."""
+
+    def hiding(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise UnboundLocalError("a local variable")
+
+    monkeypatch.setattr("endeavour.config.compose", hiding)
+    assert endeavour("translate") == 130
+    assert "stopped" in capsys.readouterr().err
 
 
 def test_several_processes_train_and_do_nothing_else(
@@ -183,6 +223,28 @@ def test_hydras_own_flags_work(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "name: ${corpus.name}-${model.name}-${seed}" in said
     assert "seed: 7" in said
+
+
+def test_options_stand_anywhere_among_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("train", "seed=7", "--cfg", "job", "~experiment", "model=small") == 0
+    said = capsys.readouterr().out
+    assert "seed: 7" in said
+    assert "name: small" in said
+
+
+@pytest.mark.parametrize(
+    "typed", [["--max_updates", "60"], ["--text", "A dog"], ["--text=A dog"], ["--cfg"], ["A dog"]]
+)
+@pytest.mark.parametrize("command", ["translate", "sweep"])
+def test_settings_with_dashes_are_answered_with_how_they_are_written(
+    command: str, typed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert endeavour(command, "device=cpu", *typed) == 2
+    out, said = capsys.readouterr()
+    assert out == ""
+    assert said.count("\n") == 1
+    assert f"{typed[0]}" in said
+    assert "settings are key=value" in said
 
 
 def test_a_value_may_ask_hydra_for_a_chosen_option(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, get_type_hints
@@ -33,7 +34,7 @@ endeavour COMMAND [key=value …]
 
 run=NAME names a trained run, run="a b c" an ensemble; without it the newest finished run is taken.
 endeavour COMMAND --help shows every group and key, --cfg job a command's config; -v adds the traceback of an error.
-endeavour --install-completion says how a shell completes all this.
+endeavour --install-completion says how a shell completes all this; --version shows which one this is.
 """
 
 # Command → its root in conf/. The function of the same name is in `commands/`.
@@ -66,37 +67,17 @@ DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 def main() -> None:
     """Runs one command and ends the process."""
-    arguments = [argument for argument in sys.argv[1:] if argument != VERBOSE]
-    verbose = VERBOSE in sys.argv[1:] or os.environ.get("HYDRA_FULL_ERROR", "0") == "1"
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(USAGE, end="")
-        sys.exit(0 if arguments else USER_ERROR)
-    if arguments[0] in ("--install-completion", "--complete"):
-        _complete(*arguments)
-        return
-    name, *overrides = arguments
-    if name not in COMMANDS:
-        _fail("endeavour", f"no command {name!r}; choose one of {', '.join(COMMANDS)}", USER_ERROR)
-    command = LONG_NAMES.get(name, name)
-    if command == "train" and MULTIRUN & set(overrides):
-        command = "sweep"
-    if "TORCHELASTIC_RUN_ID" in os.environ and command != "train":
-        _fail(
-            f"endeavour {name}",
-            "torchrun starts `train` only: all its processes would do the same",
-            USER_ERROR,
-        )
-    _run_with_exit_code(command, name, overrides, verbose=verbose)
-
-
-def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbose: bool) -> None:
     from endeavour.training.signals import Interrupted
 
-    shown = f"endeavour {typed}"
-    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    arguments = [argument for argument in sys.argv[1:] if argument != VERBOSE]
+    verbose = VERBOSE in sys.argv[1:] or os.environ.get("HYDRA_FULL_ERROR", "0") == "1"
+    name = arguments[0] if arguments and arguments[0] in COMMANDS else ""
+    shown = f"endeavour {name}".rstrip()
     try:
-        refuse_secrets(overrides)
-        run_command(command, overrides, words)
+        with _unwrapped_interrupt():
+            _run(arguments)
+        if sys.stdout is not None:  # it was closed from the beginning
+            sys.stdout.flush()  # what is still to be written would fail when the process ends
     except UserError as error:
         _fail(shown, str(error), USER_ERROR, verbose=verbose)
     except RunError as error:
@@ -104,8 +85,8 @@ def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbo
     except Interrupted as stop:
         _fail(shown, str(stop), stop.exit_code)
     except KeyboardInterrupt:
-        then = "continues from what is on disk" if command in RESUMABLE else "starts again from the beginning"
-        if command in ("train", "sweep"):
+        then = "continues from what is on disk" if name in RESUMABLE else "starts again from the beginning"
+        if name in ("train", "sweep"):
             then += ", without training.restart"
         _fail(shown, f"stopped; the same command {then}", 130)
     except BrokenPipeError:  # the reader of our output has seen enough, as in `endeavour translate … | head`
@@ -114,6 +95,43 @@ def _run_with_exit_code(command: str, typed: str, overrides: list[str], *, verbo
     except Exception as error:
         _discard_unwritable_output()
         _fail(shown, unexpected(error), FAILURE, verbose=verbose)
+
+
+@contextmanager
+def _unwrapped_interrupt() -> Generator[None]:
+    """Raises Ctrl-C as such: a library that then fails to close what it has open raises an error of its own."""
+    try:
+        yield
+    except Exception as error:
+        before: BaseException | None = error
+        while before := before.__cause__ or before.__context__:
+            if isinstance(before, KeyboardInterrupt):
+                raise before from None
+        raise
+
+
+def _run(arguments: list[str]) -> None:
+    if "--version" in arguments:
+        from importlib.metadata import version
+
+        print(f"endeavour {version('endeavour')}")
+        return
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, end="", flush=True)
+        sys.exit(0 if arguments else USER_ERROR)
+    if arguments[0] in ("--install-completion", "--complete"):
+        _complete(*arguments)
+        return
+    name, *overrides = arguments
+    if name not in COMMANDS:
+        raise UserError(f"no command {name!r}; choose one of {', '.join(COMMANDS)}")
+    command = LONG_NAMES.get(name, name)
+    if command == "train" and MULTIRUN & set(overrides):
+        command = "sweep"
+    if "TORCHELASTIC_RUN_ID" in os.environ and command != "train":
+        raise UserError("torchrun starts `train` only: all its processes would do the same")
+    refuse_secrets(overrides)
+    run_command(command, overrides, [Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) -> None:

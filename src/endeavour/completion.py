@@ -12,7 +12,7 @@ from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.plugins.completion_plugin import DefaultCompletionPlugin
 
-from endeavour.settings import config_folder, unchecked_help
+from endeavour.settings import config_folder, hydras_options
 
 SCRIPTS = {
     "bash": """\
@@ -63,7 +63,7 @@ def complete(line: str, commands: Mapping[str, str]) -> list[str]:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         plugin = DefaultCompletionPlugin(hydra.config_loader)
-        with unchecked_help():
+        with hydras_options():
             return plugin._query(commands[command], " ".join(overrides))  # pyright: ignore[reportPrivateUsage]
 
 

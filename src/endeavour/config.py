@@ -6,9 +6,9 @@ Types stand beside the code they configure, values in `conf/` alone. What a key 
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -23,7 +23,7 @@ from endeavour.errors import UserError
 from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.runs.choice import joined, select_runs
-from endeavour.settings import config_folder, unchecked_help, unknown_key, validated
+from endeavour.settings import KEY_VALUE, config_folder, hydras_options, unknown_key, validated
 from endeavour.storage import user_path
 
 T = TypeVar("T")
@@ -47,6 +47,9 @@ TEXTS = {"text", "translation"}  # which may be ???
 FOLDERS = {"data_folder", "output_folder"}
 # Characters of file names that Hydra's grammar has none of, except in quotes.
 UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
+# What it does not take for the name of an option; and what no key has, in which a group's / follows no dot.
+NO_NAME_TO_HYDRA = re.compile(r"null|true|false|[\d.]+", re.IGNORECASE)
+NO_KEY_TO_HYDRA = re.compile(r"[^A-Za-z0-9_.+~@/-]|\..*/")
 LONGEST_END = 100  # characters of a trial's name that tell what was swept; a folder's may have 255 bytes
 
 
@@ -118,30 +121,53 @@ OmegaConf.register_new_resolver("told_apart", told_apart, replace=True)
 
 def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
     """Composes `conf/<root>.yaml` with overrides as the command line has them."""
-    with initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve())):
-        try:
-            composed = compose(root, overrides=list(overrides))
-        except (HydraException, OmegaConfBaseException) as error:
-            keys = flatten(cast(dict[str, Any], OmegaConf.to_container(compose(root))))
-            raise UserError(one_line(error, list(keys))) from error
-        return to_config(kind, composed)
+    with _clear_errors(root), _hydra():
+        composed = compose(root, overrides=list(overrides))
+    return to_config(kind, composed)
+
+
+def _hydra() -> initialize_config_dir:
+    return initialize_config_dir(version_base="1.3", config_dir=str(config_folder().resolve()))
+
+
+@contextmanager
+def _clear_errors(root: str) -> Generator[None]:
+    """Turns what Hydra refuses of the overrides of `root` into a `UserError` of one line."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        typed = re.search(r"Could not override '(.+?)'", str(error))
+        if typed is None:
+            raise UserError(one_line(error)) from error
+        # Of model={wdth:64} Hydra names the first, OmegaConf the second.
+        inner: str = getattr(error.__cause__, "full_key", None) or ""
+        raise UserError(_unknown(max(typed[1], inner, key=len), root)) from error
+
+
+def is_group(key: str) -> bool:
+    """Whether options are chosen by a key, as it is typed: `model`, `decoding@validation_decoding`."""
+    return (config_folder() / key.lstrip("+").partition("@")[0]).is_dir()
 
 
 def quote_literal(override: str) -> str:
     """Text and file names as Hydra takes them literally: its grammar gives commas, brackets and quotes a meaning."""
     key, equals, value = override.partition("=")
-    if not equals or value == "null":
-        return override
     if key not in LITERAL_KEYS:
         return quote_words(override)
+    if not equals or value == "null":
+        return override
     # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
     escaped = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
     return f"{key}={in_quotes(escaped)}"
 
 
 def quote_words(override: str) -> str:
-    """A word or a list of words with characters that Hydra's grammar does not know, as umlauts, in quotes."""
+    """Words that Hydra's grammar would not take as such in quotes: with umlauts, or null as the name of an option."""
+    if override == "experiment=null":  # of no other group may no option be chosen
+        return "experiment=[]"
     key, equals, value = override.partition("=")
+    if NO_NAME_TO_HYDRA.fullmatch(value) and is_group(key):
+        return f"{key}={in_quotes(value)}"
     if not set(value) & set("'\"\\(){}$"):
         value = re.sub(r"[^\[\],]+", _quote_unknown, value)
     return f"{key}{equals}{value}"
@@ -167,7 +193,9 @@ def run_hydra(
         UserError: the command line or a value is wrong, in one line.
         Exception: the first that `function` raised, after all its calls.
     """
-    sys.argv = [f"endeavour {command}", *overrides]
+    # argparse wants all overrides in one place: here before the options and their words.
+    words = sorted(overrides, key=lambda word: word.startswith("-") or not ("=" in word or word[:1] == "~"))
+    sys.argv = [f"endeavour {command}", *words]
     failures: list[Exception] = []
 
     def task(composed: DictConfig) -> None:
@@ -181,10 +209,11 @@ def run_hydra(
     os.environ["HYDRA_FULL_ERROR"] = "1"
     decorate = hydra.main(version_base="1.3", config_path=str(config_folder().resolve()), config_name=root)
     try:
-        with unchecked_help():
+        with _clear_errors(root), hydras_options():
             decorate(task)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(one_line(error)) from error
+    except SystemExit as end:  # with 0 after --help
+        if end.code:
+            raise
     finally:
         os.environ["HYDRA_FULL_ERROR"] = asked_for
     if failures:
@@ -204,12 +233,26 @@ NOISE = (
 )
 
 
-def one_line(error: Exception, keys: Sequence[str] = ()) -> str:
-    """Those of Hydra's and OmegaConf's lines that say what is wrong and where; of `keys`, which one may be meant."""
+# What Hydra says of an override, and what is said in its place.
+REWORDED = (
+    (
+        r"Multiple values for (\S+)\.|An item is already at '(.+?)'",
+        r"\1\2 has a value already: the + before it is for new names",
+    ),
+    (
+        r"Ambiguous value for argument '(.+?)=(.*)'",
+        r"\1=\2: a list is written \1=[\2], and other values with a comma stand in quotes; "
+        "several values, each for a run of its own, are for `endeavour sweep`",
+    ),
+)
+
+
+def one_line(error: Exception) -> str:
+    """Those of Hydra's and OmegaConf's lines that say what is wrong and where, or what is said in their place."""
+    for hydras, ours in REWORDED:
+        if found := re.search(hydras, str(error)):
+            return found.expand(ours)
     cause = error.__cause__ or error.__context__
-    typed = re.search(r"Could not override '(.+?)'", str(error))
-    if typed and "not in struct" in str(error) + str(cause):
-        return _unknown(typed[1], keys)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if cause is not None:
         lines += [line.strip() for line in str(cause).splitlines()[:1]]
@@ -217,24 +260,35 @@ def one_line(error: Exception, keys: Sequence[str] = ()) -> str:
     # What another line says too; but an option stays whose name begins another's.
     kept = [line for line in kept if " " not in line or not any(line in one and line != one for one in kept)]
     text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
-    override: str = getattr(error, "override", None) or ""  # one that is not in Hydra's grammar
-    name, equals, _ = override.partition("=")
-    if override and not equals:
-        return f'{override}: settings are key=value, and a value with spaces stands in quotes: text="A dog"'
-    # Quotes do not help a function, such as range(…), that is given what it cannot take.
-    if equals and "while evaluating" not in text:
-        text += f"; put quotes around the value or the names in it: {name}='…' or {name}=['…','…']"
-    if override:
-        return f"{override}: {text}"
+    if override := getattr(error, "override", None):  # one that is not in Hydra's grammar
+        return _ungrammatical(override, text)
     key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
     return text if not key or key in text else f"{key}: {text}"
 
 
-def _unknown(key: str, keys: Sequence[str]) -> str:
-    """What is wrong with a key that no config has."""
-    if not key.startswith((*NAMED_BY_USERS, *SETTINGS_OF_OTHERS)):
-        near = get_close_matches(key, keys, 1, 0.7)
-        return unknown_key(key) + "".join(f"; {one}=… is" for one in near)
+def _ungrammatical(override: str, text: str) -> str:
+    """What is wrong with an override that Hydra cannot read, of which it says `text`."""
+    key, equals, _ = override.partition("=")
+    if not equals or key.startswith("-"):
+        return f"{override}: {KEY_VALUE}"
+    if NO_KEY_TO_HYDRA.search(key):
+        return f"{override}: a name in a key has letters from a to z, digits, _ and - alone"
+    # Quotes do not help a function, such as range(…), that is given what it cannot take.
+    if "while evaluating" in text:
+        return f"{override}: {text}"
+    return f"{override}: put quotes around the value or the names in it: {key}='…' or {key}=['…','…']"
+
+
+def _unknown(key: str, root: str) -> str:
+    """What is wrong with a key that the config of `root` does not have."""
+    with _hydra():
+        composed = compose(root, return_hydra_config=True)
+    values = cast(dict[str, Any], OmegaConf.to_container(composed))
+    groups = values.pop("hydra")["runtime"]["choices"]
+    new = key.startswith((*NAMED_BY_USERS, *SETTINGS_OF_OTHERS)) and key.partition(".")[0] in values
+    if not new:
+        return unknown_key(key, [*groups, *values, *flatten(values)])
     one_value = key.startswith(("evaluation.labels.", *SETTINGS_OF_OTHERS))
     needs = f"a new name needs a + before it: +{key}={'…' if one_value else '[…]'}"
-    return f"{needs}; train, validation and test need corpus=files" if key.startswith("corpus.") else needs
+    split = key.startswith("corpus.splits.")
+    return f"{needs}; train, validation and test are there with corpus=files" if split else needs

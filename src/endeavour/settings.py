@@ -5,14 +5,16 @@ Knows pydantic; neither sections nor values.
 """
 
 from argparse import Action, ArgumentParser
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from endeavour.errors import UserError
+from endeavour.nested import flatten
 
 # For `@pydantic.dataclasses.dataclass(kw_only=True, config=STRICT)`: a name such as `1` may be typed without quotes,
 # no number may be NaN or infinite, and a key that nobody reads is refused.
@@ -20,6 +22,10 @@ STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=Fa
 
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareBelow1 = Annotated[float, Field(ge=0, lt=1)]  # of a dropout, an average or a smoothing
+
+KEY_VALUE = 'settings are key=value, without dashes, and a value with spaces stands in quotes: text="A dog"'
+UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for a key that nobody reads
+MOST_NEAR = 3  # keys that are offered in place of one that is not known; more would be no help
 
 T = TypeVar("T")
 
@@ -35,24 +41,44 @@ def validated(kind: type[T], values: Mapping[str, Any], section: str = "") -> T:
     try:
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
-        raise UserError(_line(error, section)) from error
+        keys = flatten(values, f"{section}." if section else "")
+        raise UserError(_line(error, section, [*values, *keys])) from error
 
 
-def unknown_key(key: str) -> str:
-    """What is said of a key that nobody reads."""
-    return f"{key} is not a key of this command, all of which `endeavour COMMAND --cfg job` shows"
+def unknown_key(key: str, keys: Iterable[str]) -> str:
+    """What is said of a key that nobody reads: which ones of `keys`, those that somebody does, may be meant."""
+    near = " or ".join(f"{one}=…" for one in _near(key, set(keys) - {key}))
+    all_keys = f"{key} is not a key of this command, all of which `endeavour COMMAND --help` shows"
+    return f"{all_keys}; {near} is" if near else all_keys
 
 
-def _line(error: ValidationError, section: str) -> str:
+def _near(key: str, keys: Iterable[str]) -> list[str]:
+    """Keys with the same last word; or else, in the section that was typed, with one that begins or reads like it."""
+    section, _, word = key.rpartition(".")
+    words = {one: one.rpartition(".")[2] for one in sorted(keys)}
+    inside = {one: last for one, last in words.items() if one.rpartition(".")[0] == section}
+    near = [[one for one, last in words.items() if last == word]]
+    for place in [inside] if section else [inside, words]:
+        alike = get_close_matches(word, place.values(), 1, 0.8)
+        near.append([one for one, last in place.items() if last.startswith(word)])
+        near.append([one for one, last in place.items() if last in alike])
+    return next((found for found in near if 1 <= len(found) <= MOST_NEAR), [])
+
+
+def _line(error: ValidationError, section: str, keys: Iterable[str]) -> str:
     """What is wrong and where: `training.patience=0: input should be greater than or equal to 1`."""
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in (section, *first["loc"]) if part)
+    named = [(".".join(map(str, (*section.split(), *one["loc"]))), one) for one in error.errors()]
+    # Where a key is misspelt another is missing, which says less.
+    key, first = min(named, key=lambda one: one[1]["type"] not in UNKNOWN)
     message = str(first["msg"])
     match first["type"]:
         case "missing":
             return f"{key} has no value: give it one, {key}=…"
-        case "unexpected_keyword_argument" | "extra_forbidden":
-            return unknown_key(key)
+        case kind if kind in UNKNOWN:
+            return unknown_key(key, [*keys, *(other for other, one in named if one["type"] == "missing")])
+        case "list_type":
+            written = first["input"] if isinstance(first["input"], str) else "…"
+            return f"{key}={first['input']}: a list is needed, which is written {key}=[{written}]"
         case "value_error" if isinstance(first["input"], Mapping):  # a section's own validator names its keys
             return _with_section(key, message.removeprefix("Value error, "))
         case "value_error":
@@ -69,18 +95,24 @@ def _with_section(key: str, message: str) -> str:
 
 
 @contextmanager
-def unchecked_help() -> Generator[None]:
-    """Lets Hydra add its options in Python 3.14, where argparse checks the help of each at once.
+def hydras_options() -> Generator[None]:
+    """Has errors in Hydra's options raised, as `UserError`, and lets it add them in Python 3.14.
 
-    The help of one is only made when it is shown (Hydra issue 3121).
+    There argparse checks the help of each at once; that of one is only made when it is shown (Hydra issue 3121).
     """
 
     def unchecked(parser: ArgumentParser, action: Action) -> None:
         pass
 
-    # It is inherited, or not there.
+    def refused(self: ArgumentParser, message: str) -> NoReturn:
+        raise UserError(f"{message}; {KEY_VALUE}")
+
+    usual = ArgumentParser.error
+    # The first is inherited, or not there.
     setattr(ArgumentParser, "_check_help", unchecked)  # noqa: B010 -- private
+    ArgumentParser.error = refused
     try:
         yield
     finally:
         delattr(ArgumentParser, "_check_help")
+        ArgumentParser.error = usual

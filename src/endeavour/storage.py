@@ -25,6 +25,9 @@ DIGESTS = "digests.json"  # in a folder that was published: the SHA-256 of every
 GLANCE = 0.5
 # How systems and file systems say that they do not flush folders: Windows does not open one, others refuse the call.
 NO_FOLDER_FLUSH = {errno.EACCES, errno.EINVAL, errno.EBADF, errno.ENOTSUP}
+# What helps against an error of the disk, where neither permissions nor another place do.
+REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space")
+REMEDIES[errno.ENAMETOOLONG] = "choose a shorter name"
 # Windows flushes only what is open for writing; elsewhere a file may forbid that to its owner.
 _TO_FLUSH = os.O_RDWR if os.name == "nt" else os.O_RDONLY
 
@@ -126,8 +129,7 @@ def write_errors(folder: Path, key: str) -> Generator[None]:
         yield
     except OSError as error:
         # Elsewhere a run would not be found, and what is done of its data would be done again.
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "free some space" if full else f"make it writable, or choose another {key}=…"
+        remedy = REMEDIES.get(error.errno or 0, f"make it writable, or choose another {key}=…")
         raise UserError(f"{folder}: cannot be written ({error.strerror or error}); {remedy}") from error
 
 

@@ -107,6 +107,7 @@ def test_what_is_said_of_the_test_sets_of_a_run_is_not_said_of_what_it_begins_wi
     assert first.evaluation.splits == ["validation"]
 
 
+LONG = "n" * 300
 NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
 
 
@@ -121,6 +122,9 @@ NO_DROPOUT = ["model.dropout=0", "model.embedding_dropout=0"]
         (["training.r_drop=0.5", *NO_DROPOUT], r"training\.r_drop=0\.5.*model\.dropout"),
         (["name=../x"], "name="),
         (["pretrained=../x"], "pretrained="),
+        ([f"name={LONG}"], "name=nnn.*shorter"),
+        ([f"pretrained=a/{LONG}"], "pretrained=a/nnn.*shorter"),
+        ([f"teachers=2 {LONG}"], "teachers=nnn.*shorter"),
         (["seed=-1"], "seed=-1"),
         (["man"], "man: settings are key=value"),
         (["training.warmup_updates=2.5"], r"training\.warmup_updates=2\.5: a whole number .*int\(interval"),

@@ -47,12 +47,16 @@ def test_grids_of_keys_whose_last_words_are_the_same_are_two() -> None:
         (["seed=1,,2"], "seed=1,,2"),
         (["seed=1,2", "hydra/sweeper=ax"], "hydra/sweeper=ax"),
         (["seed=1,2", "hydra/launcher=slurm"], "submitit_slurm"),
+        (["seed=1,2", "hydra/launcher=submitit_slurm"], "no srun here.*submitit_local"),
         (["name=a,b"], "name=a,b"),
         (["seed=1,2", "output_folder=${oc.env:HOME}/runs"], "output_folder"),
         (["seed=1,2", "hydra.sweep.dir=elsewhere"], r"hydra\.sweep\.dir"),
     ],
 )
-def test_a_sweep_that_could_not_be_run_is_refused(overrides: list[str], named: str) -> None:
+def test_a_sweep_that_could_not_be_run_is_refused(
+    overrides: list[str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("endeavour.sweeps.plan.which", lambda _: None)
     with pytest.raises(UserError, match=named) as caught:
         make_plan(overrides)
     assert "\n" not in str(caught.value)

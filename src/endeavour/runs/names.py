@@ -1,17 +1,25 @@
 """The names of runs as they are typed: one, or several in one setting. Knows neither configs nor runs."""
 
+import os
 import shlex
 from pathlib import Path
 
 from endeavour.errors import UserError
 
 PREFIX = "hf:"  # of the names of checkpoints from elsewhere
+LONGEST = 240  # bytes of a folder's name: file systems allow 255, of which its lock needs some
 LARGEST_SEED = 2**63 - 1  # that torch's generators take as well as numpy's
 
 
 def run_name(key: str, name: str, output_folder: str) -> str:
-    """A run's name, which may be typed with the output folder before it. Raises `UserError` if it leads elsewhere."""
+    """A run's name, which may be typed with the output folder before it.
+
+    Raises:
+        UserError: it leads elsewhere, or is too long.
+    """
     path = Path(_below(name, output_folder))
+    if any(len(os.fsencode(part)) > LONGEST for part in path.parts):
+        raise UserError(f"{key}={name[:20]}…: a run's name has at most {LONGEST} bytes; choose a shorter one")
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise UserError(f"{key}={name!r} must name a folder below output_folder ({output_folder})")
     return str(path)

@@ -8,16 +8,16 @@ import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import in_quotes, one_line
+from endeavour.config import in_quotes, is_group, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
-from endeavour.settings import config_folder
 from endeavour.storage import user_path
 
 GRID, SEARCH = "basic", "optuna"
@@ -100,6 +100,11 @@ def _check(swept: list[Override], given: dict[str, str]) -> bool:
         raise UserError(
             f"hydra/launcher={launcher} is not installed: `pip install -e '.[sweep]'` in endeavour's folder brings it"
         )
+    if launcher == "submitit_slurm" and which("srun") is None:
+        raise UserError(
+            "hydra/launcher=submitit_slurm: there is no srun here; start the sweep on a cluster with Slurm, or choose "
+            "joblib or submitit_local"
+        )
     if not swept:
         raise UserError("nothing to sweep: give a key several values, such as model=tiny,small seed=1,2")
     for override in swept:
@@ -139,7 +144,7 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
         template, told = given["name"], ()
     values = [
         # A group's chosen option is known to Hydra, a key's value to the config itself.
-        (_short(key), f"hydra:runtime.choices.{key}" if "." not in key and _is_group(key) else key)
+        (_short(key), f"hydra:runtime.choices.{key}" if "." not in key and is_group(key) else key)
         for key in keys
         if key not in told
     ]
@@ -149,16 +154,12 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
 
 def _given(overrides: list[Override]) -> dict[str, str]:
     values = {_key(override): override.value() for override in overrides}
-    return {key: str(value) for key, value in values.items() if value is not None}
+    return {key: str(value) for key, value in values.items() if value not in (None, [])}
 
 
 def _key(override: Override) -> str:
     """As it is typed, and as Hydra names the choice of a group: `decoding@validation_decoding`."""
     return str(override.get_key_element()).lstrip("+~")
-
-
-def _is_group(key: str) -> bool:
-    return (config_folder() / key.partition("@")[0]).is_dir()
 
 
 def _short(key: str) -> str:

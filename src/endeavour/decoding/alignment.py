@@ -44,23 +44,28 @@ def saliency(model: Transformer, source: Sequence[int], target: Sequence[int]) -
     "Saliency-driven Word Alignment Interpretation"). The gradients of the weights are left alone.
     """
     with torch.inference_mode(False), torch.enable_grad():
-        sides = [torch.tensor(ids, device=model.device) for ids in (source, [BOS, *target], [*target, EOS])]
-        places = torch.arange(len(target) + 1, device=model.device).split(PLACES_AT_ONCE)
-        sizes = torch.cat([_gradient_times_input(model, *sides, some) for some in places])
+        ids = source, [BOS, *target], [*target, EOS]
+        source_ids, target_in, tokens = (torch.tensor(one, device=model.device) for one in ids)
+        sizes = torch.cat(
+            [
+                _gradient_times_input(model, source_ids, target_in, tokens, places)
+                for places in torch.arange(len(tokens), device=model.device).split(PLACES_AT_ONCE)
+            ]
+        )
     return sizes / sizes.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
 
 
 def _gradient_times_input(
-    model: Transformer, source: Tensor, target_in: Tensor, target_out: Tensor, places: Tensor
+    model: Transformer, source: Tensor, target_in: Tensor, tokens: Tensor, places: Tensor
 ) -> Tensor:
-    """What `saliency` is before rows are scaled, (places, source), for tokens at consecutive places of the target."""
+    """What `saliency` is before rows are scaled, (places, source), for the tokens at some places of the target."""
     # One row for each token, so that one backward pass gives the gradients of all of them.
     source = source.expand(len(places), -1)
     embedded = model.embed_source(source).detach().requires_grad_()
     states = model.decode(target_in.expand(len(places), -1), model.encode(source, embedded=embedded))
     own = states[torch.arange(len(places), device=places.device), places]  # (places, width)
     log_probabilities = model.project(own).float().log_softmax(dim=-1)
-    (gradient,) = torch.autograd.grad(log_probabilities.gather(1, target_out[places, None]).sum(), embedded)
+    (gradient,) = torch.autograd.grad(log_probabilities.gather(1, tokens[places, None]).sum(), embedded)
     return (gradient * embedded.detach()).sum(dim=-1).abs().float().cpu()
 
 

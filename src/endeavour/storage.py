@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Generator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError
 
 from endeavour.errors import UserError
 
@@ -123,14 +125,28 @@ def read_lines(path: Path) -> list[str]:
 
 
 @contextmanager
-def write_errors(folder: Path, key: str) -> Generator[None]:
-    """Turns an `OSError` while `folder` is written into a `UserError` that names it and the config's `key` for it."""
+def write_errors(folder: Path, key: str | None = None) -> Generator[None]:
+    """Turns an `OSError` while `folder` is written into a `UserError` that names it, and the config's `key` for it
+    where that can name another."""
     try:
         yield
     except OSError as error:
         # Elsewhere a run would not be found, and what is done of its data would be done again.
-        remedy = REMEDIES.get(error.errno or 0, f"make it writable, or choose another {key}=…")
+        elsewhere = f", or choose another {key}=…" if key else ""
+        remedy = REMEDIES.get(error.errno or 0, f"make it writable{elsewhere}")
         raise UserError(f"{folder}: cannot be written ({error.strerror or error}); {remedy}") from error
+
+
+@contextmanager
+def safetensors_errors(path: Path) -> Generator[None]:
+    """Raises as `OSError` what safetensors calls otherwise, while it writes `path`: that the disk takes no more."""
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"(?:os error |code: )(\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def file_lock(path: Path) -> FileLock:

@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from commands import endeavour, places
@@ -19,6 +22,7 @@ from configs import QUICK, TINY
 from endeavour.__main__ import run_command
 from endeavour.errors import UserError
 from endeavour.export import formats
+from endeavour.runs.config import save_config
 from endeavour.runs.evaluations import Evaluation
 from endeavour.runs.run import Run
 from endeavour.storage import atomic_folder, waiting_lock
@@ -96,6 +100,30 @@ def test_an_export_says_what_it_is_and_its_readme_works(
         assert theirs.startswith(ours)
     assert printed.strip()
     assert [path.name for path in folder.parent.iterdir()] == [name]
+
+
+def test_a_full_disk_is_said_whatever_the_format_calls_it(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+    monkeypatch.setattr("transformers.modeling_utils.safe_save_file", Mock(side_effect=full))
+    assert endeavour("export", *places(workplace), "format=huggingface") == 2
+    folder = Run(workplace / "outputs", "run").export_folder("huggingface", None)
+    said = capsys.readouterr().err
+    assert f"{folder}: cannot be written (No space left on device); free some space" in said
+    assert not folder.exists()
+
+
+def test_what_does_not_translate_is_not_exported(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run(workplace / "outputs", "run")
+    config = run.config
+    restoring = {
+        "tokenizer": replace(config.tokenizer, joint=True),
+        "augmentation": replace(config.augmentation, denoising=1),
+    }
+    save_config(replace(config, **restoring), run.folder / "config.yaml")
+    assert endeavour("export", *places(workplace), "run=run", "format=ctranslate2") == 2
+    assert "not to translate" in capsys.readouterr().err
 
 
 def test_a_package_for_argos_is_compared_by_what_is_in_it(

@@ -59,6 +59,7 @@ def test_the_tag_is_none_of_the_spans_that_symbols_stand_for(
     assert target == tokenizer.encode(["Drücken Sie ⟦1⟧OK⟦2⟧."])[0]
     readme = (tmp_path / "README.md").read_text("utf-8")
     assert f'sentences = ["<own> {SOURCE}"]' in readme
+    assert "Every sentence begins with the tag `<own>`" in readme
     assert "the tag `<own>` comes before what is left then" in readme
 
 

@@ -23,7 +23,7 @@ from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
 from endeavour.progress import say
-from endeavour.runs.choice import select_runs
+from endeavour.runs.choice import require_translators, select_runs
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run
 from endeavour.settings import STRICT
@@ -63,6 +63,7 @@ def export(config: ExportRoot) -> list[Path]:
     run, *others = select_runs(config.run, Path(config.output_folder))
     if others:
         raise UserError("an export holds one model: name one run with run=…")
+    require_translators([run])
     _check(config)
     trained = _trained(run, config)
     console = Console(soft_wrap=True, highlight=False)
@@ -140,7 +141,7 @@ def _written(
         format=format, quantization=quantization, trained=trained, weights_digest=run.weights_digest
     )
     with (
-        write_errors(folder, "output_folder"),
+        write_errors(folder),
         waiting_lock(folder.parent, f"exporting {run}"),
         atomic_folder(folder) as partial,
     ):

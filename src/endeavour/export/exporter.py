@@ -21,7 +21,7 @@ from endeavour.evaluation.subsets import lowercased
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.export.formats import FORMATS, Format, FormatName, Trained, shared_readme_values
 from endeavour.export.parity import TOLERANCE, ExportedEngine, Parity, measure_parity
-from endeavour.export.readme import PLACEHOLDERS
+from endeavour.export.readme import PLACEHOLDERS, TAGGED
 from endeavour.special import EOS
 from endeavour.storage import write_json
 
@@ -140,5 +140,8 @@ class Exporter:
         }
         text = self.kind.readme.format(**values, **self.kind.readme_values(folder, self.trained))
         count = placeholders_of(self.trained.tokenizers)
-        tagged = f" (the tag `{self.trained.tag}` comes before what is left then)" if self.trained.tag else ""
+        tag = self.trained.tag
+        if tag:
+            text += TAGGED.format(tag=tag)
+        tagged = f" (the tag `{tag}` comes before what is left then)" if tag else ""
         return text + PLACEHOLDERS.format(count=count, tagged=tagged) if count else text

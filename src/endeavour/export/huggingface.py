@@ -27,6 +27,7 @@ from endeavour.model.marian import LAYER, Tensors, in_stream_order
 from endeavour.model.transformer import Transformer
 from endeavour.optional import require
 from endeavour.special import BOS, EOS, PAD
+from endeavour.storage import safetensors_errors
 
 IMPOSSIBLE = -1e9  # the logit of a row that only pads a vocabulary
 
@@ -72,7 +73,7 @@ def write_huggingface(folder: Path, model: Transformer, decoding: DecodingConfig
         forced_eos_token_id=EOS,
         suppress_tokens=[PAD, BOS],
     )
-    with _quiet(transformers):
+    with _quiet(transformers), safetensors_errors(folder):
         theirs.save_pretrained(str(folder))
 
 

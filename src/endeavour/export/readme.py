@@ -106,6 +106,10 @@ package for the same two languages first: of two, Argos takes the one that it fi
 - `export.json` says which weights this was made from, `parity.json` how the model inside compares with them.
 """
 
+TAGGED = """\
+- Every sentence begins with the tag `{tag}` and a space, as in the sample: give one sentence at a time.
+"""
+
 PLACEHOLDERS = """\
 - The symbols ⟦1⟧ to ⟦{count}⟧ stand for markup, placeholders and addresses. Replace these before you translate{tagged},
   and put them back after it, as `protect` and `restore` of `endeavour.data.protection` do.

@@ -86,7 +86,7 @@ class Evaluator:
         evaluations = {one.name: self._evaluation(one.name) for one in test_sets}
         for one in test_sets:
             self._check_earlier(evaluations[one.name], one)
-            with write_errors(evaluations[one.name].folder, "output_folder"):
+            with write_errors(evaluations[one.name].folder):
                 evaluations[one.name].folder.mkdir(parents=True, exist_ok=True)
         translator = open_translator(self.runs, self.loaded, self.decoding)
         results: dict[str, EvaluationResult] = {}
@@ -94,7 +94,7 @@ class Evaluator:
             # Altered copies first: the report of the set itself shows their scores too.
             for one in sorted(test_sets, key=lambda one: one.copy_of is None):
                 folder = evaluations[one.name].folder
-                with write_errors(folder, "output_folder"):
+                with write_errors(folder):
                     hypotheses = self._hypotheses(one, evaluations[one.name], translator, progress)
                     result = self._result(one, hypotheses, folder, progress)
                     result = replace(result, perturbed=_perturbed(one, test_sets, results))

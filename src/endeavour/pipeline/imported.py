@@ -107,7 +107,7 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
         model, vocabulary = _read(folder, name=Path(run.name).name)
     except UserError:
         raise
-    except (LookupError, RuntimeError, StopIteration, ValueError) as error:
+    except (AttributeError, LookupError, RuntimeError, StopIteration, TypeError, ValueError) as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         raise UserError(
             f"{name}: its files are not all there, or do not belong together ({said:.300})"

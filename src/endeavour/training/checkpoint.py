@@ -6,8 +6,6 @@ digests.json, written last, with the SHA-256 of every other file. Knows tensors 
 """
 
 import json
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +20,7 @@ from endeavour.data.tokenizer import SIDES, Tokenizers, load_tokenizers, save_to
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
-from endeavour.storage import DIGESTS, verify
+from endeavour.storage import DIGESTS, safetensors_errors, verify
 from endeavour.training.sharding import local_part, whole_tensor
 
 Tensors = dict[str, Tensor]
@@ -82,14 +80,9 @@ def load_weights(model: Transformer, folder: Path) -> None:
 
 
 def save_tensors(tensors: Tensors, path: Path) -> None:
-    """Writes a safetensors file. Raises `OSError` where the disk takes no more, which safetensors calls otherwise."""
-    try:
+    """Writes a safetensors file. Raises `OSError` where the disk takes no more."""
+    with safetensors_errors(path):
         save_file(tensors, path)
-    except SafetensorError as error:
-        number = re.search(r"(?:os error |code: )(\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def size_of(model: Transformer) -> int:

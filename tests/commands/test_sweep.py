@@ -201,6 +201,15 @@ def test_names_of_folders_that_hydra_does_not_know(
     assert len(list((tmp_path / folder / "sweeps").glob("*/results.csv"))) == 1
 
 
+@pytest.mark.parametrize("sweeper", ["basic", "optuna"])
+@pytest.mark.parametrize("choice", ["choice('ä', 'b c')", "choice(ä,b c)"])
+def test_words_beyond_ascii_can_be_chosen_from(
+    sweeper: str, choice: str, tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, f"tokenizer.name={choice}", f"hydra/sweeper={sweeper}")
+    assert sorted(row["tokenizer.name"].strip("'") for row in table(sweeps)) == ["b c", "ä"]
+
+
 def test_a_search_through_hydra(
     tmp_path: Path, sweeps: Path, training: StubTraining, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@
 The runs themselves lie in run folders of their own, named after what was swept.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +39,8 @@ def sweep(overrides: list[str]) -> None:
     if any(argument.startswith("-") for argument in overrides):
         run_hydra("train", "sweep", trial, overrides)  # --help, --cfg and the like
         return
-    overrides = [quote_words(override) for override in overrides]
+    # choice(…) means the list in it, but of what Hydra takes from a function it loses the quotes.
+    overrides = [quote_words(re.sub(r"=choice\((.*,.*)\)$", r"=\1", override)) for override in overrides]
     plan = make_plan(overrides)
     with lock_folder(plan.folder, "swept"):
         if not plan.searches:  # a search's notes belong to its study; a grid's are all written again

@@ -39,6 +39,13 @@ def test_grids_of_keys_whose_last_words_are_the_same_are_two() -> None:
     assert len({plan.added for plan in plans}) == 3
 
 
+def test_a_sweep_of_many_keys_has_the_name_of_a_folder_and_of_no_other_sweep() -> None:
+    keys = [f"evaluation.labels.quite_a_long_name_of_a_test_set_{number}" for number in range(16)]
+    names = {make_plan([f"+{key}=1,2" for key in some]).folder.name for some in (keys, keys[:-1])}
+    assert len(names) == 2
+    assert all(len(name) < 150 for name in names)
+
+
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [

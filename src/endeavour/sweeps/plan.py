@@ -14,7 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import in_quotes, is_group, one_line
+from endeavour.config import in_quotes, is_group, name_end, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
@@ -131,8 +131,8 @@ def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -
     )
     mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
     base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)
-    keys = [_short(_key(override)) for override in swept]
-    return "-".join([base, *keys, *([mark] if mark else [])])
+    keys = name_end("".join(f"-{_short(_key(override))}" for override in swept))
+    return base + keys + (f"-{mark}" if mark else "")
 
 
 def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:

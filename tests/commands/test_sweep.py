@@ -145,6 +145,17 @@ def test_a_trial_that_fails_stands_in_the_table_and_is_tried_again(
     assert [row["status"] for row in table(sweeps)] == ["finished"] * 3
 
 
+def test_a_failure_is_told_with_its_remedy_which_comes_before_the_next_try(
+    tmp_path: Path, training: StubTraining
+) -> None:
+    training.at_call[1] = UserError("out of memory on the longest batch\nlower training.tokens_per_batch")
+    with pytest.raises(UserError) as caught:
+        start(tmp_path, "seed=1,2")
+    first, second = str(caught.value).split("\n")
+    assert first.endswith("out of memory on the longest batch; lower training.tokens_per_batch")
+    assert second.startswith("once that is mended, the same command tries")
+
+
 def test_a_defect_is_not_the_users_error_and_its_traceback_is_named(
     tmp_path: Path, sweeps: Path, training: StubTraining
 ) -> None:

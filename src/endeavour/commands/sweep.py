@@ -75,14 +75,14 @@ def _note_restarts(plan: Plan, overrides: list[str]) -> None:
 def _raise_failures(plan: Plan, failed: list[Row], trials: int) -> None:
     if not failed:
         return
-    reason = str(failed[0]["error"]).partition("\n")[0]
+    reason = "; ".join(str(failed[0]["error"]).splitlines()[:2])  # the second says what to do
     text = f"{len(failed)} of {trials} trials failed, such as {failed[0]['name']}: {reason}\n"
     again = "the same command tries them again and repeats no other"
     notes = {path.parent: read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")}
     defects = [str(folder) for folder, note in notes.items() if not note.get("by_user", True)]
     if defects:
         raise RunError(f"{text}{min(defects)}/{TRACEBACK} shows where it happened; {again}")
-    raise UserError(text + again)
+    raise UserError(f"{text}once that is mended, {again}")
 
 
 def _report(plan: Plan) -> list[Row]:

@@ -1,6 +1,7 @@
 """`endeavour sweep` with a stub in place of training: what is trained, what is repeated, what is left of it."""
 
 import csv
+import errno
 import sys
 from pathlib import Path
 
@@ -291,6 +292,34 @@ def test_a_name_that_cannot_be_resolved_fails_its_trials(
     with pytest.raises(UserError, match=r"2 of 2 trials failed.*sed"):
         start(tmp_path, "name=x-${sed}", "seed=1,2")
     assert [row["status"] for row in table(sweeps)] == ["failed"] * 2
+
+
+@pytest.mark.parametrize("place", ["*/.results.csv.partial", "*/0/.trial.json.partial"])
+def test_a_file_of_the_sweep_that_cannot_be_written_is_the_users_error(
+    place: str, tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, "seed=1,2")
+    (written,) = sweeps.glob("*/results.csv")
+    name = written.parent.name
+    (sweeps / place.replace("*", name)).mkdir()
+    with pytest.raises(UserError, match=rf"{name}.*: cannot be written \(.*output_folder=…"):
+        start(tmp_path, "seed=1,2")
+
+
+@pytest.mark.parametrize("search", [[], SEARCH])
+def test_a_sweeps_folder_that_takes_no_files_is_told_before_anything_is_trained(
+    search: list[str], tmp_path: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    make_plan([f"output_folder={tmp_path / 'outputs'}", "seed=1,2", *search]).folder.mkdir(parents=True)
+    monkeypatch.setattr("endeavour.commands.sweep.TemporaryFile", refuse)
+    with pytest.raises(
+        UserError, match=r"sweeps/.*: cannot be written \(Permission denied\).*output_folder=…"
+    ):
+        start(tmp_path, "seed=1,2", *search)
+    assert training.calls == []
 
 
 def test_what_a_trial_left_is_not_taken_for_that_of_another(

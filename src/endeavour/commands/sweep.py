@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from endeavour.config import quote_words, run_hydra
 from endeavour.errors import RunError, UserError
@@ -18,6 +19,7 @@ from endeavour.evaluation.metrics import METRICS, bleu_key
 from endeavour.progress import results_console, say
 from endeavour.runs.config import read_config
 from endeavour.runs.locks import lock_folder
+from endeavour.storage import write_errors
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
 from endeavour.sweeps.table import FAILED, Row, results_table, seeds_table, sort_rows, write_csv
@@ -43,12 +45,15 @@ def sweep(overrides: list[str]) -> None:
     overrides = [quote_words(re.sub(r"=choice\((.*,.*)\)$", r"=\1", override)) for override in overrides]
     plan = make_plan(overrides)
     with lock_folder(plan.folder, "swept"):
-        if not plan.searches:  # a search's notes belong to its study; a grid's are all written again
-            for name in (NOTE, OUTPUT, TRACEBACK):
+        with write_errors(plan.folder, "output_folder"):
+            if plan.folder.exists():
+                TemporaryFile(dir=plan.folder).close()  # or it would be told after all trials
+            # A search's notes belong to its study; a grid's are all written again.
+            for name in () if plan.searches else (NOTE, OUTPUT, TRACEBACK):
                 for old in plan.folder.glob(f"*/{name}"):
                     old.unlink()
-            if any("training.restart" in override for override in overrides):
-                _note_restarts(plan, overrides)
+        if not plan.searches and any("training.restart" in override for override in overrides):
+            _note_restarts(plan, overrides)
         defect: Exception | None = None
         try:
             run_hydra("train", "sweep", trial, ["--multirun", *overrides, *plan.added])
@@ -91,8 +96,6 @@ def _report(plan: Plan) -> list[Row]:
     rows = sort_rows(result_rows([path.parent for path in notes], plan.metric), plan.metric)
     if not rows:
         return rows
-    table, picture = plan.folder / "results.csv", plan.folder / "results.png"
-    write_csv(table, rows)
     judged = _judged_by([path.parent for path in notes])
     shown = [
         {column: row[column] for column in row if _is_shown(column, plan.metric, judged)} for row in rows
@@ -101,10 +104,14 @@ def _report(plan: Plan) -> list[Row]:
     console.print(results_table(shown, plan.metric))
     if over_seeds := seeds_table(shown, plan.keys):
         console.print(over_seeds)
-    say(console, f"table: {table}")
+    table, picture = plan.folder / "results.csv", plan.folder / "results.png"
     # A key with the same value in all rows has no column.
     keys = [key for key in plan.keys if any(key in row for row in rows)]
-    if draw_results(rows, keys, plan.metric, picture):
+    with write_errors(plan.folder, "output_folder"):
+        write_csv(table, rows)
+        drawn = draw_results(rows, keys, plan.metric, picture)
+    say(console, f"table: {table}")
+    if drawn:
         say(console, f"picture: {picture}")
     return rows
 

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from endeavour.config import quote_words
 from endeavour.errors import UserError
 from endeavour.sweeps.plan import make_plan
 
@@ -31,6 +32,7 @@ def test_a_grid_may_be_widened_and_under_other_settings_is_another() -> None:
     folder = make_plan(["seed=1,2"]).folder
     assert make_plan(["seed=1,2,3"]).folder == folder
     assert make_plan(["seed=1,2", "training.max_updates=7"]).folder != folder
+    assert make_plan(["seed=1,2", quote_words("experiment=null")]).folder == folder
 
 
 def test_grids_of_keys_whose_last_words_are_the_same_are_two() -> None:

@@ -63,7 +63,7 @@ def make_plan(overrides: list[str]) -> Plan:
         (override for override in parsed if override.is_sweep_override()),
         key=_key,
     )
-    others = [override for override in parsed if not override.is_sweep_override()]
+    others = [one for one in parsed if not one.is_sweep_override() and one.input_line != "experiment=[]"]
     given = _given(others)
     searches = _check(swept, given)
     keys = tuple(map(_key, swept))

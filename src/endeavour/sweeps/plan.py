@@ -63,6 +63,7 @@ def make_plan(overrides: list[str]) -> Plan:
         (override for override in parsed if override.is_sweep_override()),
         key=_key,
     )
+    # experiment=[] is what `quote_words` makes of experiment=null, and says nothing.
     others = [one for one in parsed if not one.is_sweep_override() and one.input_line != "experiment=[]"]
     given = _given(others)
     searches = _check(swept, given)

@@ -50,7 +50,7 @@ UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
 # What it does not take for the name of an option; and what no key has, in which a group's / follows no dot.
 NO_NAME_TO_HYDRA = re.compile(r"null|true|false|[\d.]+", re.IGNORECASE)
 NO_KEY_TO_HYDRA = re.compile(r"[^A-Za-z0-9_.+~@/-]|\..*/")
-LONGEST_END = 100  # characters of a trial's name that tell what was swept; a folder's may have 255 bytes
+LONGEST_END = 100  # characters of a name that tell what was swept; a folder's may have 255 bytes
 
 
 def to_config(kind: type[T], composed: DictConfig) -> T:
@@ -109,7 +109,11 @@ def told_apart(*told: object) -> str:
     Args:
         told: a key, its value, another key, and so on.
     """
-    text = "".join(f"-{key}_{value}" for key, value in zip(told[::2], told[1::2], strict=True))
+    return name_end("".join(f"-{key}_{value}" for key, value in zip(told[::2], told[1::2], strict=True)))
+
+
+def name_end(text: str) -> str:
+    """`text` as a folder's name may end; with a mark of all of it, where that is less."""
     plain = re.sub(r"[^\w.+-]+", "_", text)
     if plain == text and len(plain) <= LONGEST_END:
         return text

@@ -1,6 +1,7 @@
 """`endeavour sweep` with a stub in place of training: what is trained, what is repeated, what is left of it."""
 
 import csv
+import errno
 import sys
 from pathlib import Path
 
@@ -145,6 +146,17 @@ def test_a_trial_that_fails_stands_in_the_table_and_is_tried_again(
     assert [row["status"] for row in table(sweeps)] == ["finished"] * 3
 
 
+def test_a_failure_is_told_with_its_remedy_which_comes_before_the_next_try(
+    tmp_path: Path, training: StubTraining
+) -> None:
+    training.at_call[1] = UserError("out of memory on the longest batch\nlower training.tokens_per_batch")
+    with pytest.raises(UserError) as caught:
+        start(tmp_path, "seed=1,2")
+    first, second = str(caught.value).split("\n")
+    assert first.endswith("out of memory on the longest batch; lower training.tokens_per_batch")
+    assert second.startswith("once that is mended, the same command tries")
+
+
 def test_a_defect_is_not_the_users_error_and_its_traceback_is_named(
     tmp_path: Path, sweeps: Path, training: StubTraining
 ) -> None:
@@ -199,6 +211,15 @@ def test_names_of_folders_that_hydra_does_not_know(
     quoted = f'"{typed}"' if "'" in typed else typed
     sweep([f"output_folder={quoted}", "seed=1,2"])
     assert len(list((tmp_path / folder / "sweeps").glob("*/results.csv"))) == 1
+
+
+@pytest.mark.parametrize("sweeper", ["basic", "optuna"])
+@pytest.mark.parametrize("choice", ["choice('ä', 'b c')", "choice(ä,b c)"])
+def test_words_beyond_ascii_can_be_chosen_from(
+    sweeper: str, choice: str, tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, f"tokenizer.name={choice}", f"hydra/sweeper={sweeper}")
+    assert sorted(row["tokenizer.name"].strip("'") for row in table(sweeps)) == ["b c", "ä"]
 
 
 def test_a_search_through_hydra(
@@ -271,6 +292,34 @@ def test_a_name_that_cannot_be_resolved_fails_its_trials(
     with pytest.raises(UserError, match=r"2 of 2 trials failed.*sed"):
         start(tmp_path, "name=x-${sed}", "seed=1,2")
     assert [row["status"] for row in table(sweeps)] == ["failed"] * 2
+
+
+@pytest.mark.parametrize("place", ["*/.results.csv.partial", "*/0/.trial.json.partial"])
+def test_a_file_of_the_sweep_that_cannot_be_written_is_the_users_error(
+    place: str, tmp_path: Path, sweeps: Path, training: StubTraining
+) -> None:
+    start(tmp_path, "seed=1,2")
+    (written,) = sweeps.glob("*/results.csv")
+    name = written.parent.name
+    (sweeps / place.replace("*", name)).mkdir()
+    with pytest.raises(UserError, match=rf"{name}.*: cannot be written \(.*output_folder=…"):
+        start(tmp_path, "seed=1,2")
+
+
+@pytest.mark.parametrize("search", [[], SEARCH])
+def test_a_sweeps_folder_that_takes_no_files_is_told_before_anything_is_trained(
+    search: list[str], tmp_path: Path, training: StubTraining, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    make_plan([f"output_folder={tmp_path / 'outputs'}", "seed=1,2", *search]).folder.mkdir(parents=True)
+    monkeypatch.setattr("endeavour.commands.sweep.TemporaryFile", refuse)
+    with pytest.raises(
+        UserError, match=r"sweeps/.*: cannot be written \(Permission denied\).*output_folder=…"
+    ):
+        start(tmp_path, "seed=1,2", *search)
+    assert training.calls == []
 
 
 def test_what_a_trial_left_is_not_taken_for_that_of_another(

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from endeavour.config import quote_words
 from endeavour.errors import UserError
 from endeavour.sweeps.plan import make_plan
 
@@ -31,12 +32,20 @@ def test_a_grid_may_be_widened_and_under_other_settings_is_another() -> None:
     folder = make_plan(["seed=1,2"]).folder
     assert make_plan(["seed=1,2,3"]).folder == folder
     assert make_plan(["seed=1,2", "training.max_updates=7"]).folder != folder
+    assert make_plan(["seed=1,2", quote_words("experiment=null")]).folder == folder
 
 
 def test_grids_of_keys_whose_last_words_are_the_same_are_two() -> None:
     plans = [make_plan([f"{key}=1,2"]) for key in ("seed", "corpus.seed", "augmentation.seed")]
     assert len({plan.folder for plan in plans}) == 3
     assert len({plan.added for plan in plans}) == 3
+
+
+def test_a_sweep_of_many_keys_has_the_name_of_a_folder_and_of_no_other_sweep() -> None:
+    keys = [f"evaluation.labels.quite_a_long_name_of_a_test_set_{number}" for number in range(16)]
+    names = {make_plan([f"+{key}=1,2" for key in some]).folder.name for some in (keys, keys[:-1])}
+    assert len(names) == 2
+    assert all(len(name) < 150 for name in names)
 
 
 @pytest.mark.parametrize(

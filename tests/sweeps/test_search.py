@@ -25,6 +25,7 @@ SETTINGS = {
     "sampler": "tpe",
     "seed": 1,
     "prune_after": None,
+    "storage": None,
 }
 
 
@@ -38,8 +39,7 @@ class Searching:
         self.prune_after: int | None = None
 
     def __call__(self, swept: str = f"{RATE}=tag(log,interval(1e-5,1e-1))", **settings: Any) -> None:
-        storage = f"sqlite:///{self.folder / 'study.db'}"
-        search(SETTINGS | {"storage": storage} | settings, [swept, "seed=5"], self.folder, self._run)
+        search(SETTINGS | settings, [swept, "seed=5"], self.folder, self._run)
 
     def _run(self, trials: Mapping[int, list[str]]) -> None:
         for number, overrides in trials.items():
@@ -60,7 +60,7 @@ class Searching:
                 (folder / NOTE).write_text(json.dumps(note | {"error": str(error)}))
 
     def states(self) -> list[str]:
-        with database(f"sqlite:///{self.folder / 'study.db'}") as storage:
+        with database(None, self.folder) as storage:
             study = optuna.load_study(study_name="sweep", storage=storage)
             return [trial.state.name for trial in study.trials]
 
@@ -104,6 +104,16 @@ def test_a_search_that_was_interrupted_makes_the_trials_of_an_unbroken_one(
     assert len(training.calls) == 16  # nothing was left to do
     searching(n_trials=15)
     assert len(training.calls) == 17
+
+
+def test_the_study_lies_in_the_folder_whatever_its_name_or_where_the_user_says(tmp_path: Path) -> None:
+    searching = Searching(tmp_path / "o?p %41{x}#ü")
+    searching(n_trials=1)
+    assert (searching.folder / "study.db").is_file()
+    searching(n_trials=1)
+    assert len(searching.training.calls) == 1
+    searching(n_trials=1, storage=f"sqlite:///{tmp_path / 'other.db'}")
+    assert (tmp_path / "other.db").is_file()
 
 
 def test_a_wide_range_of_whole_numbers_is_not_listed_to_be_counted() -> None:
@@ -182,9 +192,8 @@ def test_ranges_become_what_optuna_draws_from(tmp_path: Path) -> None:
         "n_trials": 3,
         "n_jobs": 3,
     }
-    settings = SETTINGS | own | {"storage": f"sqlite:///{tmp_path / 'study.db'}"}
     swept = ["a=int(interval(1,4))", "b=interval(0.5,1)", "c=range(2,9,step=3)", "d=x,null,[1,2]"]
-    search(settings, [*swept, "seed=5"], tmp_path, run)
+    search(SETTINGS | own, [*swept, "seed=5"], tmp_path, run)
     assert len(tried) == 3
     for overrides in tried:
         assert overrides[0] == "seed=5"

@@ -7,9 +7,11 @@
 The runs themselves lie in run folders of their own, named after what was swept.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from endeavour.config import quote_words, run_hydra
 from endeavour.errors import RunError, UserError
@@ -17,6 +19,7 @@ from endeavour.evaluation.metrics import METRICS, bleu_key
 from endeavour.progress import results_console, say
 from endeavour.runs.config import read_config
 from endeavour.runs.locks import lock_folder
+from endeavour.storage import write_errors
 from endeavour.sweeps.picture import draw_results
 from endeavour.sweeps.plan import Plan, make_plan
 from endeavour.sweeps.table import FAILED, Row, results_table, seeds_table, sort_rows, write_csv
@@ -38,15 +41,19 @@ def sweep(overrides: list[str]) -> None:
     if any(argument.startswith("-") for argument in overrides):
         run_hydra("train", "sweep", trial, overrides)  # --help, --cfg and the like
         return
-    overrides = [quote_words(override) for override in overrides]
+    # choice(…) means the list in it, but of what Hydra takes from a function it loses the quotes.
+    overrides = [quote_words(re.sub(r"=choice\((.*,.*)\)$", r"=\1", override)) for override in overrides]
     plan = make_plan(overrides)
     with lock_folder(plan.folder, "swept"):
-        if not plan.searches:  # a search's notes belong to its study; a grid's are all written again
-            for name in (NOTE, OUTPUT, TRACEBACK):
+        with write_errors(plan.folder, "output_folder"):
+            if plan.folder.exists():
+                TemporaryFile(dir=plan.folder).close()  # or it would be told after all trials
+            # A search's notes belong to its study; a grid's are all written again.
+            for name in () if plan.searches else (NOTE, OUTPUT, TRACEBACK):
                 for old in plan.folder.glob(f"*/{name}"):
                     old.unlink()
-            if any("training.restart" in override for override in overrides):
-                _note_restarts(plan, overrides)
+        if not plan.searches and any("training.restart" in override for override in overrides):
+            _note_restarts(plan, overrides)
         defect: Exception | None = None
         try:
             run_hydra("train", "sweep", trial, ["--multirun", *overrides, *plan.added])
@@ -73,14 +80,14 @@ def _note_restarts(plan: Plan, overrides: list[str]) -> None:
 def _raise_failures(plan: Plan, failed: list[Row], trials: int) -> None:
     if not failed:
         return
-    reason = str(failed[0]["error"]).partition("\n")[0]
+    reason = "; ".join(str(failed[0]["error"]).splitlines()[:2])  # the second says what to do
     text = f"{len(failed)} of {trials} trials failed, such as {failed[0]['name']}: {reason}\n"
     again = "the same command tries them again and repeats no other"
     notes = {path.parent: read_note(path.parent) for path in plan.folder.glob(f"*/{NOTE}")}
     defects = [str(folder) for folder, note in notes.items() if not note.get("by_user", True)]
     if defects:
         raise RunError(f"{text}{min(defects)}/{TRACEBACK} shows where it happened; {again}")
-    raise UserError(text + again)
+    raise UserError(f"{text}once that is mended, {again}")
 
 
 def _report(plan: Plan) -> list[Row]:
@@ -89,8 +96,6 @@ def _report(plan: Plan) -> list[Row]:
     rows = sort_rows(result_rows([path.parent for path in notes], plan.metric), plan.metric)
     if not rows:
         return rows
-    table, picture = plan.folder / "results.csv", plan.folder / "results.png"
-    write_csv(table, rows)
     judged = _judged_by([path.parent for path in notes])
     shown = [
         {column: row[column] for column in row if _is_shown(column, plan.metric, judged)} for row in rows
@@ -99,10 +104,14 @@ def _report(plan: Plan) -> list[Row]:
     console.print(results_table(shown, plan.metric))
     if over_seeds := seeds_table(shown, plan.keys):
         console.print(over_seeds)
-    say(console, f"table: {table}")
+    table, picture = plan.folder / "results.csv", plan.folder / "results.png"
     # A key with the same value in all rows has no column.
     keys = [key for key in plan.keys if any(key in row for row in rows)]
-    if draw_results(rows, keys, plan.metric, picture):
+    with write_errors(plan.folder, "output_folder"):
+        write_csv(table, rows)
+        drawn = draw_results(rows, keys, plan.metric, picture)
+    say(console, f"table: {table}")
+    if drawn:
         say(console, f"picture: {picture}")
     return rows
 

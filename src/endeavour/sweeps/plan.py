@@ -14,7 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import in_quotes, is_group, one_line
+from endeavour.config import in_quotes, is_group, name_end, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
@@ -63,7 +63,8 @@ def make_plan(overrides: list[str]) -> Plan:
         (override for override in parsed if override.is_sweep_override()),
         key=_key,
     )
-    others = [override for override in parsed if not override.is_sweep_override()]
+    # experiment=[] is what `quote_words` makes of experiment=null, and says nothing.
+    others = [one for one in parsed if not one.is_sweep_override() and one.input_line != "experiment=[]"]
     given = _given(others)
     searches = _check(swept, given)
     keys = tuple(map(_key, swept))
@@ -131,8 +132,8 @@ def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -
     )
     mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
     base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)
-    keys = [_short(_key(override)) for override in swept]
-    return "-".join([base, *keys, *([mark] if mark else [])])
+    keys = name_end("".join(f"-{_short(_key(override))}" for override in swept))
+    return base + keys + (f"-{mark}" if mark else "")
 
 
 def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:

@@ -27,6 +27,7 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 from pydantic import Field
 from pydantic.dataclasses import dataclass
+from sqlalchemy import URL
 
 from endeavour.errors import UserError
 from endeavour.settings import STRICT, validated
@@ -54,7 +55,7 @@ class SearchConfig:
     sampler: Literal["tpe", "random"]
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     prune_after: Annotated[int, Field(ge=1)] | None
-    storage: str
+    storage: str | None
 
 
 def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run: RunTrials) -> None:
@@ -76,7 +77,7 @@ def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run:
     fixed = [str(item.input_line) for item in parsed if not item.is_sweep_override()]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     direction = "minimize" if less_is_better(config.metric) else "maximize"
-    with database(config.storage) as storage:
+    with database(config.storage, folder) as storage:
         study = optuna.create_study(
             study_name=folder.name, storage=storage, direction=direction, load_if_exists=True
         )
@@ -91,9 +92,9 @@ def search(settings: Mapping[str, Any], arguments: list[str], folder: Path, run:
 
 
 @contextmanager
-def database(url: str) -> Generator[RDBStorage]:
-    """Optuna's storage at an address of SQLAlchemy; its connections are closed at the end."""
-    storage = RDBStorage(url)
+def database(url: str | None, folder: Path) -> Generator[RDBStorage]:
+    """Optuna's storage at an address of SQLAlchemy, or else in `folder`; its connections are closed at the end."""
+    storage = RDBStorage(url or str(URL.create("sqlite", database=str(folder / "study.db"))))
     try:
         yield storage
     finally:

@@ -28,7 +28,7 @@ from endeavour.redaction import redact
 from endeavour.runs.config import RunConfig
 from endeavour.runs.restart import goes_on, note_restart
 from endeavour.runs.run import Run
-from endeavour.storage import write_json
+from endeavour.storage import write_errors, write_json
 from endeavour.sweeps.table import FAILED, PRUNED, Row, collect, less_is_better
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import Pruned
@@ -53,12 +53,12 @@ def trial(composed: DictConfig) -> None:
     except (OmegaConfBaseException, TypeError):  # below it is said what is wrong
         name, run = ", ".join(overrides), folder
     note: Note = {"run": str(run), "overrides": _as_dict(overrides)}
-    write_json(folder / NOTE, note)
     say(Console(stderr=True), f"trial {folder.name}: {name}")
     metric = cast(str | None, OmegaConf.select(hydra.sweeper, "metric"))
     at_least = cast(int | None, OmegaConf.select(hydra.sweeper, "prune_after"))
     prune = partial(falls_behind, folder, metric, at_least) if metric and at_least else None
-    with ExitStack() as stack:
+    with write_errors(folder, "output_folder"), ExitStack() as stack:
+        write_json(folder / NOTE, note)
         if hydra.runtime.choices["hydra/launcher"] == "joblib":  # the lines of several would mingle
             output = stack.enter_context((folder / OUTPUT).open("a", encoding="utf-8"))
             stack.enter_context(redirect_stderr(output))

@@ -25,6 +25,17 @@ from endeavour.completion import SCRIPTS, complete
         ("endeavour compare randomization", ["randomization_trials="]),
         ("endeavour compare training.max_u", []),  # a key of another root
         ("endeavour fly a", []),
+        ('endeavour translate text="a b" ru', ["run="]),
+        ('endeavour translate text="a ru', []),
+        ('endeavour translate text="a ru"', []),
+        ("endeavour train name=Übung see", ["seed="]),
+        ("endeavour train model=nosuch see", ["seed="]),
+        ("endeavour train see see", ["seed="]),
+        ("endeavour train --h", []),
+        ("endeavour train training.[", []),
+        ("endeavour sweep model=tiny,small training.max_u", ["training.max_updates="]),
+        ("endeavour sweep hydra/sweeper=optuna hydra.sweeper.n_t", ["hydra.sweeper.n_trials="]),
+        ("endeavour translate output_folder=~nosuch run=", []),
     ],
 )
 def test_the_last_word_becomes_what_the_command_knows(line: str, expected: list[str]) -> None:
@@ -64,6 +75,7 @@ def test_runs_are_completed_by_name_wherever_they_lie(
         "outputs/night/one",
         "outputs/nine",
         "outputs/other",
+        "outputs/needs quotes",
         "outputs/.nice.discarded",
         "elsewhere/new",
     ):
@@ -73,6 +85,8 @@ def test_runs_are_completed_by_name_wherever_they_lie(
     assert complete("endeavour compare runs=o", COMMANDS) == ["runs=other"]
     assert complete("endeavour train pretrained=", COMMANDS)[-1] == "pretrained=other"
     assert complete("endeavour translate output_folder=elsewhere run=n", COMMANDS) == ["run=new"]
+    (tmp_path / "elsewhere").rename("o (1)")
+    assert complete("endeavour translate \"output_folder='o (1)'\" run=n", COMMANDS) == ["run=new"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -94,7 +108,8 @@ def test_bash_asks_for_the_line_up_to_the_cursor() -> None:
     asked = f"""
         endeavour() {{ {sys.executable} -m endeavour "$@"; }}
         {SCRIPTS["bash"]}
-        COMP_LINE='endeavour train model=ti seed=2'; COMP_POINT=24; _endeavour; echo "${{COMPREPLY[@]}}"
+        COMP_LINE='endeavour train model=ti seed=2'; COMP_POINT=24; _endeavour; printf '%s|' "${{COMPREPLY[@]}}"
+        COMP_LINE='endeavour tra'; COMP_POINT=13; _endeavour; printf '%s|' "${{COMPREPLY[@]}}"
     """
     result = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-    assert result.stdout == "model=tiny\n"
+    assert result.stdout == "model=tiny|train |translate |"

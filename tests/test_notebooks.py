@@ -20,7 +20,7 @@ def test_a_notebook_runs(
             continue
         code = "".join(cell["source"])
         if "parameters" in cell["metadata"].get("tags", []):
-            code = f"SETTINGS = {[*parallel_files, *folders]!r}"
+            code = f"SETTINGS = {[*parallel_files, *folders, 'name=sub/first']!r}"
         exec(compile(code, f"{path.name}: {cell['id']}", "exec"), names)
         assert cell["outputs"] == [], "a notebook is kept without what it printed"
     assert "bleu" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """The Python interface: an import that costs nothing, a run that is trained, opened, questioned and evaluated."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 
 import endeavour
 from commands import places
@@ -58,6 +60,17 @@ def test_a_run_is_trained_and_known(run: endeavour.TrainedRun) -> None:
     assert endeavour.train(start["command"][2:]).summary == run.summary, "it was finished"
 
 
+def test_a_run_is_returned_whatever_its_name_begins_with(
+    run: endeavour.TrainedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(run.folder, "outputs/outputs/x")
+    (start,) = json.loads((run.folder / "run.json").read_text("utf-8"))
+    again = endeavour.train([*start["command"][2:], "output_folder=outputs", "name=outputs/outputs/x"])
+    assert again.folder == Path("outputs/outputs/x")
+    assert again.translate("the dog") == run.translate("the dog")
+
+
 def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
     lines = ["the dog sees a tree", "", "the old man"]
     found = run.translate(lines)
@@ -65,7 +78,7 @@ def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
     assert found[1] == ""
     assert run.translate(lines[0]) == found[0]
     wide = endeavour.load(
-        QUOTED, output_folder=run.folder.parent, device="cpu", beam_size=3, num_hypotheses=2
+        QUOTED, output_folder=run.output_folder, device="cpu", beam_size=3, num_hypotheses=2
     )
     best = wide.translate_n_best(lines[:1])[0]
     assert len(best) == 2
@@ -79,7 +92,7 @@ def test_it_translates_a_line_or_many(run: endeavour.TrainedRun) -> None:
 def test_a_model_is_opened_once(run: endeavour.TrainedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Mock(wraps=translators.open_translator)
     monkeypatch.setattr(translators, "open_translator", opened)
-    again = endeavour.load(QUOTED, output_folder=run.folder.parent, device="cpu")
+    again = endeavour.load(QUOTED, output_folder=run.output_folder, device="cpu")
     assert again.translate("the dog") == again.translate(["the dog"])[0] == run.translate("the dog")
     again.translate_n_best(["the dog"])
     assert opened.call_count == 1
@@ -108,7 +121,7 @@ def test_the_attention_of_a_long_pair_is_refused(run: endeavour.TrainedRun) -> N
 
 
 def test_its_own_translation_is_aligned_part_by_part_as_it_was_decoded(run: endeavour.TrainedRun) -> None:
-    apart = endeavour.load(QUOTED, output_folder=run.folder.parent, device="cpu", split_sentences=True)
+    apart = endeavour.load(QUOTED, output_folder=run.output_folder, device="cpu", split_sentences=True)
     ((best, *_),) = apart.translate_n_best(["The dog sees. The cat sees."])
     assert len(best.parts) == 2
     assert apart.align("The dog sees. The cat sees.") == apart.align_parts(best.parts)
@@ -120,14 +133,16 @@ def test_it_is_evaluated_as_by_the_command(run: endeavour.TrainedRun, tmp_path: 
     assert set(score) >= {"bleu", "chrf"}
     assert (run.folder / "evaluation" / "validation-beam" / "report.html").is_file()
     (tmp_path / "news.tsv").write_text("en\tde\nthe dog\tder Hund\n", "utf-8")
-    found = run.evaluate(files={"news": [str(tmp_path / "news.tsv")]}, num_pictures=0)
+    found = run.evaluate(files={"news": [tmp_path / "news.tsv"]}, num_pictures=0)
     assert list(found) == ["news"]
+    with pytest.raises(endeavour.UserError, match="None: a folder is needed"):
+        run.evaluate(data_folder=None)  # type: ignore[arg-type]
     with pytest.raises(endeavour.UserError, match="num_picture"):
         run.evaluate(num_picture=0)
 
 
 def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
-    root = run.folder.parent
+    root = run.output_folder
     with pytest.raises(endeavour.UserError, match=r"decoding\.beam_size"):
         endeavour.load(QUOTED, output_folder=root, beam_size=0)
     export = endeavour.load(QUOTED, output_folder=root, engine="ctranslate2", quantization="float32")
@@ -138,6 +153,24 @@ def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
     for sources, targets in ((["a"], "b"), ("a", ["b"]), (["a"], ["b", "c"])):
         with pytest.raises(endeavour.UserError, match="as many"):
             run.score(sources, targets)  # type: ignore[arg-type]
+
+
+def test_paths_are_taken_as_their_text_is(run: endeavour.TrainedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.output_folder.parent)
+    for name in (Path("outputs/first run"), [Path("first run")], run.folder):
+        opened = endeavour.load(name, output_folder=Path("outputs"), device=torch.device("cpu"))
+        assert opened.name == QUOTED
+        assert opened.device == torch.device("cpu")
+
+
+def test_what_is_neither_a_name_nor_a_path_is_refused(run: endeavour.TrainedRun) -> None:
+    for name in (1, [1], [QUOTED, None], run):
+        with pytest.raises(endeavour.UserError, match="a run's name or folder is needed"):
+            endeavour.load(name, output_folder=run.output_folder)  # type: ignore[arg-type]
+    with pytest.raises(endeavour.UserError, match="output_folder=None: a folder"):
+        endeavour.load(QUOTED, output_folder=None)  # type: ignore[arg-type]
+    with pytest.raises(endeavour.UserError, match="device=None is not supported"):
+        endeavour.load(QUOTED, output_folder=run.output_folder, device=None).translate("dog")  # type: ignore[arg-type]
 
 
 def test_a_word_in_place_of_a_list_is_not_taken_letter_by_letter(run: endeavour.TrainedRun) -> None:
@@ -151,7 +184,7 @@ def test_a_word_in_place_of_a_list_is_not_taken_letter_by_letter(run: endeavour.
 
 
 def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:
-    root = run.folder.parent
+    root = run.output_folder
     config = run_config([f"output_folder={root}", "name=other", "model.width=8", "model.num_heads=2"])
     untrained_run(config, Run(root, "first run").load_tokenizers())
     both = endeavour.load(f"{QUOTED} other", output_folder=root, device="cpu")

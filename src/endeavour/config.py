@@ -23,7 +23,15 @@ from endeavour.errors import UserError
 from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.runs.choice import joined, select_runs
-from endeavour.settings import KEY_VALUE, config_folder, hydras_options, unknown_key, validated
+from endeavour.settings import (
+    KEY_VALUE,
+    config_folder,
+    hydras_options,
+    in_quotes,
+    literal,
+    unknown_key,
+    validated,
+)
 from endeavour.storage import user_path
 
 T = TypeVar("T")
@@ -160,9 +168,7 @@ def quote_literal(override: str) -> str:
         return quote_words(override)
     if not equals or value == "null":
         return override
-    # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
-    escaped = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value)
-    return f"{key}={in_quotes(escaped)}"
+    return f"{key}={literal(value)}"
 
 
 def quote_words(override: str) -> str:
@@ -175,13 +181,6 @@ def quote_words(override: str) -> str:
     if not set(value) & set("'\"\\(){}$"):
         value = re.sub(r"[^\[\],]+", _quote_unknown, value)
     return f"{key}{equals}{value}"
-
-
-def in_quotes(value: str) -> str:
-    """`value` as one word of Hydra's grammar, in which ${…} is still resolved."""
-    # A backslash counts only before the quote mark, or at the end of the value.
-    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
-    return f"'{escaped}'"
 
 
 def _quote_unknown(word: re.Match[str]) -> str:

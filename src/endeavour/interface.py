@@ -10,6 +10,7 @@ the command line.
 """
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -90,6 +91,11 @@ class TrainedRun:
     def folder(self) -> Path:
         """Where the run lies."""
         return self.runs[0].folder
+
+    @property
+    def output_folder(self) -> Path:
+        """Where `load` finds its name."""
+        return self.runs[0].root
 
     @property
     def config(self) -> RunConfig:
@@ -213,10 +219,10 @@ class TrainedRun:
         self,
         *,
         splits: Sequence[str] | None = None,
-        files: Mapping[str, Sequence[str]] | None = None,
+        files: Mapping[str, Sequence[str | Path]] | None = None,
         sacrebleu: Sequence[str] = (),
         data_folder: str | Path = "data",
-        corpus_path: str | None = None,
+        corpus_path: str | Path | None = None,
         **settings: Any,
     ) -> dict[str, dict[str, float]]:
         """Translates and scores test sets, and writes reports into the run's folder, as `endeavour evaluate` does.
@@ -234,8 +240,12 @@ class TrainedRun:
         """
         values = asdict(self.config.evaluation) | {"labels": {}, "reuse_translations": False} | settings
         values |= {"splits": splits, "files": {} if files is None else files, "sacrebleu": sacrebleu}
-        checked = validated(EvaluationConfig, values, "evaluation")
-        return self.evaluate_as(checked, data_folder=user_path(data_folder), corpus_path=corpus_path)
+        checked = validated(EvaluationConfig, _with_paths_as_text(values), "evaluation")
+        return self.evaluate_as(
+            checked,
+            data_folder=_folder("data_folder", data_folder),
+            corpus_path=_with_paths_as_text(corpus_path),
+        )
 
     def evaluate_as(
         self, settings: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
@@ -276,16 +286,16 @@ class TrainedRun:
 
 
 def load(
-    run: str | Sequence[str] | None = None,
+    run: str | Path | Sequence[str | Path] | None = None,
     *,
     output_folder: str | Path = "outputs",
-    device: str = "auto",
+    device: "str | torch.device" = "auto",
     **decoding: Any,
 ) -> TrainedRun:
     """Opens a trained run.
 
     Args:
-        run: its name; "a b c" or ["a", "b", "c"] are an ensemble; None is the newest finished run.
+        run: its name or folder; "a b c" or ["a", "b", "c"] are an ensemble; None is the newest finished run.
         output_folder: where run folders lie.
         device: auto, cpu, cuda, cuda:1 …, mps.
         decoding: keys of conf/decoding/beam.yaml, such as beam_size=10; others are as the run decodes after its
@@ -294,11 +304,35 @@ def load(
     Raises:
         UserError: there is no such run, or a value that decoding does not accept.
     """
-    if run is not None and not isinstance(run, str):
-        run = " ".join(quoted(name) for name in run)
-    runs = select_runs(run, user_path(output_folder))
+    runs = select_runs(_names(run), _folder("output_folder", output_folder))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
-    return TrainedRun(runs, settings, device=device)
+    return TrainedRun(runs, settings, device=str(device))
+
+
+def _names(run: str | Path | Sequence[str | Path] | None) -> str | None:
+    """What was given to `load`, as `run=…` takes it."""
+    if run is None or isinstance(run, str):
+        return run
+    try:
+        return " ".join(quoted(os.fspath(name)) for name in ([run] if isinstance(run, os.PathLike) else run))
+    except TypeError as error:
+        raise UserError(f"run={run!r}: a run's name or folder is needed, or a list of them") from error
+
+
+def _folder(key: str, path: str | Path) -> Path:
+    try:
+        return user_path(os.fspath(path))
+    except TypeError as error:
+        raise UserError(f"{key}={path!r}: a folder is needed, as text or a Path") from error
+
+
+def _with_paths_as_text(value: Any) -> Any:
+    """A value, or all that are in it, as configs have them."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {key: _with_paths_as_text(inner) for key, inner in value.items()}
+    return [_with_paths_as_text(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def train(overrides: Sequence[str] = ()) -> TrainedRun:
@@ -318,5 +352,6 @@ def train(overrides: Sequence[str] = ()) -> TrainedRun:
 
     config = load_config("train", RunConfig, [quote_literal(override) for override in overrides])
     train_run(config, ["endeavour", "train", *overrides])
-    await_summary(Run.of(config))
-    return load(quoted(config.name), output_folder=config.output_folder, device=config.device)
+    run = Run.of(config)
+    await_summary(run)
+    return TrainedRun([run], run.config.decoding, device=config.device)

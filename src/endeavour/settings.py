@@ -4,6 +4,7 @@ the code that it configures.
 Knows pydantic; neither sections nor values.
 """
 
+import re
 from argparse import Action, ArgumentParser
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ ShareBelow1 = Annotated[float, Field(ge=0, lt=1)]  # of a dropout, an average or
 
 KEY_VALUE = 'settings are key=value, without dashes, and a value with spaces stands in quotes: text="A dog"'
 UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for a key that nobody reads
+# A value that Hydra takes as it stands for text; to its grammar other words may be numbers, lists, or nothing at all.
+PLAIN_TEXT = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_/][\w./-]*", re.ASCII | re.IGNORECASE)
 MOST_NEAR = 3  # keys that are offered in place of one that is not known; more would be no help
 
 T = TypeVar("T")
@@ -50,6 +53,24 @@ def unknown_key(key: str, keys: Iterable[str]) -> str:
     near = " or ".join(f"{one}=…" for one in _near(key, set(keys) - {key}))
     all_keys = f"{key} is not a key of this command, all of which `endeavour COMMAND --help` shows"
     return f"{all_keys}; {near} is" if near else all_keys
+
+
+def in_quotes(value: str) -> str:
+    """`value` as one word of Hydra's grammar, in which ${…} is still resolved."""
+    # A backslash counts only before the quote mark, or at the end of the value.
+    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
+    return f"'{escaped}'"
+
+
+def literal(value: str) -> str:
+    """`value` as one word of Hydra's grammar, in which nothing has a meaning."""
+    # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
+    return in_quotes(re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value))
+
+
+def typed(value: str) -> str:
+    """The same with quotes only where they are needed, as one would type it."""
+    return value if PLAIN_TEXT.fullmatch(value) else literal(value)
 
 
 def _near(key: str, keys: Iterable[str]) -> list[str]:

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+from bench_config import load_bench
 
 from endeavour.benchmark import playground as module
 from endeavour.benchmark.browser import open_pages
-from endeavour.benchmark.played_site import PlayedRun
+from endeavour.benchmark.played_site import PlayedRun, play
 from endeavour.benchmark.playground import measure_page, measure_serving
 from endeavour.benchmark.tables import TABLES, part_table
+from endeavour.commands.bench import played_run
 from endeavour.errors import UserError
 from endeavour.storage import write_json
 from served import small_run
@@ -76,6 +78,15 @@ def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> Non
         assert min(row["memory_before"], row["memory_after"]) > 10_000_000
     assert part_table("serving", rows).row_count == 2
     assert len(TABLES["serving"][1]) == 9
+
+
+def test_a_run_is_played_whatever_it_and_its_folder_are_called(tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "plain", "run").folder
+    folder.parent.rename(tmp_path / "o (1)")
+    (tmp_path / "o (1)" / "run").rename(tmp_path / "o (1)" / "first run")
+    config = load_bench([f"output_folder='{tmp_path}/o (1)'", "device=cpu", "bench.played_run=first run"])
+    with play(played_run(config)) as site:
+        assert site.get("/api/runs")["default"] == "first run"
 
 
 def test_a_run_that_is_not_there_is_named(outputs: Path) -> None:

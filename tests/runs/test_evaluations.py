@@ -18,6 +18,7 @@ from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import IMPORTED, Run
 from endeavour.runs.selection import find_evaluations
+from endeavour.settings import literal
 from endeavour.storage import write_json
 
 WITHOUT_TEST = ["corpus=files", *(f"corpus.splits.{split}=[a.tsv]" for split in ("train", "validation"))]
@@ -25,7 +26,7 @@ WITHOUT_TEST = ["corpus=files", *(f"corpus.splits.{split}=[a.tsv]" for split in 
 
 def begun(root: Path, name: str, *overrides: str) -> Run:
     """A run that has final weights, as far as its names tell."""
-    config = run_config([f"name={name!r}", f"output_folder={root}", *overrides])
+    config = run_config([f"name={name!r}", f"output_folder={literal(str(root))}", *overrides])
     run = Run(root, name)
     run.model_folder.mkdir(parents=True)
     save_config(config, run.folder / "config.yaml")
@@ -203,6 +204,29 @@ def test_a_command_names_folders_ensembles_and_runs_so_that_it_works_where_it_is
     assert load_config("play", PlayRoot, pasted(play_command(run))).output_folder == str(run.root)
     assert (exported.run, exported.quantization, exported.data_folder) == ("b/c", "float32", "my data")
     assert not exported.decoding.sampling  # which no export is compared by
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["o (1)", "o, x", "o=y", "o#1 [b]", "o'z", "'o'", "a~o", "März", "007", "null", "a${seed}", "o\\"],
+)
+def test_a_command_works_whatever_folders_files_and_decodings_are_called(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = begun(Path(folder), "a")
+    files = [f"{folder}/März.en", f"{folder}.de"]
+    own = replace(
+        run.config, data_folder=folder, evaluation=replace(run.config.evaluation, files={"n": files})
+    )
+    save_config(own, run.folder / "config.yaml")
+    run.forget_config()
+    asked = load_config("evaluate", EvaluateRoot, pasted(evaluate_command(run, "beam (1)", "n")))
+    assert asked.evaluation.files == {"n": files}
+    assert asked.decoding.name == "beam (1)"
+    for one in (asked, load_config("export", ExportRoot, pasted(export_command(run, "int8")))):
+        assert [one.output_folder, one.data_folder] == [folder] * 2
+    assert load_config("play", PlayRoot, pasted(play_command(run))).output_folder == folder
 
 
 def test_the_command_that_would_help_decodes_as_the_others_were(

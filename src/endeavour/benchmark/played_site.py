@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from endeavour.errors import UserError
+from endeavour.settings import typed
 
 TIMEOUT = 120.0  # seconds, after which a request is lost
 PIECES = 16  # that a sentence should have, as nearly as there are any
@@ -28,7 +29,7 @@ Event = tuple[str, Any]
 
 @dataclass(frozen=True)
 class PlayedRun:
-    """What is served: a trained run; None is the newest."""
+    """What is served: a trained run, named as `run=…` takes it; None is the newest."""
 
     name: str | None
     output_folder: Path
@@ -64,9 +65,9 @@ class Site:
 @contextmanager
 def play(run: PlayedRun, *overrides: str) -> Generator[Site]:
     """Starts a server and stops it. Raises `UserError` where it does not start."""
-    arguments = [f"output_folder={run.output_folder}", f"device={run.device}", "port=0", *overrides]
+    arguments = [f"output_folder={typed(str(run.output_folder))}", f"device={run.device}", "port=0"]
     arguments += [] if run.name is None else [f"run={run.name}"]
-    command = [sys.executable, "-m", "endeavour", "play", *arguments]
+    command = [sys.executable, "-m", "endeavour", "play", *arguments, *overrides]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         address, said = None, list[str]()

@@ -40,7 +40,7 @@ from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare, recipe_of
 from endeavour.progress import say
 from endeavour.runs.config import Seed
-from endeavour.runs.names import run_name
+from endeavour.runs.names import quoted, run_name
 from endeavour.runs.provenance import describe_start
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
@@ -139,10 +139,16 @@ def command_names() -> list[str]:
     return [name for name in modules if name not in SHARED]
 
 
+def played_run(config: BenchRoot) -> PlayedRun:
+    """Whose page is measured."""
+    name = config.bench.played_run
+    return PlayedRun(None if name is None else quoted(name), Path(config.output_folder), config.device)
+
+
 def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Results]]:
     """How each part is measured."""
     settings = config.bench
-    played = PlayedRun(settings.played_run, Path(config.output_folder), config.device)
+    played = played_run(config)
 
     def data(_: Steps) -> Results:
         with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:

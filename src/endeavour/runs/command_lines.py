@@ -16,7 +16,7 @@ from endeavour.data.corpus import VALIDATION
 from endeavour.data.perturbations import copy_of
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run
-from endeavour.settings import config_folder
+from endeavour.settings import config_folder, typed
 
 
 def export_command(run: Run, quantization: str) -> str:
@@ -68,9 +68,9 @@ def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> l
     if wanted is not None:
         export = ("engine", "quantization")  # which the label has
         differing = [key for key, value in wanted.items() if key not in export and value != own.get(key)]
-        return [f"decoding.{key}={_typed(wanted[key])}" for key in differing] + exported
+        return [f"decoding.{key}={_value(wanted[key])}" for key in differing] + exported
     is_group = (config_folder() / "decoding" / f"{name}.yaml").is_file()
-    return [f"decoding={name}" if is_group else f"decoding.name={name}", *exported]
+    return [f"decoding={name}" if is_group else f"decoding.name={typed(name)}", *exported]
 
 
 def _instead_of_none(run: Run) -> list[str]:
@@ -93,20 +93,21 @@ def _test_set_word(run: Run, test_set: str) -> str:
     standard = None if test_set in files else standard_name(test_set)
     if standard is not None:
         return f"evaluation.sacrebleu=[{standard}]"
-    return f"+evaluation.files.{test_set}=[{','.join(files.get(test_set, ['FILE', 'FILE']))}]"
+    names = map(typed, files.get(test_set, ["FILE", "FILE"]))
+    return f"+evaluation.files.{test_set}=[{','.join(names)}]"
 
 
 def _command(name: str, run: Run, words: list[str], ensemble: list[str] | None = None) -> str:
     runs = " ".join(quoted(one) for one in (run.name, *(ensemble or [])))
     folders = _output_folder(run)
     if run.has_config and run.config.data_folder != "data":
-        folders.append(f"data_folder={run.config.data_folder}")
+        folders.append(f"data_folder={typed(run.config.data_folder)}")
     return shlex.join(["endeavour", name, f"run={runs}", *folders, *words])
 
 
 def _output_folder(run: Run) -> list[str]:
-    return [] if run.root == Path("outputs") else [f"output_folder={run.root}"]
+    return [] if run.root == Path("outputs") else [f"output_folder={typed(str(run.root))}"]
 
 
-def _typed(value: object) -> str:
-    return "null" if value is None else str(value)
+def _value(value: object) -> str:
+    return typed(value) if isinstance(value, str) else "null" if value is None else str(value)

@@ -14,10 +14,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import in_quotes, is_group, name_end, one_line
+from endeavour.config import is_group, name_end, one_line
 from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
+from endeavour.settings import in_quotes
 from endeavour.storage import user_path
 
 GRID, SEARCH = "basic", "optuna"

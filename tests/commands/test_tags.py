@@ -174,7 +174,7 @@ def _tag(data: PreparedData, part: str) -> list[int]:
     [
         (["training.mixture=[{until:null,weights:{other:1}}]"], "other"),
         (["training.mixture=[{until:null,weights:{own:0}}]"], "weight"),
-        (["training.mixture=[{until:null,weights:{own:-1}}]"], "training.mixture.weights.own"),
+        (["training.mixture=[{until:null,weights:{own:-1}}]"], "training.mixture.0.weights.own"),
         (["training.mixture=[]"], "until"),
         (["training.mixture=[{until:4,weights:{own:1}}]"], "until"),
         (["training.mixture=[{until:null,weights:{own:1}},{until:null,weights:{own:1}}]"], "until"),

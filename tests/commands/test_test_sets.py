@@ -292,7 +292,7 @@ def test_a_standard_sets_copy_is_not_signed_as_that_set(
 
 
 def test_copies_that_cannot_be_made(evaluate: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    for how, said in (("no_umlauts", "German sources"), ("shouting", "evaluation.perturbed=shouting")):
+    for how, said in (("no_umlauts", "German sources"), ("shouting", "evaluation.perturbed.0=shouting")):
         assert evaluate("run=a", f"evaluation.perturbed=[{how}]") == 2
         assert said in capsys.readouterr().err
     assert evaluate("run=back", "evaluation.splits=[test]", "evaluation.perturbed=[no_umlauts]") == 0

@@ -119,6 +119,7 @@ def test_an_open_list_takes_the_keys_and_goes_with_escape(visit: Visit) -> None:
     page = visit()
     force_alternative(page)
     expect(page.locator("#output:not(.stale) .piece.forced")).to_have_count(2)
+    page.locator("#view-look:not(.stale) .chips").first.wait_for()
     chip = page.locator(".chips .chip").first
     chip.click()  # which Look would let go at Escape
     page.locator("#output .piece").first.click()

@@ -126,6 +126,9 @@ def test_no_other_place_is_advised_where_room_or_a_shorter_name_helps(number: in
     with pytest.raises(UserError) as error, write_errors(Path("run"), "output_folder"):
         raise OSError(number, os.strerror(number))
     assert ("output_folder=" in str(error.value)) == other_place
+    with pytest.raises(UserError) as error, write_errors(Path("run")):  # which lies nowhere else
+        raise OSError(number, os.strerror(number))
+    assert "another" not in str(error.value)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system that lets nobody make files")

@@ -1,5 +1,6 @@
 """POST /translate: LibreTranslate's schema, lines joined across requests, and nothing mixed up."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from endeavour.decoding.translator import Translation
-from endeavour.playground import systems
+from endeavour.playground import libretranslate, systems
 from endeavour.playground.libretranslate import LONGEST, lines_of
 from endeavour.playground.systems import System
 from endeavour.playground.worker import Job
@@ -47,6 +48,22 @@ def test_a_text_a_list_and_paragraphs(site: Served, expected: dict[str, str]) ->
     for text, translation in zip(TEXTS, wanted, strict=True):
         assert asked(site, text) == {"translatedText": translation}
     assert asked(site, []) == {"translatedText": []}
+    assert asked(site, TEXTS, api_key=5) == {"translatedText": wanted}
+
+
+def test_what_takes_long_for_a_long_text_holds_nobody_else_up(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("lines_of_all", "answer"):
+        slow = getattr(libretranslate, name)
+
+        def beside_the_loop(*arguments: Any, slow: Any = slow, **keywords: Any) -> Any:
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                asyncio.get_running_loop()
+            return slow(*arguments, **keywords)
+
+        monkeypatch.setattr(libretranslate, name, beside_the_loop)
+    asked(site, TEXTS)
 
 
 @given(st.lists(st.tuples(st.integers(1, LONGEST - 1), st.sampled_from(["", ".", "!"])), max_size=5))

@@ -1,5 +1,7 @@
 """A vocabulary and a split of random ids that the tests of training share."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,3 +39,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
 def uneven_data(tmp_path_factory: pytest.TempPathFactory) -> ParallelDataset:
     """One pair fills a batch alone, so that some process has nothing to predict."""
     return random_pairs(tmp_path_factory.mktemp("arrays"), 70, first=60)
+
+
+@pytest.fixture
+def not_under_nohup() -> Iterator[None]:
+    """As started from a terminal: whoever starts the tests under nohup has hangups ignored."""
+    usual = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, usual)

@@ -243,6 +243,7 @@ def undisturbed(
     return folder
 
 
+@pytest.mark.usefixtures("not_under_nohup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_saves_after_the_update_and_loses_none(
     number: signal.Signals, undisturbed: Path, tmp_path: Path, data: ParallelDataset, tokenizer: Tokenizer

@@ -3,6 +3,8 @@
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from endeavour.training.signals import StopSignal
 
 
@@ -15,12 +17,14 @@ def test_a_stop_is_noted_and_handlers_are_given_back() -> None:
     assert signal.getsignal(signal.SIGTERM) == usual
 
 
+@pytest.mark.usefixtures("not_under_nohup")
 def test_a_terminal_that_closes_is_noted_once_and_may_say_so_again() -> None:
     usual = signal.getsignal(signal.SIGHUP)
+    usual_end = signal.getsignal(signal.SIGTERM)
     with StopSignal() as stop:
         signal.raise_signal(signal.SIGHUP)
         signal.raise_signal(signal.SIGHUP)
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) == usual_end, "only this one is ignored from then on"
     assert stop.number == signal.SIGHUP
     assert signal.getsignal(signal.SIGHUP) == usual
 

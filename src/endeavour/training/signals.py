@@ -60,6 +60,4 @@ class StopSignal:
         self._noted()
         self.__exit__()
         if number == getattr(signal, "SIGHUP", None):
-            signal.signal(
-                number, signal.SIG_IGN
-            )  # until the end, which gives the usual handler back once more
+            signal.signal(number, signal.SIG_IGN)  # until `__exit__` is called once more

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from endeavour.config import load_config, quote_literal
+from endeavour.config import load_config
+from endeavour.overrides import quote_literal
 from endeavour.runs.config import RunConfig
 
 TINY = ["model.width=16", "model.feed_forward=32", "model.num_heads=2"]  # some thousands of parameters

@@ -27,6 +27,8 @@ SMALL: dict[str, set[str]] = {
     **{name: set() for name in ("redaction", "progress", "markdown")},
     **{name: {"errors"} for name in ("optional", "storage", "cuda_graphs")},
     "settings": {"errors", "nested"},
+    "overrides": {"settings"},
+    "hydra_messages": {"errors"},
 }
 ARROWS = documented_arrows()
 MAY_IMPORT = SMALL | {name: names | SMALL.keys() for name, names in ARROWS.items()}

@@ -17,7 +17,8 @@ from commands import endeavour, places
 from configs import run_config
 from endeavour.__main__ import COMMANDS
 from endeavour.commands.compare import CompareRoot
-from endeavour.config import LITERAL_KEYS, load_config, quote_literal
+from endeavour.config import load_config
+from endeavour.overrides import LITERAL_KEYS, quote_literal
 from endeavour.training.signals import Interrupted
 
 

@@ -143,7 +143,8 @@ def run_command(command: str, overrides: Sequence[str], words: Sequence[str]) ->
     if command == "sweep":  # in a sweep commas and quotes have the meaning that Hydra gives them
         function([override for override in overrides if override not in MULTIRUN])
         return
-    from endeavour.config import load_config, quote_literal, run_hydra, to_config
+    from endeavour.config import load_config, run_hydra, to_config
+    from endeavour.overrides import quote_literal
 
     kinds = get_type_hints(function)
     noted = {"command": words} if "command" in kinds else {}

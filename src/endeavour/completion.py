@@ -16,7 +16,8 @@ from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.plugins.completion_plugin import DefaultCompletionPlugin
 
-from endeavour.settings import config_folder, hydras_options
+from endeavour.hydra_messages import hydras_options
+from endeavour.settings import config_folder
 
 # What follows may depend on such a word before it: on hydra/sweeper=optuna, or on the option whose values are offered.
 CHOICE = re.compile(r"[\w@/.+-]+=[\w/.-]+", re.ASCII)

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,45 +19,18 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from endeavour.errors import UserError
+from endeavour.hydra_messages import hydras_options, one_line
 from endeavour.nested import flatten
 from endeavour.redaction import NAMED_BY_USERS, secret_in
 from endeavour.runs.choice import joined, select_runs
-from endeavour.settings import (
-    KEY_VALUE,
-    config_folder,
-    hydras_options,
-    in_quotes,
-    literal,
-    unknown_key,
-    validated,
-)
+from endeavour.settings import config_folder, unknown_key, validated
 from endeavour.storage import user_path
 
 T = TypeVar("T")
 
-# Their values are text, file names or names of runs, never Hydra's grammar.
-LITERAL_KEYS = (
-    "text",
-    "translation",
-    "input",
-    "output",
-    "run",
-    "runs",
-    "systems",
-    "pretrained",
-    "teachers",
-    "corpus_path",
-    "host",
-)
 SETTINGS_OF_OTHERS = ("pretraining_settings.", "teacher_settings.")  # of runs that are trained first
 TEXTS = {"text", "translation"}  # which may be ???
 FOLDERS = {"data_folder", "output_folder"}
-# Characters of file names that Hydra's grammar has none of, except in quotes.
-UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")
-# What it does not take for the name of an option; and what no key has, in which a group's / follows no dot.
-NO_NAME_TO_HYDRA = re.compile(r"null|true|false|[\d.]+", re.IGNORECASE)
-NO_KEY_TO_HYDRA = re.compile(r"[^A-Za-z0-9_.+~@/-]|\..*/")
-LONGEST_END = 100  # characters of a name that tell what was swept; a folder's may have 255 bytes
 
 
 def to_config(kind: type[T], composed: DictConfig) -> T:
@@ -111,26 +83,6 @@ def _named(composed: DictConfig) -> tuple[str | None, Path]:
     return run, user_path(str(folder))
 
 
-def told_apart(*told: object) -> str:
-    """The end of a trial's name, `-key_value` for each swept key, such as a folder can have.
-
-    Args:
-        told: a key, its value, another key, and so on.
-    """
-    return name_end("".join(f"-{key}_{value}" for key, value in zip(told[::2], told[1::2], strict=True)))
-
-
-def name_end(text: str) -> str:
-    """`text` as a folder's name may end; with a mark of all of it, where that is less."""
-    plain = re.sub(r"[^\w.+-]+", "_", text)
-    if plain == text and len(plain) <= LONGEST_END:
-        return text
-    return f"{plain[:LONGEST_END]}-{sha256(text.encode()).hexdigest()[:6]}"
-
-
-OmegaConf.register_new_resolver("told_apart", told_apart, replace=True)
-
-
 def load_config(root: str, kind: type[T], overrides: Sequence[str] = ()) -> T:
     """Composes `conf/<root>.yaml` with overrides as the command line has them."""
     with _clear_errors(root), _hydra():
@@ -154,37 +106,6 @@ def _clear_errors(root: str) -> Generator[None]:
         # Of model={wdth:64} Hydra names the first, OmegaConf the second.
         inner: str = getattr(error.__cause__, "full_key", None) or ""
         raise UserError(_unknown(max(typed[1], inner, key=len), root)) from error
-
-
-def is_group(key: str) -> bool:
-    """Whether options are chosen by a key, as it is typed: `model`, `decoding@validation_decoding`."""
-    return (config_folder() / key.lstrip("+").partition("@")[0]).is_dir()
-
-
-def quote_literal(override: str) -> str:
-    """Text and file names as Hydra takes them literally: its grammar gives commas, brackets and quotes a meaning."""
-    key, equals, value = override.partition("=")
-    if key not in LITERAL_KEYS:
-        return quote_words(override)
-    if not equals or value == "null":
-        return override
-    return f"{key}={literal(value)}"
-
-
-def quote_words(override: str) -> str:
-    """Words that Hydra's grammar would not take as such in quotes: with umlauts, or null as the name of an option."""
-    if override == "experiment=null":  # of no other group may no option be chosen
-        return "experiment=[]"
-    key, equals, value = override.partition("=")
-    if NO_NAME_TO_HYDRA.fullmatch(value) and is_group(key):
-        return f"{key}={in_quotes(value)}"
-    if not set(value) & set("'\"\\(){}$"):
-        value = re.sub(r"[^\[\],]+", _quote_unknown, value)
-    return f"{key}{equals}{value}"
-
-
-def _quote_unknown(word: re.Match[str]) -> str:
-    return f"'{word[0].strip()}'" if UNKNOWN_TO_HYDRA.search(word[0]) else word[0]
 
 
 def run_hydra(
@@ -221,65 +142,6 @@ def run_hydra(
         os.environ["HYDRA_FULL_ERROR"] = asked_for
     if failures:
         raise failures[0]
-
-
-# How lines of Hydra's messages begin that say neither what is wrong nor where.
-NOISE = (
-    "full_key:",
-    "object_type",
-    "reference_type",
-    "To append",
-    "Config search path",
-    "provider=",
-    "See https:",
-    "Error parsing override",
-)
-
-
-# What Hydra says of an override, and what is said in its place.
-REWORDED = (
-    (
-        r"Multiple values for (\S+)\.|An item is already at '(.+?)'",
-        r"\1\2 has a value already: the + before it is for new names",
-    ),
-    (
-        r"Ambiguous value for argument '(.+?)=(.*)'",
-        r"\1=\2: a list is written \1=[\2], and other values with a comma stand in quotes; "
-        "several values, each for a run of its own, are for `endeavour sweep`",
-    ),
-)
-
-
-def one_line(error: Exception) -> str:
-    """Those of Hydra's and OmegaConf's lines that say what is wrong and where, or what is said in their place."""
-    for hydras, ours in REWORDED:
-        if found := re.search(hydras, str(error)):
-            return found.expand(ours)
-    cause = error.__cause__ or error.__context__
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if cause is not None:
-        lines += [line.strip() for line in str(cause).splitlines()[:1]]
-    kept = [line.rstrip(";") for line in lines if not line.startswith(NOISE)]
-    # What another line says too; but an option stays whose name begins another's.
-    kept = [line for line in kept if " " not in line or not any(line in one and line != one for one in kept)]
-    text = "; ".join(dict.fromkeys(kept)).replace(":; ", ": ")
-    if override := getattr(error, "override", None):  # one that is not in Hydra's grammar
-        return _ungrammatical(override, text)
-    key = getattr(error, "full_key", None) or getattr(cause, "full_key", None)
-    return text if not key or key in text else f"{key}: {text}"
-
-
-def _ungrammatical(override: str, text: str) -> str:
-    """What is wrong with an override that Hydra cannot read, of which it says `text`."""
-    key, equals, _ = override.partition("=")
-    if not equals or key.startswith("-"):
-        return f"{override}: {KEY_VALUE}"
-    if NO_KEY_TO_HYDRA.search(key):
-        return f"{override}: a name in a key has letters from a to z, digits, _ and - alone"
-    # Quotes do not help a function, such as range(…), that is given what it cannot take.
-    if "while evaluating" in text:
-        return f"{override}: {text}"
-    return f"{override}: put quotes around the value or the names in it: {key}='…' or {key}=['…','…']"
 
 
 def _unknown(key: str, root: str) -> str:

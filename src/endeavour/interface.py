@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from endeavour.config import load_config, quote_literal
+from endeavour.config import load_config
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.translator import LONGEST, WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
+from endeavour.overrides import quote_literal
 from endeavour.runs.choice import joined, select_runs
 from endeavour.runs.config import RunConfig
 from endeavour.runs.names import quoted

@@ -4,13 +4,10 @@ the code that it configures.
 Knows pydantic; neither sections nor values.
 """
 
-import re
-from argparse import Action, ArgumentParser
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -24,10 +21,7 @@ STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=Fa
 Share = Annotated[float, Field(ge=0, le=1)]
 ShareBelow1 = Annotated[float, Field(ge=0, lt=1)]  # of a dropout, an average or a smoothing
 
-KEY_VALUE = 'settings are key=value, without dashes, and a value with spaces stands in quotes: text="A dog"'
 UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")  # pydantic's names for a key that nobody reads
-# A value that Hydra takes as it stands for text; to its grammar other words may be numbers, lists, or nothing at all.
-PLAIN_TEXT = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_/][\w./-]*", re.ASCII | re.IGNORECASE)
 MOST_NEAR = 3  # keys that are offered in place of one that is not known; more would be no help
 
 T = TypeVar("T")
@@ -53,24 +47,6 @@ def unknown_key(key: str, keys: Iterable[str]) -> str:
     near = " or ".join(f"{one}=…" for one in _near(key, set(keys) - {key}))
     all_keys = f"{key} is not a key of this command, all of which `endeavour COMMAND --help` shows"
     return f"{all_keys}; {near} is" if near else all_keys
-
-
-def in_quotes(value: str) -> str:
-    """`value` as one word of Hydra's grammar, in which ${…} is still resolved."""
-    # A backslash counts only before the quote mark, or at the end of the value.
-    escaped = re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), value)
-    return f"'{escaped}'"
-
-
-def literal(value: str) -> str:
-    """`value` as one word of Hydra's grammar, in which nothing has a meaning."""
-    # OmegaConf would resolve ${…}: a backslash before it escapes it, and existing ones are doubled.
-    return in_quotes(re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", value))
-
-
-def typed(value: str) -> str:
-    """The same with quotes only where they are needed, as one would type it."""
-    return value if PLAIN_TEXT.fullmatch(value) else literal(value)
 
 
 def _near(key: str, keys: Iterable[str]) -> list[str]:
@@ -113,27 +89,3 @@ def _line(error: ValidationError, section: str, keys: Iterable[str]) -> str:
 def _with_section(key: str, message: str) -> str:
     """The validators of `decoding` also check `validation_decoding`, and name the keys of the former."""
     return message.replace("decoding.", f"{key}.") if key.endswith("_decoding") else message
-
-
-@contextmanager
-def hydras_options() -> Generator[None]:
-    """Has errors in Hydra's options raised, as `UserError`, and lets it add them in Python 3.14.
-
-    There argparse checks the help of each at once; that of one is only made when it is shown (Hydra issue 3121).
-    """
-
-    def unchecked(parser: ArgumentParser, action: Action) -> None:
-        pass
-
-    def refused(self: ArgumentParser, message: str) -> NoReturn:
-        raise UserError(f"{message}; {KEY_VALUE}")
-
-    usual = ArgumentParser.error
-    # The first is inherited, or not there.
-    setattr(ArgumentParser, "_check_help", unchecked)  # noqa: B010 -- private
-    ArgumentParser.error = refused
-    try:
-        yield
-    finally:
-        delattr(ArgumentParser, "_check_help")
-        ArgumentParser.error = usual

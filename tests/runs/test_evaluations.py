@@ -11,14 +11,14 @@ from configs import run_config
 from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.commands.export import ExportRoot
 from endeavour.commands.play import PlayRoot
-from endeavour.config import load_config, quote_literal
+from endeavour.config import load_config
 from endeavour.errors import UserError
+from endeavour.overrides import literal, quote_literal
 from endeavour.runs.command_lines import evaluate_command, export_command, play_command
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import IMPORTED, Run
 from endeavour.runs.selection import find_evaluations
-from endeavour.settings import literal
 from endeavour.storage import write_json
 
 WITHOUT_TEST = ["corpus=files", *(f"corpus.splits.{split}=[a.tsv]" for split in ("train", "validation"))]

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from endeavour.config import quote_words
 from endeavour.errors import UserError
+from endeavour.overrides import quote_words
 from endeavour.sweeps.plan import make_plan
 
 RATE = "training.learning_rate"

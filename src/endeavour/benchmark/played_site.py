@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from endeavour.errors import UserError
-from endeavour.settings import typed
+from endeavour.overrides import typed
 
 TIMEOUT = 120.0  # seconds, after which a request is lost
 PIECES = 16  # that a sentence should have, as nearly as there are any

@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from endeavour.config import quote_words, run_hydra
+from endeavour.config import run_hydra
 from endeavour.errors import RunError, UserError
 from endeavour.evaluation.metrics import METRICS, bleu_key
+from endeavour.overrides import quote_words
 from endeavour.progress import results_console, say
 from endeavour.runs.config import read_config
 from endeavour.runs.locks import lock_folder

@@ -14,9 +14,10 @@ from urllib.parse import unquote
 
 from endeavour.data.corpus import VALIDATION
 from endeavour.data.perturbations import copy_of
+from endeavour.overrides import typed
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run
-from endeavour.settings import config_folder, typed
+from endeavour.settings import config_folder
 
 
 def export_command(run: Run, quantization: str) -> str:

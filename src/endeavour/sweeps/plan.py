@@ -14,12 +14,13 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import OverrideParseException
 
-from endeavour.config import is_group, name_end, one_line
 from endeavour.errors import UserError
+from endeavour.hydra_messages import one_line
 from endeavour.optional import require
+from endeavour.overrides import in_quotes, is_group
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
-from endeavour.settings import in_quotes
 from endeavour.storage import user_path
+from endeavour.sweeps.trial_names import name_end
 
 GRID, SEARCH = "basic", "optuna"
 # The packages of Hydra's launchers; its own runs one trial after the other.

@@ -30,6 +30,7 @@ from endeavour.runs.restart import goes_on, note_restart
 from endeavour.runs.run import Run
 from endeavour.storage import write_errors, write_json
 from endeavour.sweeps.table import FAILED, PRUNED, Row, collect, less_is_better
+from endeavour.sweeps.trial_names import told_apart
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import Pruned
 
@@ -40,6 +41,8 @@ TRACEBACK = "traceback.txt"
 NOT_NOTED = ("name", "tracking.group")
 
 Note = dict[str, Any]
+
+OmegaConf.register_new_resolver(told_apart.__name__, told_apart, replace=True)  # is in the names of trials
 
 
 def trial(composed: DictConfig) -> None:

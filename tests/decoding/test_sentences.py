@@ -47,6 +47,32 @@ def test_a_line_is_cut_between_its_sentences_alone(language: str, sentences: lis
     assert found == [*((sentence, "  ") for sentence in sentences[:-1]), (sentences[-1], "\t")]
 
 
+@pytest.mark.parametrize("at_once", [70, 211])
+def test_a_line_that_is_read_in_parts_has_the_same_sentences(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    line = " ".join(sentence for row in ENGLISH for sentence in row if '"' not in sentence)
+    whole = split_sentences(line, "en")
+    monkeypatch.setattr(module, "_AT_ONCE", at_once)
+    assert split_sentences(line, "en") == whole
+    assert len(line) > at_once
+
+
+def test_a_sentence_is_not_cut_within_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", 10)
+    assert [text for text, _ in split_sentences("Unfortunately nobody knows. It rains.", "en")][
+        -1
+    ] == "It rains."
+
+
+def test_opening_marks_are_not_read_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sentencex would take seconds, in which no other thread of the server runs."""
+    segment = Mock(wraps=module.sentencex.segment)
+    monkeypatch.setattr(module.sentencex, "segment", segment)
+    assert split_sentences("„" * 20_000, "de") == [("„" * 20_000, "")]
+    assert max(len(call.args[1]) for call in segment.call_args_list) <= 4_000
+
+
 @given(st.text('Ab.!?„“"1 \t\u00a0\u2028ß😀\ud800', max_size=30), st.sampled_from(["en", "de"]))
 @example("Vitamin C\u00a0. He sees.", "en")
 @example("Vitamin C\u202f. Er sieht.", "de")

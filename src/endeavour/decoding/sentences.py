@@ -5,6 +5,7 @@ cuts there is joined again, because two sentences in one do a translation less h
 """
 
 import re
+from collections.abc import Generator
 from itertools import pairwise
 
 import sentencex
@@ -13,6 +14,8 @@ import sentencex
 _NUMBER = re.compile(r"(?<![^\s.])\d{1,2}\.\s+$")
 # Spaces beyond ASCII, of which sentencex may panic, and halves of characters, which it does not take.
 _UNREADABLE = re.compile(r"(?![\x00-\x7f])\s|[\ud800-\udfff]")
+# Characters that it reads at a time: for opening marks without a closing one it takes time with the square of them.
+_AT_ONCE = 4_000
 
 
 def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
@@ -23,7 +26,7 @@ def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
     """
     starts, end = [0], 0
     last = None  # where the last piece of the sentence begins that is more than spaces
-    for piece in sentencex.segment(language, _UNREADABLE.sub(" ", line)):  # pyright: ignore[reportAttributeAccessIssue]
+    for piece in _pieces(_UNREADABLE.sub(" ", line), language):
         # Without a space between them they are no sentences: "example.com".
         if last is not None and line[end - 1].isspace() and not _NUMBER.search(line, last, end):
             starts.append(end)
@@ -37,3 +40,14 @@ def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
         (text, space), (_, rest) = split[-2:]
         split[-2:] = [(text, space + rest)]
     return split
+
+
+def _pieces(line: str, language: str) -> Generator[str]:
+    """What sentencex finds. A piece that is longer than it reads at a time is cut after as many characters."""
+    start = 0
+    while start < len(line):
+        *whole, last = sentencex.segment(language, line[start : start + _AT_ONCE])  # pyright: ignore[reportAttributeAccessIssue]
+        if not whole or start + _AT_ONCE >= len(line):  # or else the last may go on beyond what was read
+            whole.append(last)
+        yield from whole
+        start += sum(map(len, whole))

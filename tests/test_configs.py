@@ -29,14 +29,15 @@ def options_of(group: str) -> list[str]:
     return [path.stem for path in sorted((CONF / group.partition("@")[0]).glob("*.yaml"))]
 
 
-# But where nothing was trained yet, and what validation cannot use; that these are refused is tested apart.
+# What is for trained runs, and what validation cannot use; that these are refused is tested apart.
+TRAINED = {"as_trained", "reranked"}
 REFUSED = {("decoding@validation_decoding", option) for option in ("mbr", "sample")}
 OPTIONS = [
     (root, group, option)
     for root in KINDS
     for group in groups_of(root)
     for option in options_of(group)
-    if (group, option) not in REFUSED and not (option == "as_trained" and root in ("train", "bench"))
+    if (group, option) not in REFUSED and not (option in TRAINED and root in ("train", "bench"))
 ]
 
 

@@ -62,7 +62,8 @@ def to_config(kind: type[T], composed: DictConfig) -> T:
     finally:
         OmegaConf.clear_resolver("trained")
     if missing:
-        raise UserError(f"{', '.join(sorted(missing))}: ??? is no value")
+        key = min(missing)
+        raise UserError(f"{key} has no value: give it one, {key}=…")
     for key in FOLDERS & values.keys():
         if isinstance(values[key], str):
             values[key] = str(user_path(values[key]))

@@ -20,6 +20,7 @@ LITERAL_KEYS = (
     "teachers",
     "corpus_path",
     "host",
+    "decoding.backward",
 )
 # Characters of file names that Hydra's grammar has none of, except in quotes.
 UNKNOWN_TO_HYDRA = re.compile(r"[^ -~]|[~!#&;<>^`]")

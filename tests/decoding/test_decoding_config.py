@@ -20,6 +20,10 @@ NOT_OF_A_SEARCH: list[dict[str, Any]] = [
     {"num_hypotheses": 0},
     {"num_hypotheses": 6},
     {"utility": "bleu"},  # with one hypothesis to choose among
+    {"backward": "back"},  # likewise
+    {"utility": "bleu", "num_hypotheses": 5, "backward": "back"},
+    {"engine": "ctranslate2", "num_hypotheses": 5, "backward": "back"},
+    {"backward_weight": -1.0},
     {"length_penalty": 10.1},
     {"max_length_ratio": 1000.1},
     {"tokens_per_batch": 0},

@@ -85,6 +85,8 @@ def decoding() -> DecodingConfig:
         epsilon=0.0,
         seed=1,
         utility=None,
+        backward=None,
+        backward_weight=1.0,
         split_sentences=False,
         tokens_per_batch=64,
         cuda_graphs=False,

@@ -78,7 +78,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     Raises:
         UserError: a batch is too small for the corpus, or a size or width describes no model.
     """
-    if config.decoding.sampling or config.decoding.utility is not None:
+    if config.decoding.sampling or config.decoding.chooses:
         raise UserError(f"decoding={config.decoding.name}: a benchmark measures searches, leave it out")
     if config.decoding.precision != "fp32":
         raise UserError("decoding.precision: a benchmark measures all of bench.precisions, leave it out")

@@ -45,9 +45,9 @@ class TranslateRoot(TranslatingRoot):
 
 
 def translate(config: TranslateRoot) -> None:
-    """Writes one line for each line read; with `decoding.num_hypotheses` > 1 and no `decoding.utility` to choose
-    among them, the n best, each as line number, score and text with tabs between. `log_probabilities` puts a column
-    before the text, `alignments` one after it: which word of the line (from 0) each word of the translation belongs to.
+    """Writes one line for each line read; with `decoding.num_hypotheses` > 1, and nothing that chooses among them, the
+    n best, each as line number, score and text with tabs between. `log_probabilities` puts a column before the text,
+    `alignments` one after it: which word of the line (from 0) each word of the translation belongs to.
 
     An input called `.gz` is decompressed, such an output compressed. Bytes that are not UTF-8 are read as U+FFFD, so
     that no line is lost. A line of more than 512 tokens, or than the model has positions, is translated in parts, and
@@ -103,7 +103,7 @@ def _output_lines(
     config: TranslateRoot, translator: Translator, run: TrainedRun, source: Iterator[str]
 ) -> Iterator[str]:
     """What is written for each line of the source."""
-    best_alone = config.decoding.num_hypotheses == 1 or config.decoding.utility is not None
+    best_alone = config.decoding.num_hypotheses == 1 or config.decoding.chooses
     for number, hypotheses in enumerate(translator.translate_n_best(source), start=1):
         written: list[str] = []
         for one in hypotheses[:1] if best_alone else hypotheses:

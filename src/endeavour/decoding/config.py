@@ -40,6 +40,8 @@ class DecodingConfig:
     epsilon: Annotated[float, Field(ge=0, lt=1)]
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     utility: Literal["bleu", "chrf"] | None
+    backward: str | None
+    backward_weight: Annotated[float, Field(ge=0, le=1000)]
     split_sentences: bool
     tag: str | None
     tokens_per_batch: PositiveInt
@@ -63,11 +65,7 @@ class DecodingConfig:
             self._check_sampling()
         else:
             self._check_search()
-        if self.utility is not None and self.num_hypotheses < 2:
-            raise ValueError(
-                f"decoding.utility={self.utility} chooses among decoding.num_hypotheses={self.num_hypotheses}: "
-                "set two or more, or decoding=mbr"
-            )
+        self._check_choice()
         return self
 
     @property
@@ -76,9 +74,28 @@ class DecodingConfig:
         return self.quantization or "int8"
 
     @property
+    def chooses(self) -> bool:
+        """Whether the hypotheses are candidates, of which not the most probable one is the translation."""
+        return self.utility is not None or self.backward is not None
+
+    @property
     def drawn(self) -> bool:
-        """Whether the translations are samples, and not the best of them by a utility."""
-        return self.sampling and self.utility is None
+        """Whether the translations are samples, and not the best of them."""
+        return self.sampling and not self.chooses
+
+    def _check_choice(self) -> None:
+        if self.utility is not None and self.backward is not None:
+            raise ValueError(
+                f"decoding.utility={self.utility} and decoding.backward both choose: set one null"
+            )
+        if self.chooses and self.num_hypotheses < 2:
+            key, option = ("backward", "reranked") if self.utility is None else ("utility", "mbr")
+            raise ValueError(
+                f"decoding.{key}={getattr(self, key)} chooses among decoding.num_hypotheses={self.num_hypotheses}: "
+                f"set two or more, or decoding={option}"
+            )
+        if self.backward is not None and self.engine != "pytorch":
+            raise ValueError(f"decoding.backward={self.backward} needs decoding.engine=pytorch")
 
     def _check_sampling(self) -> None:
         if self.engine != "pytorch":

@@ -55,7 +55,7 @@ class Translation(NamedTuple):
     """One hypothesis as text.
 
     Attributes:
-        score: length-normalised, or the expected utility; of a line in parts their mean.
+        score: length-normalised, reranked, or the expected utility; of a line in parts their mean.
         log_probability: natural logarithm; of a line in parts their sum.
         parts: the ids; none of an empty line.
     """
@@ -101,7 +101,7 @@ class Translator:
         # Samples are weighted by how often they were drawn, beam hypotheses by their scores.
         self._sharpness = 0.0 if decoding.sampling else SHARPNESS
         self._drawn = decoding.drawn
-        self._window_lines = min(window, CANDIDATES_WINDOW) if self._utility else window
+        self._window_lines = min(window, CANDIDATES_WINDOW) if decoding.chooses else window
         self.longest = min(longest, engine.longest or longest)
         self._source, self._target = tokenizers
         self._placeholders = placeholders_of(tokenizers)

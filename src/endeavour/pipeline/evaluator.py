@@ -33,7 +33,7 @@ from endeavour.reports.tables import screen_table
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
-from endeavour.runs.translators import Loaded, load_runs, open_translator, resolve_decoding
+from endeavour.runs.translators import Loaded, backward_runs, load_runs, open_translator, resolve_decoding
 from endeavour.storage import read_lines, write_errors
 
 Values = dict[str, dict[str, float]]  # test set → metric → value
@@ -249,6 +249,8 @@ class Evaluator:
         if others:
             names = [run.name for run in self.runs[1:]]
             description["ensemble_weights_sha256"] = dict(zip(names, others, strict=True))
+        if backward := backward_runs(self.runs[0], self.decoding):
+            description["backward_weights_sha256"] = {run.name: run.weights_digest for run in backward}
         return description
 
 

@@ -92,6 +92,7 @@ class RunConfig:
         for key, searches in (
             ("engine", validation.engine == "pytorch"),
             ("utility", validation.utility is None),
+            ("backward", validation.backward is None),
             ("sampling", not validation.sampling),
             ("tag", validation.tag is None),
             ("split_sentences", not validation.split_sentences),
@@ -101,6 +102,10 @@ class RunConfig:
                     f"validation_decoding.{key}: a model in training decodes lines by our beam search alone, with "
                     "corpus.tag"
                 )
+        if self.decoding.backward is not None:
+            raise ValueError(
+                f"decoding.backward={self.decoding.backward} is for trained runs: train without it, evaluate with it"
+            )
         if self.decoding.engine != "pytorch":
             raise ValueError(
                 f"decoding.engine={self.decoding.engine} needs an export, and so a trained run: train without it first"

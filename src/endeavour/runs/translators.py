@@ -2,17 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
 from endeavour.data.tokenizer import SIDES, Tokenizers, encode_pairs, with_tag
 from endeavour.decoding.config import DecodingConfig
+from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
+from endeavour.decoding.reranking import Reranker
 from endeavour.decoding.scoring import token_log_probabilities
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
+from endeavour.runs.choice import named_runs, require_trained, require_translators
 from endeavour.runs.exports import open_export
 from endeavour.runs.run import Run
 from endeavour.special import EOS
@@ -106,13 +110,16 @@ def open_translator(
     """A translator by `loaded`, the models of `runs`, or by the first run's export.
 
     Raises:
-        UserError: see `open_export`.
+        UserError: see `open_export` and `backward_runs`.
     """
     device = loaded.first.device
     if decoding.engine == "ctranslate2":
         usable = str(device) if device.type == "cuda" else "cpu"  # CTranslate2 knows no other
         return open_export(runs, decoding, usable, window)
-    engine = PyTorchEngine(loaded.model, decoding)
+    engine: Engine = PyTorchEngine(loaded.model, decoding)
+    if backward := backward_runs(runs[0], decoding):
+        score_sources = partial(score_pairs, load_runs(backward, device, None))
+        engine = Reranker(engine, loaded.tokenizers, score_sources, decoding.backward_weight)
     return Translator(
         engine,
         loaded.tokenizers,
@@ -120,6 +127,30 @@ def open_translator(
         decoding=decoding,
         language=runs[0].source_language,
     )
+
+
+def backward_runs(run: Run, decoding: DecodingConfig) -> list[Run]:
+    """Those that `decoding.backward` names, beside `run`.
+
+    Raises:
+        UserError: one is not there, or does not translate in the other direction.
+    """
+    if decoding.backward is None:
+        return []
+    named = named_runs("decoding.backward", decoding.backward, run.root)
+    if not named:
+        raise UserError(
+            "decoding.backward names no run: name one of the other direction, decoding.backward=NAME"
+        )
+    for one in named:
+        require_trained(one, "name another with decoding.backward=…, or train it first")
+        if one.config.direction == run.config.direction:
+            raise UserError(
+                f"decoding.backward={one.name} translates {one.config.direction}, as {run.name} does: a run of the "
+                "other direction is needed"
+            )
+    require_translators(named)
+    return named
 
 
 def resolve_decoding(decoding: DecodingConfig, model: Transformer) -> DecodingConfig:

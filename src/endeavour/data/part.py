@@ -31,7 +31,7 @@ from endeavour.data.encoding import Encoded, TrainingEncoder
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.parallel import map_in_order
-from endeavour.data.tables import batches, count_batches, count_rows, new_table, read_tables, write
+from endeavour.data.tables import batches, count_rows, new_table, read_tables, write
 from endeavour.data.tokenizer import SIDES, Tokenizers
 from endeavour.errors import UserError
 from endeavour.progress import Report
@@ -143,7 +143,7 @@ class Part:
         with closing(map_in_order(encoder, batches)) as encoded:
             for name, table in shards.items():
                 if name in missing:
-                    for pairs in self._write_shard(name, islice(encoded, count_batches(table))):
+                    for pairs in self._write_shard(name, encoded, count_rows(table)):
                         progress(f"encode {TRAIN}", met + pairs, total)
                 met += count_rows(table)
                 progress(f"encode {TRAIN}", met, total)
@@ -153,13 +153,14 @@ class Part:
         self.encoded.extend(self._journal.folder / name for name in shards)
         self._require_pairs(self.report()["pairs"])
 
-    def _write_shard(self, name: str, batches: Iterable[Encoded]) -> Iterator[int]:
-        """Yields the number of pairs met so far."""
+    def _write_shard(self, name: str, batches: Iterator[Encoded], pairs: int) -> Iterator[int]:
+        """Writes the batches of so many pairs; yields the number of those met so far."""
         met = 0
         rows: list[tuple[Rows, Rows]] = []
         steps: list[list[Step]] = []
         with new_table(self._journal.path(name, "arrow")) as text:
-            for batch in batches:
+            while met < pairs:
+                batch = next(batches)
                 write(text, batch.pairs)
                 rows.append(batch.rows)
                 steps.append(batch.steps)

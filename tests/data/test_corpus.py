@@ -375,3 +375,17 @@ def test_hashes_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
         if content is not None:
             store.write_text(content)
         assert FileHashes(store).of(file) == hashlib.sha256(b"two").hexdigest() != first
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there ctime is the time of creation")
+def test_other_content_of_the_same_size_and_time_of_change_is_noticed(tmp_path):
+    file, store = tmp_path / "a", tmp_path / "hashes"
+    file.write_text("one")
+    hashes = FileHashes(store)
+    first = hashes.of(file)
+    hashes.save()
+    before = file.stat()
+    while file.stat().st_ctime_ns == before.st_ctime_ns:  # some clocks of file systems are coarse
+        file.write_text("two")
+        os.utime(file, ns=(0, before.st_mtime_ns))  # as tar and rsync do
+    assert FileHashes(store).of(file) != first

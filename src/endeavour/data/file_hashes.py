@@ -13,10 +13,11 @@ from endeavour.storage import file_digest, write_atomically
 
 
 class FileHashes:
-    """Remembers each file's hash by its path, size and time of change.
+    """Remembers each file's hash by its path, size and times of change: of its content, which tar and rsync set to that
+    of the original, and of anything about it, which nobody sets.
 
     Attributes:
-        stamps: size and time of change of each file that was asked for, by its path.
+        stamps: size and times of change of each file that was asked for, by its path.
     """
 
     def __init__(self, store: Path) -> None:
@@ -35,7 +36,7 @@ class FileHashes:
         require_file(path)
         with read_errors(path):
             state = path.stat()
-            key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
+            key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
             self.stamps[key] = stamp
             if self._known.get(key, [])[:-1] != stamp:
                 self._known[key] = [*stamp, file_digest(path)]

@@ -3,6 +3,7 @@
 import errno
 import gc
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -180,6 +181,22 @@ def test_an_input_that_changes_while_it_is_read_is_not_taken_for_the_one_before(
         prepared(**settings, progress=change)
     assert not list((settings["folder"] / "prepared").glob("[!.]*"))
     assert prepared(**settings).splits["train"]["pairs"] == len(TRAIN)
+
+
+def test_an_input_that_is_another_one_only_while_it_is_read_is_noticed(settings, tmp_path):
+    path = tmp_path / "raw" / "train.en"
+    text, time = path.read_text(), path.stat().st_mtime_ns
+
+    def exchange(what, *_):
+        if what == "load the corpus":
+            path.write_text(text.replace("number 0", "number 9"))
+        elif what == "encode train":
+            path.write_text(text)
+            os.utime(path, ns=(0, time + 10**9))
+
+    with pytest.raises(UserError, match="changed while it was read"):
+        prepared(**settings, progress=exchange)
+    assert not list((settings["folder"] / "prepared").glob("[!.]*"))
 
 
 @pytest.mark.parametrize("damage", ["", "[]"])

@@ -82,19 +82,21 @@ class Part:
         self.clean.extend(clean_pairs(pairs, self._cleaner, self._journal, progress))
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
-    def hold_out(self, pairs: Sequence[Pair], *, overlap: bool) -> None:
-        """Drops clean pairs that are held out after all, and with `overlap` those that share a side with one.
+    def hold_out(self, pairs: Sequence[Pair], *, overlap: bool, lowercase: bool) -> None:
+        """Drops clean pairs that are held out after all, and with `overlap` those that share a side with one, as
+        `HeldOut` compares them.
 
         A build that was stopped does this again, from the same tables to the same ones.
         """
-        chosen, sides = set(pairs), HeldOut()
+        sides = HeldOut(lowercase=lowercase)
         sides.add(pairs if overlap else [])
+        chosen = set(map(sides.key, pairs))
         held, shared = Step("held out for its rare words"), Step(f"overlap with {RARE}")
 
         def rest(batch: list[Pair]) -> list[Pair]:
             kept: list[Pair] = []
             for pair in batch:
-                if pair in chosen:
+                if sides.key(pair) in chosen:
                     held.drop(pair)
                 elif sides.overlaps(pair):
                     shared.drop(pair)

@@ -26,7 +26,7 @@ from endeavour.data.cleaning import (
 )
 from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, Rows, save_rows
-from endeavour.data.denoising import denoising_pairs
+from endeavour.data.denoising import MASKING, denoising_pairs
 from endeavour.data.encoding import Encoded, TrainingEncoder
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
@@ -110,7 +110,7 @@ class Part:
 
     def mask(self, copies: int, seed: int, progress: Report) -> None:
         """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
-        masking = Step("masked copies, in place of the pairs")
+        masking = Step(MASKING)
         met, self.masked = 0, sum(map(count_rows, self.clean))
 
         def masks(batch: list[Pair]) -> list[Pair]:

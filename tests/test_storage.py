@@ -120,9 +120,12 @@ def test_an_error_of_the_disk_names_folder_and_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "other_place"), [(errno.ENOSPC, False), (errno.ENAMETOOLONG, False), (errno.EACCES, True)]
+    ("number", "other_place"),
+    [(errno.ENOSPC, False), (errno.ENAMETOOLONG, False), (errno.EFBIG, False), (errno.EACCES, True)],
 )
-def test_no_other_place_is_advised_where_room_or_a_shorter_name_helps(number: int, other_place: bool) -> None:
+def test_no_other_place_is_advised_where_room_a_limit_or_a_shorter_name_helps(
+    number: int, other_place: bool
+) -> None:
     with pytest.raises(UserError) as error, write_errors(Path("run"), "output_folder"):
         raise OSError(number, os.strerror(number))
     assert ("output_folder=" in str(error.value)) == other_place

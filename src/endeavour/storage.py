@@ -30,6 +30,9 @@ NO_FOLDER_FLUSH = {errno.EACCES, errno.EINVAL, errno.EBADF, errno.ENOTSUP}
 # What helps against an error of the disk, where neither permissions nor another place do.
 REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space")
 REMEDIES[errno.ENAMETOOLONG] = "choose a shorter name"
+REMEDIES[errno.EFBIG] = (
+    "lift the limit on the size of files (ulimit -f), or choose a file system that has none"
+)
 # Windows flushes only what is open for writing; elsewhere a file may forbid that to its owner.
 _TO_FLUSH = os.O_RDWR if os.name == "nt" else os.O_RDONLY
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,36 @@ def test_what_was_scored_before_a_kill_is_not_scored_again(
     assert filtered(root, corpus) == 0
     assert sum(scored) == len(PAIRS) - scored_before
     assert [(folder / name).read_text("utf-8") for name in names] == whole
+    assert not scratch.exists()
+
+
+@pytest.mark.parametrize("put_back", [False, True])
+def test_a_corpus_that_changes_while_it_is_scored_has_no_scores(
+    root: Path,
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    put_back: bool,
+) -> None:
+    text, time = corpus.read_text("utf-8"), corpus.stat().st_mtime_ns
+    score = DualScorer.score
+
+    def changing(self: DualScorer, pairs: list[tuple[str, str]]) -> list[ScoredPair]:
+        corpus.write_text(text if put_back else text.replace("Haus", "Heim"), "utf-8")
+        os.utime(corpus, ns=(0, time + 10**9))
+        return score(self, pairs)
+
+    monkeypatch.setattr(DualScorer, "score", changing)
+    assert filtered(root, corpus) == 2
+    assert "changed while it was read" in capsys.readouterr().err
+    assert {path.suffix for path in corpus.parent.iterdir()} == {".jsonl", ".lock"}
+
+
+def test_what_a_kill_after_the_last_rename_left_is_removed(root: Path, corpus: Path) -> None:
+    assert filtered(root, corpus) == 0
+    scratch = corpus.parent / ".filtered.scratch"
+    scratch.mkdir()
+    assert filtered(root, corpus) == 0
     assert not scratch.exists()
 
 

@@ -93,6 +93,16 @@ def test_copies_that_are_too_long_or_a_test_sentence_are_not_added(settings, tmp
     assert ("A TEST", "NOCH EINER.") in pairs_of(kept)
 
 
+def test_capitals_alone_alter_nothing_for_a_vocabulary_that_lowercases(settings):
+    settings["tokenizer"] = replace(TOKENIZER, lowercase=True, vocabulary_size=320)
+    data = prepared(**settings, augmentation=rates(upper_case=1.0, title_case=1.0, no_final_punctuation=1.0))
+    assert copies(data) == {
+        "upper_case": (0, 0),
+        "title_case": (0, 0),
+        "no_final_punctuation": (len(TRAIN), 0),
+    }
+
+
 def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_asked(settings, monkeypatch):
     seen = []
     train = Tokenizer.train

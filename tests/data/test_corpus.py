@@ -66,6 +66,7 @@ def json_lines(pairs) -> str:
         ({"a.tsv": "id\tde\ten\n" + "".join(f"7\t{de}\t{en}\n" for en, de in PAIRS)}, {}),
         ({"a.TSV": "".join(f"{en}\t{de}\tCC-BY\n" for en, de in PAIRS)}, NUMBERS),
         ({"a.jsonl": json_lines(PAIRS)}, {}),
+        ({"a.ndjson": json_lines(PAIRS)}, {}),
     ],
 )
 def test_every_kind_of_text_file_gives_its_pairs(tmp_path, suffix, files, changes):
@@ -82,6 +83,34 @@ def test_parquet_may_be_nested_hold_nothing_or_begin_with_nothing(tmp_path):
     pq.write_table(table.slice(0, 0), tmp_path / "b::c.parquet")
     pq.write_table(table.slice(2), tmp_path / "d.parquet")
     assert read(tmp_path, "a.parquet", "b::c.parquet", "d.parquet", **NESTED) == PAIRS
+
+
+def test_what_is_in_the_other_columns_of_a_parquet_file_is_no_matter(tmp_path):
+    times = pa.array([2**62] * len(PAIRS), pa.timestamp("ms", "Mars/Base"))
+    pairs = pa.Table.from_pylist([{"translation": {"de": de, "en": en}} for en, de in PAIRS])
+    pq.write_table(pairs.append_column("read", times), tmp_path / "a.parquet")
+    assert read(tmp_path, "a.parquet", **NESTED) == PAIRS
+    with pytest.raises(UserError, match=r"a\.parquet: no column 'translation\.x' \(found: \['de', 'en'\]\)"):
+        read(tmp_path, "a.parquet", **NESTED | {"german_column": "translation.x"})
+
+
+@pytest.mark.parametrize("names", ["a.en.txt a.de.txt", "en/a.txt de/a.txt", "a.de.en.txt b.txt"])
+def test_names_that_do_not_say_german_first_are_read(tmp_path, names):
+    for path, text in zip(map(tmp_path.joinpath, names.split()), ("1\n", "2\n"), strict=True):
+        path.parent.mkdir(exist_ok=True)
+        write(path, text)
+    assert read(tmp_path, *names.split()) == [("1", "2")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names that are any bytes")
+def test_a_name_that_is_not_utf_8_is_refused_before_anything_is_read(tmp_path):
+    name = os.fsdecode(b"gr\xfcn.tsv")
+    write(tmp_path / name, "en\tde\n1\t2\n")
+    config = shipped("files", path=str(tmp_path), splits={"train": [name], "validation": [name]})
+    for look in (load_splits, lambda config: fingerprint(config, FileHashes(tmp_path / "hashes"))):
+        with pytest.raises(UserError, match=r"gr\\udcfcn\.tsv.*rename") as error:
+            look(config)
+        assert str(error.value).isascii()
 
 
 def test_a_split_can_have_any_number_of_sources_in_their_order(tmp_path):
@@ -127,7 +156,7 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"a.jsonl": '{"en": "1", "de": null}\n'}, r"a\.jsonl:1: column 'de' holds None, not text"),
         ({"a.jsonl": '{"en": "1", "de": "\\ud800"}\n'}, r"a\.jsonl:1: column 'de' holds a lone surrogate"),
         ({"a.parquet": "no parquet"}, r"a\.parquet: not a readable Parquet file"),
-        ({"a.parquet": [{"en": "1"}]}, r"a\.parquet, row 1: no column 'de'"),
+        ({"a.parquet": [{"en": "1", "id": 2}]}, r"a\.parquet: no column 'de' \(found: \['en', 'id'\]\)"),
         ({"a.en": "1\n", "a.de": ""}, r"a\.en:1: .*a\.de"),
         ({"a.en": "1\n2\n3\n4\n", "a.de": "1\n2\n"}, r"en:3: .*a\.de ends at line 2 and .*a\.en has 4 lines"),
         ({"a.en": "1\n2\n", "a.de": "1\n2\n3\n4\n"}, r"de:3: .*a\.en ends at line 2 and .*a\.de has 4 lines"),
@@ -147,10 +176,14 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"missing.en": None, "a.de": "x\n"}, r"missing\.en: no such file"),
         ({"e" * 300 + ".tsv": None}, r"e\.tsv: cannot be read \(File name too long\)"),
         ({"a.de": "x\n", "a.en": "x\n"}, "the English file comes first"),
+        ({"a.de.txt": "x\n", "a.EN.txt.gz": "x\n"}, "the English file comes first"),
+        ({"a.en": "x\n", "./a.en": None}, r"a\.en is both"),
         ({"a.en": "x\n", "a.de": "x\n", "b.txt": "x\n"}, NO_SPLIT),
         # What is no text is not read as two aligned files.
-        ({"a.json": "x\n", "b.json": "x\n"}, NO_SPLIT),
-        ({"a.csv": "x\n", "b.csv": "x\n"}, NO_SPLIT),
+        *[
+            ({f"a.{suffix}": "x\n", f"b.{suffix}": "x\n"}, NO_SPLIT)
+            for suffix in ("json", "csv", "sgm", "sgml", "xml", "tmx", "xliff", "xlf", "po")
+        ],
         ({"news.en": "x\n", "extra.jsonl": "x\n"}, NO_SPLIT),
         ({"extra.jsonl": "x\n", "news.en": "x\n"}, NO_SPLIT),
         ({"a.en": "x\n", "b.XZ": "x\n"}, NO_SPLIT),
@@ -195,6 +228,8 @@ def test_one_column_is_not_both_sides(tmp_path):
     write(tmp_path / "a.tsv", "en\tde\n1\t2\n")
     with pytest.raises(UserError, match="are both 'en'"):
         read(tmp_path, "a.tsv", german_column="en")
+    with pytest.raises(UserError, match="are both '1'"):
+        read(tmp_path, "a.tsv", english_column="1", german_column="01")
 
 
 @pytest.mark.parametrize(
@@ -340,3 +375,17 @@ def test_hashes_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
         if content is not None:
             store.write_text(content)
         assert FileHashes(store).of(file) == hashlib.sha256(b"two").hexdigest() != first
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there ctime is the time of creation")
+def test_other_content_of_the_same_size_and_time_of_change_is_noticed(tmp_path):
+    file, store = tmp_path / "a", tmp_path / "hashes"
+    file.write_text("one")
+    hashes = FileHashes(store)
+    first = hashes.of(file)
+    hashes.save()
+    before = file.stat()
+    while file.stat().st_ctime_ns == before.st_ctime_ns:  # some clocks of file systems are coarse
+        file.write_text("two")
+        os.utime(file, ns=(0, before.st_mtime_ns))  # as tar and rsync do
+    assert FileHashes(store).of(file) != first

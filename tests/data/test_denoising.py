@@ -56,9 +56,10 @@ def test_all_splits_are_masked_and_the_vocabulary_is_that_of_the_text(settings) 
         assert (data.folder / f"{side}.model").read_bytes() == (plain.folder / f"{side}.model").read_bytes()
     masked = denoising_pairs([(normalize(source), normalize(target)) for source, target in TEST], 1, seed=1)
     assert list(zip(data.lines("test", "source"), data.lines("test", "target"), strict=True)) == masked
-    assert f"| masked copies, in place of the pairs | {len(pairs_of(data))} |" in (
-        data.folder / "report.md"
-    ).read_text("utf-8")
+    report = (data.folder / "report.md").read_text("utf-8")
+    assert f"| masked copies, in place of the pairs | {len(pairs_of(data))} |" in report
+    assert "Validation and test were masked" in report
+    assert "Validation and test were not cleaned" in (plain.folder / "report.md").read_text("utf-8")
     assert prepared(**settings, augmentation=rates(denoising=2, seed=2)).folder != data.folder
 
 

@@ -129,6 +129,7 @@ def test_a_part_of_which_nothing_is_left_is_named(
         ({"parts": {"own": []}}, r"corpus\.parts\.own"),
         ({"parts": {"a b": ["a.tsv"]}}, r"corpus\.parts\.a b"),
         ({"parts": {"unk": ["a.tsv"]}}, r"corpus\.parts\.unk"),
+        ({"parts": {"S": ["a.tsv"]}}, r"corpus\.parts\.S"),
         ({"parts": {}}, r"corpus\.splits\.train"),
         ({"kind": "hub", "repository": "a/b", "revision": "0" * 40}, r"corpus\.parts"),
         ({"tag": "own"}, r"corpus\.tag=own.*corpus\.tags=false"),

@@ -3,6 +3,7 @@
 import errno
 import gc
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -103,6 +104,17 @@ def test_only_training_pairs_are_dropped_and_every_one_is_accounted_for(settings
     assert "| overlap with validation or test | 0 | 2 |" in (cleaned.folder / "report.md").read_text()
 
 
+def test_capitals_make_no_other_text_for_a_vocabulary_that_lowercases(settings, tmp_path):
+    again = [tuple(text.upper() for text in TRAIN[0]), (TEST[0][0].upper(), "neu"), ("neu", "EIN TEST.")]
+    settings["corpus"] = write(tmp_path / "raw", train=[*TRAIN, *again])
+    small = replace(TOKENIZER, lowercase=True, vocabulary_size=320)
+    lowercased = prepared(**(settings | {"tokenizer": small}))
+    assert dropped(lowercased) == {"duplicate": 1, "overlap": 2}
+    given = prepared(**settings, tokenizers=lowercased.load_tokenizers())
+    assert rows(given, "train", "source") == rows(lowercased, "train", "source")
+    assert dropped(prepared(**settings)) == {}
+
+
 def test_the_tokenizer_learns_from_the_training_split_only(settings, tmp_path, data):
     other = [("Zyxwv qqq zzz.", "Zyxwv qqq zzz.")] * 500
     settings["corpus"] = write(tmp_path / "raw", validation=other, test=other)
@@ -180,6 +192,22 @@ def test_an_input_that_changes_while_it_is_read_is_not_taken_for_the_one_before(
         prepared(**settings, progress=change)
     assert not list((settings["folder"] / "prepared").glob("[!.]*"))
     assert prepared(**settings).splits["train"]["pairs"] == len(TRAIN)
+
+
+def test_an_input_that_is_another_one_only_while_it_is_read_is_noticed(settings, tmp_path):
+    path = tmp_path / "raw" / "train.en"
+    text, time = path.read_text(), path.stat().st_mtime_ns
+
+    def exchange(what, *_):
+        if what == "load the corpus":
+            path.write_text(text.replace("number 0", "number 9"))
+        elif what == "encode train":
+            path.write_text(text)
+            os.utime(path, ns=(0, time + 10**9))
+
+    with pytest.raises(UserError, match="changed while it was read"):
+        prepared(**settings, progress=exchange)
+    assert not list((settings["folder"] / "prepared").glob("[!.]*"))
 
 
 @pytest.mark.parametrize("damage", ["", "[]"])

@@ -119,6 +119,24 @@ def test_what_shares_a_side_with_one_goes_too(settings: dict[str, Any], tmp_path
     assert (held[0][0], "etwas anderes") in text_of(both, "train")
 
 
+def test_nor_does_what_has_other_capitals_stay_if_the_vocabulary_lowercases(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    held = text_of(prepared(**settings), RARE)
+    more = [
+        (held[0][0].upper(), held[0][1]),
+        (held[1][0].upper(), "etwas anderes"),
+        ("x", held[2][1].upper()),
+    ]
+    dirty = settings_for(tmp_path / "dirty", [*TEXT, *more])
+    for drop_duplicates in (True, False):
+        cleaning = replace(CLEANING, drop_duplicates=drop_duplicates)
+        small = {"tokenizer": replace(TOKENIZER, lowercase=True, vocabulary_size=320), "cleaning": cleaning}
+        data = prepared(**dirty | small)
+        assert text_of(data, RARE) == held
+        assert set(text_of(data, "train")) == set(TEXT) - set(held)
+
+
 def test_translations_of_the_text_that_are_added_hold_out_the_same(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,8 @@ from rich.console import Console
 
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import filter_as_markdown
-from endeavour.data.files import read_pairs
+from endeavour.data.file_hashes import FileHashes
+from endeavour.data.files import Pair, read_pairs
 from endeavour.data.journal import begin
 from endeavour.data.preparing import code_for
 from endeavour.data.scored_pairs import select_pairs
@@ -26,7 +28,6 @@ from endeavour.runs.translators import load_runs
 from endeavour.settings import STRICT
 from endeavour.storage import (
     atomic_folder,
-    file_digest,
     user_path,
     verify,
     waiting_lock,
@@ -77,13 +78,15 @@ def filter(config: FilterRoot) -> Path:
     output = user_path(config.output).resolve()
     if not (config.output and output.name):
         raise UserError(f"output={config.output}: name a folder to be made")
-    recipe = _recipe(config, runs)
+    pairs, hashes = _pairs(config), FileHashes()
+    recipe = _recipe(config, runs, hashes)
     console = Console(stderr=True)
     with write_errors(output, "output"):
         output.parent.mkdir(parents=True, exist_ok=True)
         with waiting_lock(output, f"filling {output}"):
             if not _has_scores(output, recipe):
-                _score(config, runs, output, recipe, console)
+                _score(config, runs, pairs, hashes, output, console)
+            shutil.rmtree(_scratch(output), ignore_errors=True)
             report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]
             kept = output / KEPT
             selection = select_pairs(output / SCORES, kept, keep=config.keep, min_score=config.min_score)
@@ -116,19 +119,20 @@ def _one_for_each_direction(config: FilterRoot) -> tuple[Run, Run]:
     return forward, backward
 
 
-def _files(config: FilterRoot) -> list[Path]:
+def _pairs(config: FilterRoot) -> Iterator[Pair]:
     if not config.pairs:
         raise UserError("filter needs pairs=[a.en,a.de] or pairs=[pairs.tsv]: the corpus to be filtered")
-    return [user_path(path) for path in config.pairs]
+    return read_pairs(
+        [user_path(path) for path in config.pairs],
+        english_column=config.english_column,
+        german_column=config.german_column,
+    )
 
 
-def _recipe(config: FilterRoot, runs: tuple[Run, Run]) -> dict[str, Any]:
+def _recipe(config: FilterRoot, runs: tuple[Run, Run], hashes: FileHashes) -> dict[str, Any]:
     """All that the scores depend on."""
-    files = _files(config)
-    # They are there, or this raises.
-    read_pairs(files, english_column=config.english_column, german_column=config.german_column)
     return {
-        "pairs": [file_digest(path) for path in files],
+        "pairs": [hashes.of(user_path(path)) for path in config.pairs],
         "columns": [config.english_column, config.german_column],
         "cleaning": asdict(config.cleaning),
         "runs": [run.weights_digest for run in runs],
@@ -151,22 +155,34 @@ def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
     return True
 
 
+def _scratch(output: Path) -> Path:
+    return output.with_name(f".{output.name}.scratch")
+
+
 def _score(
-    config: FilterRoot, runs: tuple[Run, Run], output: Path, recipe: dict[str, Any], console: Console
+    config: FilterRoot,
+    runs: tuple[Run, Run],
+    pairs: Iterator[Pair],
+    hashes: FileHashes,
+    output: Path,
+    console: Console,
 ) -> None:
     """Fills the folder, or continues to."""
-    pairs = read_pairs(
-        _files(config), english_column=config.english_column, german_column=config.german_column
-    )
+    recipe, stamps = _recipe(config, runs, hashes), dict(hashes.stamps)
     if (first := next(pairs, None)) is None:
         raise UserError(f"pairs=[{','.join(config.pairs)}]: no pair in it, so there is nothing to filter")
-    scratch = output.with_name(f".{output.name}.scratch")
-    begin(scratch, recipe | code_for(config.cleaning))
+    scratch = _scratch(output)
+    begin(scratch, recipe | code_for(config.cleaning) | {"files": stamps})
     device = choose_device(config.device)
     scorer = DualScorer(*(load_runs([run], device, run.config.decoding.tag) for run in runs))
     with atomic_folder(output) as partial, reported_progress(console) as progress:
         report = write_scores(chain([first], pairs), config.cleaning, scorer, partial, scratch, progress)
+        if (_recipe(config, runs, hashes), hashes.stamps) != (recipe, stamps):
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise UserError(
+                f"pairs=[{','.join(config.pairs)}]: a file, or one of the runs, changed while it was read; run "
+                "`endeavour filter` again"
+            )
         write_json(
             partial / MANIFEST, {"recipe": recipe, "report": report, "runs": [run.name for run in runs]}
         )
-    shutil.rmtree(scratch)

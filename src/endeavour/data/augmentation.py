@@ -4,13 +4,13 @@ Knows shares, limits and ids; how a copy is altered is told by `perturbations`. 
 masked sentences in place of the pairs, which `denoising` makes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from endeavour.data.cleaning import CleaningConfig, LengthCleaner, Step
+from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, Step
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize
 from endeavour.data.perturbations import (
@@ -62,12 +62,12 @@ class Augmenter:
         config: AugmentationConfig | None,
         cleaning: CleaningConfig,
         source_language: Language,
-        held_out: Callable[[Pair], bool],
+        held_out: HeldOut,
     ) -> None:
         self._rates, self._seed = ({}, 0) if config is None else (config.rates, config.seed)
         self._language: Language = source_language
         self._cleaning = cleaning
-        self._held_out = held_out if cleaning.drop_overlap else None
+        self._held_out = held_out
 
     @property
     def rows_per_pair(self) -> float:
@@ -102,7 +102,7 @@ class Augmenter:
             tokenizers, [copy for _, _, copy in made], protect_training_pair
         )
         for (row, step, copy), source, target in zip(made, sources, targets, strict=True):
-            overlaps = self._held_out is not None and self._held_out(copy)
+            overlaps = self._cleaning.drop_overlap and self._held_out.overlaps(copy)
             if overlaps or not lengths.keep(copy, len(source), len(target)):
                 step.dropped += 1
             else:
@@ -112,11 +112,13 @@ class Augmenter:
         return added, steps
 
     def _copies(self, pair: Pair) -> Iterator[tuple[int, Pair]]:
-        """With the number of its perturbation; none for a pair that was drawn and has nothing to alter."""
+        """With the number of its perturbation; none for a pair that was drawn and has nothing to alter, as capitals are
+        for a lowercasing vocabulary.
+        """
         for number, (name, rate) in enumerate(self._rates.items()):
             draw = draw_for(pair, name, self._seed)
             if draw.random() < rate:
                 source, target = perturbed(pair, name, self._language, draw)
                 copy = normalize(source), normalize(target)
-                if copy != pair:
+                if self._held_out.key(copy) != self._held_out.key(pair):
                     yield number, copy

@@ -84,18 +84,18 @@ def build(
         `splits`, and how many `copies` were added.
     """
     cleaning, augmentation = recipe.cleaning, recipe.augmentation
-    held_out = HeldOut()
+    held_out = HeldOut(lowercase=recipe.lowercase)
     read = partial(_read_held_out, folder, scratch, held_out, augmentation, progress)
     tables = {name: read(name, pairs) for name, pairs in splits.items()}
     source_language, _ = languages_of(recipe.direction)
-    augmenter = Augmenter(augmentation, cleaning, source_language, held_out.overlaps)
+    augmenter = Augmenter(augmentation, cleaning, source_language, held_out)
     training = _clean(parts, scratch, recipe, held_out, augmenter, progress)
     if recipe.corpus.held_out_rare is not None:
         progress("hold out rare words", 0, None)
-        rare = rarest_pairs(_clean_tables(training), recipe.corpus.held_out_rare)
+        rare = rarest_pairs(_clean_tables(training), recipe.corpus.held_out_rare, held_out.key)
         tables[RARE] = read(RARE, rare)
         for part in training:
-            part.hold_out(rare, overlap=cleaning.drop_overlap)
+            part.hold_out(rare, overlap=cleaning.drop_overlap, lowercase=recipe.lowercase)
     tokenizers = recipe.tokenizers
     if tokenizers is None:
         progress("train the tokenizer", 0, None)

@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass as config_dataclass
 from endeavour.data.crawled import CrawledConfig, CrawledFilter, crawled_filters
 from endeavour.data.duplicates import Hashes, NearHashes, SeenHashes, pair_hashes
 from endeavour.data.files import Pair
-from endeavour.data.normalization import normalize, remove_control_characters
+from endeavour.data.normalization import lowercased, normalize, remove_control_characters
 from endeavour.data.surface import Side
 from endeavour.directions import Languages
 from endeavour.settings import STRICT
@@ -107,19 +107,30 @@ def summed(parts: Sequence[Sequence[Step]]) -> list[Step]:
 
 
 class HeldOut:
-    """The sentences of validation and test, each language on its own, in normal form."""
+    """The sentences of validation and test, each language on its own, in normal form.
 
-    def __init__(self) -> None:
+    Args:
+        lowercase: whether the vocabulary lowercases, so that texts that differ in capitals alone are the same.
+    """
+
+    def __init__(self, *, lowercase: bool = False) -> None:
+        self._lowercase = lowercase
         self._sources: set[str] = set()
         self._targets: set[str] = set()
 
     def add(self, pairs: Iterable[Pair]) -> None:
-        for source, target in pairs:
+        for source, target in map(self.key, pairs):
             self._sources.add(source)
             self._targets.add(target)
 
     def overlaps(self, pair: Pair) -> bool:
-        return pair[0] in self._sources or pair[1] in self._targets
+        source, target = self.key(pair)
+        return source in self._sources or target in self._targets
+
+    def key(self, pair: Pair) -> Pair:
+        """What of a pair is compared with that of others."""
+        source, target = pair
+        return (lowercased(source), lowercased(target)) if self._lowercase else pair
 
 
 LengthFilter = Callable[[int, int], bool]  # tokens of the shorter and the longer side → whether it is dropped
@@ -145,12 +156,16 @@ class Judged:
 class PairJudge:
     """Brings pairs to their normal form and drops them by their own text. Remembers nothing.
 
+    Args:
+        held_out: says also what of pairs is compared to find duplicates.
+
     Attributes:
         remembered: the names of the steps that drop pairs of which a hash equals an earlier one's.
     """
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
         self._made_from = config, held_out, languages
+        self._key = held_out.key
         self._filters: list[tuple[str, Callable[[Pair], bool]]] = [("empty", lambda pair: not all(pair))]
         if config.drop_overlap:
             self._filters.append(("overlap with validation or test", held_out.overlaps))
@@ -191,7 +206,7 @@ class PairJudge:
             if self._near_hashes:
                 hashes[_NEAR_DUPLICATE] = self._near_hashes(sides)
         if _DUPLICATE in self.remembered:
-            hashes[_DUPLICATE] = pair_hashes(kept)
+            hashes[_DUPLICATE] = pair_hashes(map(self._key, kept))
         return Judged(len(pairs), kept, [*steps.values()], hashes)
 
     def _pass_crawled(

@@ -7,6 +7,7 @@ from typing import Any
 
 from endeavour.data.cleaning import visible
 from endeavour.data.corpus import RARE
+from endeavour.data.denoising import MASKING
 from endeavour.data.scored_pairs import Selection
 from endeavour.markdown import markdown_table
 
@@ -17,11 +18,12 @@ COUNTS = ("pairs", "source_tokens", "target_tokens")  # of a split
 
 def as_markdown(report: dict[str, Any], title: str) -> str:
     """The report of `build` for a reader: a table of steps, one of splits, and examples of each step."""
+    masked = any(step["name"] == MASKING for step in report["steps"])
     lines = [
         f"# {title}",
         "",
         f"Training pairs read: {report['read']:,}; kept: {report['kept']:,}.",
-        "Validation and test were not cleaned.",
+        f"Validation and test were {'masked, but not otherwise' if masked else 'not'} cleaned.",
         *([f"{RARE} was taken from the clean training pairs."] if RARE in report["splits"] else []),
         "",
         _steps(report["steps"]),

@@ -33,7 +33,8 @@ _TEXTBOOK_SPLITS = (VALIDATION, "test", "test_unseen")
 _COMMIT = r"[0-9a-f]{40}"
 _NAME = r"[A-Za-z0-9_-]+"  # of a split
 _PART = r"[A-Za-z][A-Za-z0-9_-]*"
-_TAKEN = ("pad", "unk", "s")  # in angle brackets they are special pieces of every vocabulary
+# In angle brackets they are special pieces of every vocabulary; one that lowercases makes them of capitals too.
+_TAKEN = ("pad", "unk", "s")
 
 
 def _corpus_name(name: str) -> str:
@@ -140,10 +141,10 @@ class CorpusConfig:
                 "corpus.parts are the training split: give the files of corpus.splits.train as one of them"
             )
         for part, names in self.parts.items():
-            if not re.fullmatch(_PART, part) or part in _TAKEN:
+            if not re.fullmatch(_PART, part) or part.lower() in _TAKEN:
                 raise ValueError(
                     f"corpus.parts.{part}: a part's name begins with a letter, consists of letters, digits, '_' and "
-                    f"'-', and is none of {', '.join(_TAKEN)}"
+                    f"'-', and is none of {', '.join(_TAKEN)}, in capitals either"
                 )
             if not names:
                 raise ValueError(f"corpus.parts.{part} has no files")

@@ -15,6 +15,7 @@ from endeavour.data.files import Pair
 
 MASK = "&"  # for each span; a character that any vocabulary spells in a piece or two
 MASKED = 0.3  # of the words
+MASKING = "masked copies, in place of the pairs"  # in reports
 _MEAN = 3  # words of a span, of a Poisson distribution without its zero
 _LENGTHS = range(1, 13)
 _WEIGHTS = [_MEAN**length / factorial(length) for length in _LENGTHS]

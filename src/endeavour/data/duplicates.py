@@ -114,13 +114,13 @@ def _contains(
     return found
 
 
-def pair_hashes(pairs: Sequence[Pair]) -> Hashes:
+def pair_hashes(pairs: Iterable[Pair]) -> Hashes:
     """One of each pair, of its text character by character; [pairs, 1]."""
     # No text in normal form holds a tab.
     return _hashes("\t".join(pair).encode() for pair in pairs).reshape(-1, 1)
 
 
-def side_hashes(pairs: Sequence[Pair]) -> Hashes:
+def side_hashes(pairs: Iterable[Pair]) -> Hashes:
     """Two of each pair, of its source and of its target, which differ where the text is the same; [pairs, 2]."""
     return _hashes(text.encode() for source, target in pairs for text in (source, f"\t{target}")).reshape(
         -1, 2

@@ -13,19 +13,23 @@ from endeavour.storage import file_digest, write_atomically
 
 
 class FileHashes:
-    """Remembers each file's hash by its path, size and time of change.
+    """Remembers each file's hash by its path, size and times of change: of its content, which tar and rsync set to that
+    of the original, and of anything about it, which nobody sets.
+
+    Args:
+        store: where they are kept between commands, or None.
 
     Attributes:
-        stamps: size and time of change of each file that was asked for, by its path.
+        stamps: size and times of change of each file that was asked for, by its path.
     """
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path | None = None) -> None:
         self.stamps: dict[str, list[int]] = {}
         self._store = store
         self._changed = False
         self._known: dict[str, list[Any]] = {}
         with suppress(OSError, ValueError):  # without the store, the files are only read once more
-            known = json.loads(store.read_text("utf-8"))
+            known = json.loads(store.read_text("utf-8")) if store else None
             if isinstance(known, dict):
                 entries = cast("dict[str, Any]", known).items()
                 self._known = {key: entry for key, entry in entries if isinstance(entry, list)}
@@ -35,7 +39,7 @@ class FileHashes:
         require_file(path)
         with read_errors(path):
             state = path.stat()
-            key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns]
+            key, stamp = str(path.resolve()), [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
             self.stamps[key] = stamp
             if self._known.get(key, [])[:-1] != stamp:
                 self._known[key] = [*stamp, file_digest(path)]
@@ -44,6 +48,6 @@ class FileHashes:
 
     def save(self) -> None:
         """Writes what was learnt to the store; does without where it cannot be written."""
-        if self._changed:
+        if self._changed and self._store:
             with suppress(OSError):
                 write_atomically(self._store, json.dumps(self._known, indent=0))

@@ -7,9 +7,10 @@ Every error names the file and the line.
 import gzip
 import json
 import os
+import re
 import stat
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count, zip_longest
@@ -25,12 +26,18 @@ _RETURNS = 10
 # In the headers of others, in small letters.
 _NAMES_OF_SIDES = {"en", "english", "de", "german", "source", "src", "target", "tgt", "trg"}
 # Two files of these would otherwise be read as English and German.
-_NO_TEXT = {".tsv", ".jsonl", ".parquet", ".json", ".csv", ".zip", ".xz", ".bz2", ".zst"}
+_MARKUP = {".sgm", ".sgml", ".xml", ".tmx", ".xliff", ".xlf", ".po"}
+_NO_TEXT = {".tsv", ".jsonl", ".ndjson", ".parquet", ".json", ".csv", ".zip", ".xz", ".bz2", ".zst", *_MARKUP}
 
 
 def kind_of(path: Path) -> str:
     """The suffix in lower case, without `.gz`, that decides how `path` is read: .tsv, .jsonl, .parquet, or others."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    return Path(_plain(path)).suffix
+
+
+def _plain(path: Path) -> str:
+    """In lower case and without `.gz`."""
+    return path.as_posix().lower().removesuffix(".gz")
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,11 @@ def read_pairs(
         section: of the config, whose keys these are.
 
     Raises:
-        UserError: a missing file, column or partner line, one column for both sides, invalid UTF-8, invalid JSON,
-            damaged gzip.
+        UserError: a missing file, column or partner line, one column or file for both sides, invalid UTF-8, invalid
+            JSON, damaged gzip.
     """
-    if english_column == german_column != "":
+    names = english_column, german_column
+    if english_column and len({int(name) if name.isdecimal() else name for name in names}) == 1:
         raise UserError(
             f"english_column and german_column are both {english_column!r}: a model would learn to copy"
         )
@@ -71,6 +79,7 @@ def read_pairs(
 def _sources(paths: Sequence[Path], columns: _Columns) -> list[Iterator[Pair]]:
     """What reads each file of records, and each two line-aligned files."""
     records = {".tsv": _read_tsv, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
+    records[".ndjson"] = _read_json_lines
     sources: list[Iterator[Pair]] = []
     remaining = iter(paths)
     for path in remaining:
@@ -84,10 +93,20 @@ def _sources(paths: Sequence[Path], columns: _Columns) -> list[Iterator[Pair]]:
                 f"{names}: a split is pairs of line-aligned text files, English first, and any number of .tsv, .jsonl "
                 "and .parquet files"
             )
-        if kind_of(path) == ".de" or kind_of(german) == ".en":
+        if path.samefile(german):
+            raise UserError(f"{path} is both the English and the German file: a model would learn to copy")
+        if _are_swapped(path, german):
             raise UserError(f"{path}, {german}: the English file comes first, then the German one")
         sources.append(_read_aligned(path, german))
     return sources
+
+
+def _are_swapped(english: Path, german: Path) -> bool:
+    """Whether their names say so: by their suffixes, or by the one part, between dots and slashes, that differs."""
+    parts = [re.split(r"[./]", _plain(path)) for path in (english, german)]
+    differing = [pair for pair in zip_longest(*parts) if pair[0] != pair[1]]
+    said = [(parts[0][-1], parts[1][-1]), *(differing if len(differing) == 1 else [])]
+    return any(first == "de" or second == "en" for first, second in said)
 
 
 @contextmanager
@@ -100,7 +119,9 @@ def read_errors(path: Path) -> Generator[None]:
 
 
 def require_file(path: Path) -> None:
-    """Raises `UserError` where `path` is not a readable file."""
+    """Raises `UserError` where `path` is not a readable file, or not one whose path can be written down in UTF-8."""
+    if _has_surrogates(str(path)):
+        raise UserError(f"{str(path)!r}: a name that is not UTF-8; rename it")
     with read_errors(path):
         mode = mode_of(path)
     if mode is None:
@@ -238,7 +259,11 @@ def _read_parquet(path: Path, columns: _Columns) -> Iterator[Pair]:
 
     try:
         with ParquetFile(path) as file:
-            rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())
+            for column in columns.names:
+                _require_column(file.schema_arrow, column, columns.keys, path)
+            # Of the other columns Python may not be able to hold what is in them.
+            batches = file.iter_batches(columns=list(columns.names))
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
             for number, row in enumerate(rows, start=1):
                 where = f"{path}, row {number}"
                 yield _texts(row, columns, where)
@@ -248,6 +273,22 @@ def _read_parquet(path: Path, columns: _Columns) -> Iterator[Pair]:
         raise UserError(
             f"{path}: not a readable Parquet file ({first_line(error)}); download or copy it again"
         ) from error
+
+
+def _require_column(fields: Iterable[Any], column: str, keys: str, path: Path) -> None:
+    """Raises `UserError` where `column` is not among the fields of the Parquet file at `path`."""
+    from pyarrow import StructType
+
+    for key in column.split("."):
+        kinds = {field.name: field.type for field in fields}
+        if key not in kinds:
+            raise UserError(f"{path}: {_no_column(column, sorted(kinds), keys)}")
+        fields = kinds[key] if isinstance(kinds[key], StructType) else ()
+
+
+def _no_column(column: str, found: object, keys: str) -> str:
+    mixed = ", and give .tsv files beside it a header line" if column.isdecimal() else ""
+    return f"no column {column!r} (found: {found}); set {keys}{mixed}"
 
 
 def _texts(record: object, columns: _Columns, where: str) -> Pair:
@@ -262,17 +303,18 @@ def _text(record: object, column: str, keys: str, where: str) -> str:
     for key in column.split("."):
         if not isinstance(value, dict) or key not in value:
             found = sorted(cast("dict[str, Any]", value)) if isinstance(value, dict) else type(value).__name__
-            mixed = ", and give .tsv files beside it a header line" if column.isdecimal() else ""
-            raise UserError(
-                f"{where}: no column {column!r} (found: {found}); set {keys}{mixed}, or correct the line"
-            )
+            raise UserError(f"{where}: {_no_column(column, found, keys)}, or correct the line")
         value = cast("dict[str, Any]", value)[key]
     if not isinstance(value, str):
         shown = f"{value!r:.40}"
         raise UserError(f"{where}: column {column!r} holds {shown}, not text; correct or delete the line")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+    if _has_surrogates(value):
         raise UserError(
             f"{where}: column {column!r} holds a lone surrogate, which is not valid Unicode; "
             "correct or delete the line"
         )
     return value
+
+
+def _has_surrogates(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

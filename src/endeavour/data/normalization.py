@@ -2,8 +2,8 @@
 
 Text in normal form is NFC, holds no control characters and none of the common invisible ones, and has single spaces
 between words and none at its ends. Nothing else is altered: not case, not quotes, not compatibility characters such
-as "½" or "…" (which NFKC would rewrite). Knows nothing of corpora and tokenizers; references never pass
-through it.
+as "½" or "…" (which NFKC would rewrite). Only what a lowercasing vocabulary reads is `lowercased`. Knows nothing of
+corpora and tokenizers; references never pass through it.
 """
 
 import re
@@ -29,6 +29,11 @@ def normalize(text: str) -> str:
         return text
     text = unicodedata.normalize("NFC", remove_control_characters(text))
     return " ".join(text.replace(SPACE_MARK, " ").split())
+
+
+def lowercased(text: str) -> str:
+    """In small letters, each by itself: a sigma at the end of a word is one as elsewhere."""
+    return "σ".join(part.lower() for part in text.split("Σ"))
 
 
 def _is_plain(text: str) -> bool:

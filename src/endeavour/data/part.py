@@ -26,12 +26,12 @@ from endeavour.data.cleaning import (
 )
 from endeavour.data.corpus import RARE, TRAIN
 from endeavour.data.dataset import ParallelDataset, Rows, save_rows
-from endeavour.data.denoising import denoising_pairs
+from endeavour.data.denoising import MASKING, denoising_pairs
 from endeavour.data.encoding import Encoded, TrainingEncoder
 from endeavour.data.files import Pair
 from endeavour.data.journal import Journal
 from endeavour.data.parallel import map_in_order
-from endeavour.data.tables import batches, count_batches, count_rows, new_table, read_tables, write
+from endeavour.data.tables import batches, count_rows, new_table, read_tables, write
 from endeavour.data.tokenizer import SIDES, Tokenizers
 from endeavour.errors import UserError
 from endeavour.progress import Report
@@ -82,19 +82,21 @@ class Part:
         self.clean.extend(clean_pairs(pairs, self._cleaner, self._journal, progress))
         self._require_pairs(sum(count_rows(table) for table in self.clean))
 
-    def hold_out(self, pairs: Sequence[Pair], *, overlap: bool) -> None:
-        """Drops clean pairs that are held out after all, and with `overlap` those that share a side with one.
+    def hold_out(self, pairs: Sequence[Pair], *, overlap: bool, lowercase: bool) -> None:
+        """Drops clean pairs that are held out after all, and with `overlap` those that share a side with one, as
+        `HeldOut` compares them.
 
         A build that was stopped does this again, from the same tables to the same ones.
         """
-        chosen, sides = set(pairs), HeldOut()
+        sides = HeldOut(lowercase=lowercase)
         sides.add(pairs if overlap else [])
+        chosen = set(map(sides.key, pairs))
         held, shared = Step("held out for its rare words"), Step(f"overlap with {RARE}")
 
         def rest(batch: list[Pair]) -> list[Pair]:
             kept: list[Pair] = []
             for pair in batch:
-                if pair in chosen:
+                if sides.key(pair) in chosen:
                     held.drop(pair)
                 elif sides.overlaps(pair):
                     shared.drop(pair)
@@ -108,7 +110,7 @@ class Part:
 
     def mask(self, copies: int, seed: int, progress: Report) -> None:
         """Puts masked sentences in the place of the pairs; see `denoising_pairs`."""
-        masking = Step("masked copies, in place of the pairs")
+        masking = Step(MASKING)
         met, self.masked = 0, sum(map(count_rows, self.clean))
 
         def masks(batch: list[Pair]) -> list[Pair]:
@@ -143,7 +145,7 @@ class Part:
         with closing(map_in_order(encoder, batches)) as encoded:
             for name, table in shards.items():
                 if name in missing:
-                    for pairs in self._write_shard(name, islice(encoded, count_batches(table))):
+                    for pairs in self._write_shard(name, encoded, count_rows(table)):
                         progress(f"encode {TRAIN}", met + pairs, total)
                 met += count_rows(table)
                 progress(f"encode {TRAIN}", met, total)
@@ -153,13 +155,14 @@ class Part:
         self.encoded.extend(self._journal.folder / name for name in shards)
         self._require_pairs(self.report()["pairs"])
 
-    def _write_shard(self, name: str, batches: Iterable[Encoded]) -> Iterator[int]:
-        """Yields the number of pairs met so far."""
+    def _write_shard(self, name: str, batches: Iterator[Encoded], pairs: int) -> Iterator[int]:
+        """Writes the batches of so many pairs; yields the number of those met so far."""
         met = 0
         rows: list[tuple[Rows, Rows]] = []
         steps: list[list[Step]] = []
         with new_table(self._journal.path(name, "arrow")) as text:
-            for batch in batches:
+            while met < pairs:
+                batch = next(batches)
                 write(text, batch.pairs)
                 rows.append(batch.rows)
                 steps.append(batch.steps)

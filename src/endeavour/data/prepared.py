@@ -50,7 +50,7 @@ class PreparedData:
     def verify(self) -> None:
         """Raises `UserError` for a file that is not what was written.
 
-        Takes about a second for a gigabyte, once; later only what has another size or time of change is read.
+        Takes about a second for a gigabyte, once; later only what has another size or times of change is read.
         """
         hashes = FileHashes(self.folder.parent / HASHES)
         verify(self.folder, _remedy(self.folder), digest_of=hashes.of)

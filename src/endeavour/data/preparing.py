@@ -51,7 +51,7 @@ def prepare_data(
     with write_errors(folder, "data_folder"):
         root.mkdir(parents=True, exist_ok=True)
     hashes = FileHashes(root / HASHES)
-    inputs = fingerprint(corpus, hashes, extra_pairs)
+    inputs, stamps = fingerprint(corpus, hashes, extra_pairs), dict(hashes.stamps)
     hashes.save()
     described = recipe.as_json(inputs)
     digest = json_digest(described)
@@ -64,7 +64,7 @@ def prepare_data(
                 parts = load_parts(corpus) or {"": splits.pop(TRAIN)}
                 code = code_for(recipe.cleaning)
                 # Without the stamps, files that were changed for a while and put back would not be noticed.
-                begun_with = code | {"files": hashes.stamps}
+                begun_with = code | {"files": stamps}
                 with _scratch_folder(final, begun_with) as scratch, atomic_folder(final) as partial:
                     # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
                     from endeavour.data.build import build
@@ -79,7 +79,7 @@ def prepare_data(
                     )
                     described |= {"digest": digest, "versions": code["versions"]}
                     _describe(partial, final.name, described, report)
-                    if fingerprint(corpus, hashes, extra_pairs) != inputs:
+                    if (fingerprint(corpus, hashes, extra_pairs), hashes.stamps) != (inputs, stamps):
                         raise UserError(
                             f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
                         )

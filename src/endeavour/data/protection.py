@@ -44,9 +44,7 @@ def symbols(count: int) -> list[str]:
 
 def protect(source: str, count: int) -> Protected:
     """The first `count` spans of a text replaced by symbols, in their order."""
-    if not count:
-        return Protected(source, [])
-    spans = SPAN.findall(source)[:count]
+    spans = SPAN.findall(source)[:count] if count else []
     numbers = iter(symbols(len(spans)))
     return Protected(SPAN.sub(lambda _: next(numbers), source, len(spans)) if spans else source, spans)
 

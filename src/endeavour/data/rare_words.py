@@ -6,7 +6,7 @@ Knows tables of clean pairs. Does not know who takes the pairs out, and what the
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from endeavour.data.duplicates import SeenHashes, side_hashes
@@ -16,7 +16,7 @@ from endeavour.data.tables import read_tables
 from endeavour.errors import UserError
 
 
-def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
+def rarest_pairs(tables: Sequence[Path], count: int, key: Callable[[Pair], Pair]) -> list[Pair]:
     """The `count` pairs with the rarest words in their sources, the rarest first; of equals the earlier.
 
     A source is the rarer, the further the mean logarithm of its words' frequencies lies below that of all words, in
@@ -28,10 +28,13 @@ def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
     Pairs whose source or target stood in an earlier one do not count. So what teachers make of the text, which is added
     behind it, changes nothing: translations of sources, or sources for its targets.
 
+    Args:
+        key: what of a pair is compared with earlier ones.
+
     Raises:
         UserError: these would be more than half of the sources.
     """
-    frequencies = Counter(word for pair in _distinct(tables) for word in _words(pair[0]))
+    frequencies = Counter(word for pair in _distinct(tables, key) for word in _words(pair[0]))
     logarithms = {word: math.log(frequency) for word, frequency in frequencies.items()}
     total = max(frequencies.total(), 1)
     mean = math.fsum(frequencies[word] * value for word, value in logarithms.items()) / total
@@ -41,7 +44,7 @@ def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
 
     def scored() -> Iterator[tuple[float, int, Pair]]:
         nonlocal sources
-        for sources, pair in enumerate(_distinct(tables), start=1):
+        for sources, pair in enumerate(_distinct(tables, key), start=1):
             if words := _words(pair[0]):
                 above = math.fsum(logarithms[word] - mean for word in words)
                 yield above / (deviation * math.sqrt(len(words))), sources, pair
@@ -55,12 +58,12 @@ def rarest_pairs(tables: Sequence[Path], count: int) -> list[Pair]:
     return [pair for _, _, pair in rarest]
 
 
-def _distinct(tables: Sequence[Path]) -> Iterator[Pair]:
+def _distinct(tables: Sequence[Path], key: Callable[[Pair], Pair]) -> Iterator[Pair]:
     """The pairs of which neither side stood in an earlier one, in order."""
     seen = SeenHashes()
     for table in tables:
         for pairs in read_tables(table):
-            again = seen.drops(side_hashes(pairs))
+            again = seen.drops(side_hashes(map(key, pairs)))
             seen.take_new()  # which nobody needs here, and which it would keep
             yield from (pair for pair, known in zip(pairs, again, strict=True) if not known)
 

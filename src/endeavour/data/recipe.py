@@ -10,7 +10,7 @@ from endeavour.data.corpus import CorpusConfig, ExtraPairs
 from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
 from endeavour.directions import Direction
 
-_FORMAT = 5  # to be raised when the same settings are to give other files
+_FORMAT = 6  # to be raised when the same settings are to give other files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,13 @@ class DataRecipe:
     augmentation: AugmentationConfig | None = None
     tokenizers: Tokenizers | None = None
     extra_pairs: Sequence[ExtraPairs] = ()
+
+    @property
+    def lowercase(self) -> bool:
+        """Whether a vocabulary lowercases."""
+        if self.tokenizers is None:
+            return self.tokenizer.lowercase
+        return any(one.lowercase for one in self.tokenizers)
 
     def as_json(self, inputs: object) -> dict[str, Any]:
         """All that the prepared files depend on; `inputs` are digests of the text."""

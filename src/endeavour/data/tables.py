@@ -1,6 +1,5 @@
 """Tables of text pairs as Arrow files: written in batches, read back memory-mapped. Knows no cleaning and no ids."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -40,11 +39,6 @@ def read_tables(path: Path) -> Iterator[list[Pair]]:
 
 def count_rows(path: Path) -> int:
     return len(_open(path))
-
-
-def count_batches(path: Path) -> int:
-    """How many `read_tables` yields."""
-    return math.ceil(count_rows(path) / BATCH)
 
 
 def _open(path: Path) -> datasets.Dataset:

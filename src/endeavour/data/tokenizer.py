@@ -22,7 +22,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from endeavour.data.files import Pair
-from endeavour.data.normalization import SPACE_MARK, normalize
+from endeavour.data.normalization import SPACE_MARK, lowercased, normalize
 from endeavour.data.parallel import usable_cores
 from endeavour.data.protection import protect_pair, symbols
 from endeavour.errors import UserError
@@ -89,7 +89,7 @@ class Tokenizer:
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=map(_lower, sentences) if config.lowercase else iter(sentences),
+                sentence_iterator=map(lowercased, sentences) if config.lowercase else iter(sentences),
                 model_writer=model,
                 normalization_rule_name="identity",
                 model_type=config.algorithm,
@@ -100,7 +100,9 @@ class Tokenizer:
                 unk_id=UNK,
                 bos_id=BOS,
                 eos_id=EOS,
-                user_defined_symbols=[_lower(one) for one in symbols] if config.lowercase else list(symbols),
+                user_defined_symbols=[lowercased(one) for one in symbols]
+                if config.lowercase
+                else list(symbols),
                 remove_extra_whitespaces=True,
                 add_dummy_prefix=True,
                 num_threads=_TRAINER_THREADS,
@@ -130,7 +132,7 @@ class Tokenizer:
 
     def normalize(self, text: str) -> str:
         """What `decode(encode(text))` is."""
-        return normalize(_lower(normalize(text)) if self.lowercase else text)
+        return normalize(lowercased(normalize(text)) if self.lowercase else text)
 
     @property
     def vocabulary_size(self) -> int:
@@ -259,11 +261,6 @@ def load_tokenizers(folder: Path) -> Tokenizers:
     """What `save_tokenizers` wrote."""
     source, target = (Tokenizer.load(folder / f"{side}.model") for side in SIDES)
     return source, target
-
-
-def _lower(text: str) -> str:
-    """In small letters, each by itself: a sigma at the end of a word is one as elsewhere."""
-    return "".join(character.lower() for character in text)
 
 
 def _lowercasing(model: bytes) -> bytes:

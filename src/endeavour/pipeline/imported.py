@@ -7,9 +7,10 @@ known to `model.marian` and `data.marian_vocabulary`.
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from safetensors.torch import load_file
@@ -30,6 +31,7 @@ from endeavour.training.checkpoint import write_model
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 TOKENIZER_CONFIG = "tokenizer_config.json"
+Found = TypeVar("Found")
 LANGUAGES = {"en": "en", "eng": "en", "de": "de", "deu": "de", "ger": "de"}
 
 
@@ -65,7 +67,7 @@ def imported_run(config: RunConfig, name: str, *, any_direction: bool = False) -
 
 def _require_unchanged(run: Run, name: str) -> None:
     """As far as the checkpoint is here: in a folder, or in the hub's cache."""
-    folder = _local(name.removeprefix(PREFIX))
+    folder = _checkpoint(name, _cached)
     known = run.summary.get("files", {})
     changed = (
         [file for file, digest in _digests(folder).items() if known.get(file) != digest] if folder else []
@@ -77,14 +79,18 @@ def _require_unchanged(run: Run, name: str) -> None:
         )
 
 
-def _local(address: str) -> Path | None:
+def _checkpoint(name: str, on_hub: Callable[[str], Found]) -> Path | Found:
+    """The folder of the checkpoint: as it is named, or what `on_hub` gives for the repository of that name."""
+    address = name.removeprefix(PREFIX)
     folder = user_path(address)
-    if folder.is_dir():
-        return folder
+    return folder if folder.is_dir() else on_hub(address)
+
+
+def _cached(repository: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     try:
-        cached = try_to_load_from_cache(address, "config.json")
+        cached = try_to_load_from_cache(repository, "config.json")
     except ValueError:  # of a folder that is gone: no repository has such a name
         return None
     return Path(cached).parent if isinstance(cached, str) else None
@@ -99,7 +105,7 @@ def _digests(folder: Path) -> dict[str, str]:
 
 def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> None:
     require_alone(run)
-    folder = _checkpoint(name)
+    folder = _checkpoint(name, _downloaded)
     direction = _stated_direction(folder) or config.direction
     if direction != config.direction and not any_direction:
         raise UserError(f"{name} translates {direction}, not direction={config.direction}")
@@ -168,14 +174,8 @@ def _stated_direction(folder: Path) -> str | None:
     return f"{source}-{target}" if {source, target} == {"en", "de"} else None
 
 
-def _checkpoint(name: str) -> Path:
-    """The folder of the checkpoint: as it is named, or from the hub's cache, to which it is downloaded."""
-    address = name.removeprefix(PREFIX)
-    folder = user_path(address)
-    return folder if folder.is_dir() else _downloaded(address)
-
-
 def _downloaded(repository: str) -> Path:
+    """The folder in the hub's cache, to which it is downloaded."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 

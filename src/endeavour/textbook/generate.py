@@ -71,10 +71,8 @@ def textbook_splits(seed: int, train_pairs: int) -> dict[str, Iterator[tuple[str
     do not depend on `train_pairs`, and a shorter training split is the beginning of a longer one.
 
     Raises:
-        UserError: train_pairs is negative, or larger than the number of sentences the grammar can find.
+        UserError: train_pairs is larger than the number of sentences the grammar can find.
     """
-    if train_pairs < 0:
-        raise UserError(f"corpus textbook: train_pairs is {train_pairs}, but should be zero or more")
     taken: set[int] = set()
     splits: dict[str, Iterator[tuple[str, str]]] = {}
     for number, (name, unseen) in enumerate((("validation", False), ("test", False), ("test_unseen", True))):

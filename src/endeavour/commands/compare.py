@@ -69,7 +69,7 @@ def compare(config: CompareRoot) -> Comparison:
     sources, references = baseline.lines("sources"), baseline.lines("references")
     for other, name in zip(evaluations[1:], names[1:], strict=True):
         _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
-    systems = [_system(one, name, sources) for one, name in zip(evaluations, names, strict=True)]
+    systems = [_system(one, name, sources, references) for one, name in zip(evaluations, names, strict=True)]
     outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
     everything = [*systems, *outside]
     lowercase = [
@@ -139,7 +139,7 @@ def _check_same_test_set(baseline: str, name: str, other: Evaluation, wanted: di
             )
 
 
-def _system(one: Evaluation, name: str, sources: Sequence[str]) -> System:
+def _system(one: Evaluation, name: str, sources: Sequence[str], references: Sequence[str]) -> System:
     hypotheses = one.lines("hypotheses")
     if len(hypotheses) != len(sources):
         raise UserError(
@@ -147,7 +147,7 @@ def _system(one: Evaluation, name: str, sources: Sequence[str]) -> System:
             f"run `{one.command}`"
         )
     settings = flatten({key: one.record[key] for key in ("decoding", "model")})
-    return System(name, hypotheses, settings, read_comet(one.folder, sources, hypotheses))
+    return System(name, hypotheses, settings, read_comet(one.folder, sources, hypotheses, references))
 
 
 def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str]) -> list[System]:

@@ -16,7 +16,7 @@ from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
-from endeavour.evaluation.sets import EvaluationSet
+from endeavour.evaluation.sets import EvaluationSet, one_line
 from endeavour.evaluation.standard_sets import check_standard_sets, read_standard_set
 from endeavour.storage import user_path
 
@@ -44,6 +44,10 @@ def choose_evaluation_sets(
         ]
     sets += [_read_files(settings, direction, name, paths) for name, paths in settings.files.items()]
     sets += [read_standard_set(name, direction) for name in settings.sacrebleu]
+    sets = [
+        replace(one, sources=[*map(one_line, one.sources)], references=[*map(one_line, one.references)])
+        for one in sets
+    ]
     sets = _with_tokenized_references(settings, direction, _with_labels(settings, sets))
     return [copy for one in sets for copy in (one, *_perturbed_copies(settings, direction, one))]
 

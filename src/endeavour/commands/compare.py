@@ -75,7 +75,11 @@ def compare(config: CompareRoot) -> Comparison:
     lowercase = [
         name for one, name in zip(evaluations, names, strict=True) if one.run.config.tokenizer.lowercase
     ]
+    notes: list[str] = []
     if lowercase:
+        notes.append(
+            f"All text is compared in small letters, because that is all that is written by {', '.join(lowercase)}."
+        )
         sources, references = lowercased(sources), lowercased(references)
         everything = [replace(one, hypotheses=lowercased(one.hypotheses)) for one in everything]
     with progress_bar(Console(stderr=True)) as progress:
@@ -93,7 +97,7 @@ def compare(config: CompareRoot) -> Comparison:
             lowercase=bool(lowercase),
             notes=[
                 _training_note(names[0], baseline.run, training),
-                *_lowercase_notes(lowercase),
+                *notes,
                 *_comet_notes(everything),
                 f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
                 *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
@@ -166,14 +170,6 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
             raise UserError(f"systems: something else is called {file} here; rename the file")
         files.append(file)
     return [System(str(file), aligned_lines(file, sentences, "references"), {}) for file in files]
-
-
-def _lowercase_notes(names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return [
-        f"All text is compared in small letters, because that is all that is written by {', '.join(names)}."
-    ]
 
 
 def _training_text(run: Run, folder: Path, *, lowercase: bool) -> TrainingText | None:

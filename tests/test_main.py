@@ -60,6 +60,7 @@ ERRORS = {
     "type": (["training.max_updates=many"], ["training.max_updates=many"]),
     "missing value": (["name=???"], ["name"]),
     "group": (["model=huge"], ["model/huge", "tiny"]),
+    "a key that no file can have": ([f"+evaluation.files.{'x' * 300}=[a,b]"], ["evaluation.files.xxx"]),
     "choice": (["direction=de-fr"], ["direction=de-fr", "en-de"]),
     "range": (["training.validate_every=0"], ["training.validate_every=0"]),
     "two keys of a section": (["model.width=130"], ["model.width=130", "model.num_heads"]),

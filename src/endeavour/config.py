@@ -3,6 +3,7 @@
 Types stand beside the code they configure, values in `conf/` alone. What a key means is explained there too.
 """
 
+import errno
 import os
 import re
 import sys
@@ -107,6 +108,13 @@ def _clear_errors(root: str) -> Generator[None]:
         # Of model={wdth:64} Hydra names the first, OmegaConf the second.
         inner: str = getattr(error.__cause__, "full_key", None) or ""
         raise UserError(_unknown(max(typed[1], inner, key=len), root)) from error
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        # Hydra looks for a file of a key, which might be a group.
+        raise UserError(
+            f"{Path(error.filename).name[:60]}…: too long a key; choose a shorter name"
+        ) from error
 
 
 def run_hydra(

@@ -12,9 +12,11 @@ from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.evaluation.comet import COMET_FILE, LABEL
 
 ENGLISH = [
-    f"{line} {number}" for number, line in enumerate(["the old dog", "a man sees a tree", "today"] * 4)
+    # With characters at which some programs end a line.
+    f"{line} {number}"
+    for number, line in enumerate(["the\rold dog", "a man.\x0c\rHe\u2028sees a tree", "today"] * 4)
 ]
-GERMAN = [f"{line} {number}" for number, line in enumerate(["der alte Hund", "ein Mann", "heute"] * 4)]
+GERMAN = [f"{line} {number}" for number, line in enumerate(["der alte\rHund", "ein Mann", "heute"] * 4)]
 
 
 @pytest.fixture
@@ -27,11 +29,13 @@ def asked(parallel_files: list[str], tmp_path: Path) -> list[str]:
 
 def score(folder: Path, scores: list[float]) -> None:
     """What `comet-score` writes of an evaluation's files."""
-    columns = (
-        (folder / f"{name}.txt").read_text("utf-8").split("\n")[:-1] for name in ("sources", "hypotheses")
-    )
-    rows = zip(*columns, GERMAN, scores, strict=True)
-    segments = [{"src": s.strip(), "mt": t.strip(), "ref": r, "COMET": one} for s, t, r, one in rows]
+    columns: list[list[str]] = []
+    for name in ("sources", "hypotheses", "references"):
+        text = (folder / f"{name}.txt").read_text("utf-8")  # in which \r ends a line, too
+        assert text.split("\n") == [*text.splitlines(), ""]
+        columns.append([line.strip() for line in text.splitlines()])
+    rows = zip(*columns, scores, strict=True)
+    segments = [{"src": s, "mt": t, "ref": r, "COMET": one} for s, t, r, one in rows]
     (folder / COMET_FILE).write_text(
         json.dumps({str(folder / "hypotheses.txt"): segments}, indent=4), "utf-8"
     )
@@ -40,7 +44,13 @@ def score(folder: Path, scores: list[float]) -> None:
 def test_comet_is_reported_without_translating_again_and_tested_where_all_have_it(
     asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evaluate = ["evaluate", *asked, "device=cpu", "evaluation.num_pictures=0"]
+    evaluate = [
+        "evaluate",
+        *asked,
+        "device=cpu",
+        "evaluation.num_pictures=0",
+        "decoding.split_sentences=true",
+    ]
     evaluate.append(f"+evaluation.files.news=[{tmp_path}/news.en,{tmp_path}/news.de]")
     a, b = (tmp_path / "outputs" / name / "evaluation" / "news-greedy" for name in "ab")
     for run in "ab":

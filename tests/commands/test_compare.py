@@ -235,9 +235,10 @@ def test_who_is_not_compared_by_comet_is_named_with_the_reason(
     for name, kind in zip("abcd", comet, strict=False):
         folder = evaluated(outputs, name, BAD)
         if kind != "-":
-            reference = {"ref": "r"} if kind == "r" else {}
-            lines = zip(SOURCES, BAD, strict=True)
-            segments = [{"src": src, "mt": mt, "COMET": 0.5} | reference for src, mt in lines]
+            segments = [
+                {"src": src, "mt": mt, "COMET": 0.5} | ({"ref": ref} if kind == "r" else {})
+                for src, mt, ref in zip(SOURCES, BAD, REFERENCES, strict=True)
+            ]
             write_json(folder / COMET_FILE, {"file": segments})
     assert run(outputs, f"runs={' '.join('abcd'[: len(comet)])}") == 0
     (path,) = outputs.glob("comparisons/*/test-beam/comparison.json")

@@ -105,6 +105,8 @@ def test_one_file_of_records_and_splits_of_the_corpus_prepared_anew_beside_it(
         ("evaluation.files.news=[a.en,a.de]", "+evaluation.files.news=[…]"),
         ("++evaluation.files={a/b:[x.tsv]}", "evaluation.files.a/b"),
         ("+evaluation.files.news=[empty.tsv]", "empty.tsv"),
+        (f"+evaluation.files.{'n' * 51}=[empty.tsv]", "too long a name"),
+        ("evaluation.splits=[test,validation,test]", "test is named twice"),
         ("+evaluation.files.news=[broken.jsonl]", "broken.jsonl: a line break inside a sentence"),
     ],
 )

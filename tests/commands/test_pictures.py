@@ -65,6 +65,9 @@ def test_of_ones_own_sentence_elsewhere(run: Run, tmp_path: Path, capsys: pytest
     drawn = asked(run, "text='Satz 3'", "translation='Worte wie 3'", f"output={tmp_path / 'there'}")
     assert {path.parent for path in drawn} == {tmp_path / "there"}
     assert "“Satz 3” → “Worte wie 3”" in capsys.readouterr().err
+    drawn = asked(run, "text='Satz 3'", "translation=''", f"output={tmp_path / 'empty'}")
+    assert len(drawn) > 8
+    assert "“Satz 3” → “”" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["text=''", "text=a"])
@@ -77,7 +80,12 @@ def test_without_two_whole_words_there_is_no_picture_of_embeddings(
 
 @pytest.mark.parametrize(
     ("words", "named"),
-    [(["run=run other"], "one run"), (["run=run", "translation=x"], "text="), (["run=other"], "evaluate")],
+    [
+        (["run=run other"], "one run"),
+        (["run=run", "translation=x"], "text="),
+        (["run=run", f"text='{'Satz ' * 70}'"], "pieces a side"),
+        (["run=other"], "evaluate"),
+    ],
 )
 def test_what_cannot_be_drawn(
     run: Run, words: list[str], named: str, capsys: pytest.CaptureFixture[str]
@@ -85,4 +93,6 @@ def test_what_cannot_be_drawn(
     if not Run(run.root, "other").has_config:
         small_run(run.root, "other")
     assert endeavour("pictures", f"output_folder={run.root}", *words) == 2
-    assert named in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert named in said
+    assert "Learn" not in said

@@ -109,6 +109,9 @@ def test_a_pair_that_does_not_fit_has_no_score(root: Path, capsys: pytest.Captur
         (["translation=a"], "", "text"),
         (["text=a", "translation=b", "pairs=[x.tsv]"], "", "pairs"),
         (["pairs=[missing.tsv]"], "", "missing.tsv"),
+        (["pairs=[empty.en,empty.de]"], "", "empty.en,empty.de]: no pair"),
+        (["pairs=[empty.tsv]", "output=scores"], "", "empty.tsv]: no pair"),
+        ([], "", "standard input: no pair"),
         ([], "a\tb\nno tab\n", "line 2"),
         ([], "a\tb\tc\n", "line 1"),
     ],
@@ -118,9 +121,14 @@ def test_what_is_no_pair_is_refused(
     words: list[str],
     typed: str,
     named: str,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="ascii"))
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("empty.en", ""), ("empty.de", ""), ("empty.tsv", "en\tde\n")):
+        Path(name).write_text(text)
     assert endeavour("score", "run=one", f"output_folder={root}", "device=cpu", *words) == 2
     assert named in capsys.readouterr().err
+    assert not Path("scores").exists()

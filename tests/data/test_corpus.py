@@ -177,7 +177,7 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"e" * 300 + ".tsv": None}, r"e\.tsv: cannot be read \(File name too long\)"),
         ({"a.de": "x\n", "a.en": "x\n"}, "the English file comes first"),
         ({"a.de.txt": "x\n", "a.EN.txt.gz": "x\n"}, "the English file comes first"),
-        ({"a.en": "x\n", "./a.en": None}, r"a\.en is both"),
+        ({"a.en": "x\n", "./a.en": None}, r"a\.en stands for both"),
         ({"a.en": "x\n", "a.de": "x\n", "b.txt": "x\n"}, NO_SPLIT),
         # What is no text is not read as two aligned files.
         *[

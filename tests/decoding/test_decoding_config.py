@@ -7,11 +7,17 @@ import pytest
 from pydantic import ValidationError
 
 from configs import run_config
+from endeavour.decoding.config import LONGEST_NAME
 
 SEARCH = run_config([]).decoding
 SAMPLING = run_config(["decoding=sample"]).decoding
 NOT_OF_A_SEARCH: list[dict[str, Any]] = [
     {"name": "../beam"},
+    {"name": "two\nlines"},
+    {"name": "ü" * (LONGEST_NAME // 2) + "s"},
+    {"name": "beam-with-b"},
+    {"name": "beam-with"},  # with b it would be the label of beam, with with-b
+    {"name": "beam-ctranslate2-int8"},
     {"utility": "comet"},
     {"engine": "ctranslate2", "precision": "bf16"},
     {"quantization": "float32"},

@@ -1,3 +1,4 @@
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,16 @@ def test_output_rates_count_what_they_name() -> None:
     assert rates.repetitive == 2 / 8
     assert rates.length_ratio == (2 + 3 + 12 + 3 + 1 + 1) / 16
     assert rates.unseen_characters is None
+
+
+def test_lines_are_compared_in_their_normal_form() -> None:
+    plain = ["Müller & {a b}", "eins zwei"]
+    odd = [unicodedata.normalize("NFD", " M\u00fcl\u00adler\u00a0&  {a \u00a0b}"), "eins \u200b\tzwei\ufeff"]
+    rates = output_rates(odd, plain, plain)
+    assert (rates.copied, rates.untranslated, rates.lost_spans) == (1, 1, 0)
+    assert rates == output_rates(plain, odd, odd) == output_rates(plain, plain, plain)
+    assert output_flags(odd[0], plain[0]) == ["copied"]
+    assert output_flags("x", "\u200b") == ["empty"]
 
 
 def test_a_line_is_too_long_or_short_past_twice_the_others_words_and_some() -> None:

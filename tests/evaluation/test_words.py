@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endeavour.evaluation.words import TrainingText, rarest, word_f1_by_frequency, words_of
+from endeavour.evaluation.words import TrainingText, rows_by_rarest, word_f1_by_frequency, words_of
 
 OCCURRENCES = Counter({"der": 5000, "Hund": 50, "Dackel": 2})
 
@@ -59,7 +59,6 @@ def test_the_ranges_part_the_reference_words(references: list[str]) -> None:
     assert sum(bucket.words for bucket in buckets) == sum(len(words_of(line)) for line in references)
 
 
-def test_the_rarest_word() -> None:
-    assert rarest("der Hund", OCCURRENCES) == 50
-    assert rarest("der Dackel Waldi", OCCURRENCES) == 0
-    assert rarest("...", OCCURRENCES) == 0
+def test_a_line_belongs_to_its_rarest_word() -> None:
+    groups = rows_by_rarest(["der Hund", "der Dackel Waldi", "...", "der Hu\u00adnd"], OCCURRENCES)
+    assert groups == [(0, 0, [1, 2]), (5, 99, [0, 3])]

@@ -19,6 +19,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 from commands import endeavour, places, write_lines
 from configs import QUICK, run_config
 from endeavour.decoding.scoring import log_probabilities
+from endeavour.errors import UserError
 from endeavour.pipeline.distillation import Teachers
 from endeavour.pipeline.imported import run_named
 from endeavour.runs.run import Run
@@ -185,7 +186,8 @@ def test_it_translates_as_a_run_and_what_it_says_is_what_transformers_generates(
     assert endeavour("export", *asked[:3]) == 2
     assert "came without data" in capsys.readouterr().err
     # No name is taken by the corpus of the run that imported it.
-    other = ["evaluation.splits=[]", f"+evaluation.files.test=[{lines},{lines}]"]
+    references = write_lines(tmp_path / "references.txt", english()[:6])
+    other = ["evaluation.splits=[]", f"+evaluation.files.test=[{lines},{references}]"]
     for decoding in ("greedy", "beam"):
         assert endeavour("evaluate", *asked, *other, f"decoding={decoding}") == 0
     capsys.readouterr()
@@ -279,7 +281,14 @@ def test_what_it_cannot_be_is_refused_and_nothing_is_left(
     for key in ("pretrained", "teachers"):
         assert command("train", f"{key}=hf:{folder}") == 2
         assert message in capsys.readouterr().err
-    assert not list((tmp_path / "outputs").rglob("config.yaml"))
+    assert not (tmp_path / "outputs" / "hf").exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/..", "/"])
+@pytest.mark.parametrize("key", ["pretrained", "teachers"])
+def test_a_name_of_no_checkpoint_is_refused(key: str, name: str) -> None:
+    with pytest.raises(UserError, match=f"{key}=hf:{re.escape(name)}: "):
+        run_config([f"{key}=hf:{name}"])
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])

@@ -12,7 +12,10 @@ from endeavour.commands.evaluate import EvaluateRoot
 from endeavour.commands.export import ExportRoot
 from endeavour.commands.play import PlayRoot
 from endeavour.config import load_config
+from endeavour.data.perturbations import PERTURBATIONS, copy_name
+from endeavour.decoding.config import LONGEST_NAME
 from endeavour.errors import UserError
+from endeavour.evaluation.config import LONGEST_NAME as LONGEST_SET
 from endeavour.overrides import literal, quote_literal
 from endeavour.runs.command_lines import evaluate_command, export_command, play_command
 from endeavour.runs.config import RunConfig, save_config
@@ -78,7 +81,14 @@ def test_each_ensemble_has_a_label_of_its_own_whatever_the_order() -> None:
     assert labels[:2] == ["beam-with-b+c"] * 2
     assert len(set(labels)) == 9
     assert not any("/" in label for label in labels)
-    assert max(map(len, labels)) < 150
+
+
+def test_the_longest_names_together_are_one_that_a_folder_can_have() -> None:
+    name = "ü" * (LONGEST_NAME // 2)
+    decoding = replace(run_config([]).decoding, name=name, engine="ctranslate2", quantization="int8_bfloat16")
+    test_set = copy_name("x" * LONGEST_SET, max(PERTURBATIONS, key=len))
+    folder = f"{test_set}-{decoding_label(decoding, others=[Run(Path('out'), 'y' * 100)])}"
+    assert len(folder.encode()) <= 255
 
 
 # Which are meant
@@ -128,6 +138,29 @@ def test_a_label_that_ends_in_anothers_is_another(runs: tuple[Run, Run], tmp_pat
 def test_fewer_than_two_runs_are_refused(text: str | None, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="two runs or more"):
         find(tmp_path, text)
+
+
+@pytest.mark.parametrize("split", [None, "files"])
+@pytest.mark.parametrize("names", ["a b", "b a"])
+def test_a_run_that_is_in_the_ensemble_itself_is_compared_with_that_by_its_folder(
+    names: str, split: str | None, runs: tuple[Run, Run], tmp_path: Path
+) -> None:
+    for test_set in ("files", "test_unseen"):
+        evaluated(runs[0], test_set, "beam-with-b")
+    with pytest.raises(UserError, match="b is in that ensemble") as caught:
+        find(tmp_path, names, split, "beam-with-b")
+    _, _, said = shlex.split(str(caught.value))[-1].partition("=")
+    assert said == f"a/evaluation/{split or 'SPLIT'}-beam-with-b b"
+    if split:
+        assert find(tmp_path, said) == ["a/evaluation/files-beam-with-b", "b/evaluation/files-beam"]
+
+
+def test_a_name_that_no_folder_can_have_is_one_that_is_not_there(
+    runs: tuple[Run, Run], tmp_path: Path
+) -> None:
+    for choice in (("x" * 300, None), ("files", "x" * 300), (None, "x" * 300)):
+        with pytest.raises(UserError, match="a has no evaluation"):
+            find(tmp_path, "a b", *choice)
 
 
 def test_a_run_that_is_not_there(runs: tuple[Run, Run], tmp_path: Path) -> None:

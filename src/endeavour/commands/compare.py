@@ -69,13 +69,17 @@ def compare(config: CompareRoot) -> Comparison:
     sources, references = baseline.lines("sources"), baseline.lines("references")
     for other, name in zip(evaluations[1:], names[1:], strict=True):
         _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
-    systems = [_system(one, name, sources) for one, name in zip(evaluations, names, strict=True)]
+    systems = [_system(one, name, sources, references) for one, name in zip(evaluations, names, strict=True)]
     outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
     everything = [*systems, *outside]
     lowercase = [
         name for one, name in zip(evaluations, names, strict=True) if one.run.config.tokenizer.lowercase
     ]
+    notes: list[str] = []
     if lowercase:
+        notes.append(
+            f"All text is compared in small letters, because that is all that is written by {', '.join(lowercase)}."
+        )
         sources, references = lowercased(sources), lowercased(references)
         everything = [replace(one, hypotheses=lowercased(one.hypotheses)) for one in everything]
     with progress_bar(Console(stderr=True)) as progress:
@@ -93,7 +97,7 @@ def compare(config: CompareRoot) -> Comparison:
             lowercase=bool(lowercase),
             notes=[
                 _training_note(names[0], baseline.run, training),
-                *_lowercase_notes(lowercase),
+                *notes,
                 *_comet_notes(everything),
                 f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
                 *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
@@ -139,7 +143,7 @@ def _check_same_test_set(baseline: str, name: str, other: Evaluation, wanted: di
             )
 
 
-def _system(one: Evaluation, name: str, sources: Sequence[str]) -> System:
+def _system(one: Evaluation, name: str, sources: Sequence[str], references: Sequence[str]) -> System:
     hypotheses = one.lines("hypotheses")
     if len(hypotheses) != len(sources):
         raise UserError(
@@ -147,7 +151,7 @@ def _system(one: Evaluation, name: str, sources: Sequence[str]) -> System:
             f"run `{one.command}`"
         )
     settings = flatten({key: one.record[key] for key in ("decoding", "model")})
-    return System(name, hypotheses, settings, read_comet(one.folder, sources, hypotheses))
+    return System(name, hypotheses, settings, read_comet(one.folder, sources, hypotheses, references))
 
 
 def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str]) -> list[System]:
@@ -166,14 +170,6 @@ def _outside_systems(names: Sequence[str], sentences: int, taken: Sequence[str])
             raise UserError(f"systems: something else is called {file} here; rename the file")
         files.append(file)
     return [System(str(file), aligned_lines(file, sentences, "references"), {}) for file in files]
-
-
-def _lowercase_notes(names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
-    return [
-        f"All text is compared in small letters, because that is all that is written by {', '.join(names)}."
-    ]
 
 
 def _training_text(run: Run, folder: Path, *, lowercase: bool) -> TrainingText | None:

@@ -49,7 +49,7 @@ def pictures(config: PicturesRoot) -> list[Path]:
     source, target = next((pair for pair in pairs if len(pair[0].split()) in WORDS), pairs[0])
     if config.text is not None:
         source = config.text
-        target = config.translation or trained.translate(source)
+        target = trained.translate(source) if config.translation is None else config.translation
     folder = run.folder / "pictures" if config.output is None else user_path(config.output)
     console = Console(stderr=True)
     with write_errors(folder, "output"), progress_bar(console) as progress:

@@ -50,7 +50,7 @@ def score(config: ScoreRoot) -> None:
     has positions, has the score `nan`.
 
     Raises:
-        UserError: no such run, one that does not translate, no such file, or a line that is not a pair.
+        UserError: no such run, one that does not translate, no such file, no pair, or a line that is none.
     """
     runs = select_runs(config.run, Path(config.output_folder))
     require_translators(runs)
@@ -72,6 +72,9 @@ def score(config: ScoreRoot) -> None:
                 else:
                     total, tokens, scored = total + sum(values), tokens + len(values), scored + 1
             progress.advance(task, len(window))
+        if not scored + too_long:
+            named = f"pairs=[{','.join(config.pairs)}]" if config.pairs else "standard input"
+            raise UserError(f"{named}: no pair in it, so there is nothing to score")
         target.flush()
     if too_long:
         print(f"note: too long, and so without a score: {too_long:,}", file=sys.stderr)

@@ -94,7 +94,7 @@ def _sources(paths: Sequence[Path], columns: _Columns) -> list[Iterator[Pair]]:
                 "and .parquet files"
             )
         if path.samefile(german):
-            raise UserError(f"{path} is both the English and the German file: a model would learn to copy")
+            raise UserError(f"{path} stands for both sides: name the English file, then the German one")
         if _are_swapped(path, german):
             raise UserError(f"{path}, {german}: the English file comes first, then the German one")
         sources.append(_read_aligned(path, german))

@@ -11,6 +11,9 @@ from endeavour.settings import STRICT
 UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
 
 CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys; samples depend on their batch
+LONGEST_NAME = (
+    50  # bytes: it is a part of folders' names, with those of a test set, an export and an ensemble's runs
+)
 MOST = 10**6  # beyond which a number is a mistake, and soon out of the range of tensors
 
 # How an export stores its weights; computed is in the same type where the device can, in float32 (or int8 with it)
@@ -49,8 +52,7 @@ class DecodingConfig:
 
     @model_validator(mode="after")
     def _check_keys_together(self) -> Self:
-        if not self.name or set(self.name) & set("/\\") or self.name in (".", ".."):
-            raise ValueError(f"decoding.name={self.name!r} must be a folder name, without / or \\")
+        self._check_name()
         if self.engine != "pytorch" and self.precision in ("bf16", "fp16"):
             raise ValueError(
                 f"decoding.precision={self.precision} needs decoding.engine=pytorch: set fp32; an export has a "
@@ -96,6 +98,21 @@ class DecodingConfig:
             )
         if self.backward is not None and self.engine != "pytorch":
             raise ValueError(f"decoding.backward={self.backward} needs decoding.engine=pytorch")
+
+    def _check_name(self) -> None:
+        is_folder = (
+            self.name.isprintable() and not set(self.name) & set("/\\") and self.name not in ("", ".", "..")
+        )
+        if not is_folder or len(self.name.encode()) > LONGEST_NAME:
+            raise ValueError(
+                f"decoding.name={self.name[:LONGEST_NAME]!r} must be a folder name of at most {LONGEST_NAME} bytes, "
+                "without / or \\"
+            )
+        if any(f"-{word}-" in f"{self.name}-" for word in ("with", "ctranslate2")):
+            raise ValueError(
+                f"decoding.name={self.name!r}: -with- and -ctranslate2- tell ensembles and exports apart; choose "
+                "another name"
+            )
 
     def _check_sampling(self) -> None:
         if self.engine != "pytorch":

@@ -41,30 +41,34 @@ def comet_signature(scores: Sequence[Comet]) -> str:
     return f"nrefs:{int(scores[0].references)}|{COMET_FILE}:{digests}"
 
 
-def read_comet(folder: Path, sources: Sequence[str], hypotheses: Sequence[str]) -> Comet | None:
-    """What lies in an evaluation's folder; None where there is nothing.
+def read_comet(
+    folder: Path, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+) -> Comet | None:
+    """What lies in an evaluation's folder, whose files have these lines; None where there is nothing.
 
     Raises:
-        UserError: the file is damaged, or scores other translations than these.
+        UserError: the file is damaged, or scores other lines than these.
     """
     path = folder / COMET_FILE
     if not path.is_file():
         return None
-    lines = zip(sources, (" ".join(line.splitlines()) for line in hypotheses), strict=True)  # as in the files
-    pairs = [
-        (source.strip(), hypothesis.strip()) for source, hypothesis in lines
-    ]  # as comet-score reads them
+    columns = ([line.strip() for line in lines] for lines in (sources, hypotheses, references))
+    rows = list(zip(*columns, strict=True))  # as comet-score reads them
+    accepted = (
+        rows,
+        [(source, hypothesis, None) for source, hypothesis, _ in rows],
+    )  # with references or without
     try:
         systems: dict[str, list[dict[str, Any]]] = json.loads(path.read_text("utf-8"))
         for segments in systems.values():
-            if [(one["src"], one["mt"]) for one in segments] == pairs:
+            if [(one["src"], one["mt"], one.get("ref")) for one in segments] in accepted:
                 return _comet(segments, file_digest(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{path}: not what `comet-score --to_json` writes ({type(error).__name__}: {error}); {_remedy(folder)}"
         ) from error
     raise UserError(
-        f"{path}: scores of other sources or translations than those beside it; {_remedy(folder)}"
+        f"{path}: scores of other sources, translations or references than those beside it; {_remedy(folder)}"
     )
 
 

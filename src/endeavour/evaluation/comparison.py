@@ -5,21 +5,20 @@ system is the baseline, against which all others are tested.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import pydantic.dataclasses
 from pydantic import Field
 
-from endeavour.data.normalization import normalize
 from endeavour.evaluation.comet import LABEL, Comet, comet_signature
 from endeavour.evaluation.config import MIN_BOOTSTRAP_SAMPLES
 from endeavour.evaluation.mean_tests import paired_mean_tests
 from endeavour.evaluation.metrics import sentence_scores
 from endeavour.evaluation.rates import OutputRates, anomalies, output_rates
 from endeavour.evaluation.significance import MetricTest, paired_tests
-from endeavour.evaluation.subsets import bleu_by_source_length, group_rows, part_bleu, range_label
-from endeavour.evaluation.words import FREQUENCY_EDGES, TrainingText, rarest, word_f1_by_frequency
+from endeavour.evaluation.subsets import RowGroup, part_bleu, range_label, rows_by_length
+from endeavour.evaluation.words import TrainingText, rows_by_rarest, word_f1_by_frequency
 from endeavour.settings import STRICT
 
 REFERENCES = "references"  # as a column beside the systems
@@ -109,9 +108,9 @@ def compare_systems(
 ) -> Comparison:
     """Every figure of the comparison; the same input gives the same result.
 
-    `training` is what the systems learned from, in normal form, to which the lines are brought where they are set
-    against it; without it there are no figures by word frequency and none of unseen characters. `notes` are passed on.
-    `lowercase` says that all text is in small letters, which goes into the signatures.
+    `training` is what the systems learned from, in normal form; without it there are no figures by word frequency and
+    none of unseen characters. `notes` are passed on. `lowercase` says that all text is in small letters, which goes
+    into the signatures.
 
     Raises:
         UserError: the line counts differ, or there are no lines.
@@ -125,11 +124,9 @@ def compare_systems(
         lowercase=lowercase,
     )
     known = None if training is None else training.target_characters
-    normal_sources, normal_references = _normalized(sources), _normalized(references)
-    normal_systems = [replace(system, hypotheses=_normalized(system.hypotheses)) for system in systems]
-    columns = {system.name: system.hypotheses for system in normal_systems} | {REFERENCES: normal_references}
+    columns = {system.name: system.hypotheses for system in systems} | {REFERENCES: references}
     rates = {
-        name: output_rates(normal_sources, lines, normal_references, known_characters=known)
+        name: output_rates(sources, lines, references, known_characters=known)
         for name, lines in columns.items()
     }
     normal = rates[REFERENCES]
@@ -139,12 +136,13 @@ def compare_systems(
         systems=names,
         sentences=len(references),
         tests=[*tests, *_comet_tests(systems, config)],
-        bleu_by_source_length=_by_length(systems, sources, references),
-        bleu_by_rarest_source_word=training and _by_rarest(systems, normal_sources, references, training),
-        word_f1_by_frequency=training and _word_f1(normal_systems, normal_references, training),
+        bleu_by_source_length=_bleu_of_groups(systems, references, rows_by_length(sources)),
+        bleu_by_rarest_source_word=training
+        and _bleu_of_groups(systems, references, rows_by_rarest(sources, training.source)),
+        word_f1_by_frequency=training and _word_f1(systems, references, training),
         pairwise=_pairwise(systems, sources, references, config.sentences),
         rates=rates,
-        anomalies={name: anomalies(rates[name], normal, normal_sources) for name in names},
+        anomalies={name: anomalies(rates[name], normal, sources) for name in names},
         settings={system.name: system.settings for system in systems},
         notes=list(notes),
     )
@@ -177,25 +175,11 @@ def _comet_tests(systems: Sequence[System], config: CompareConfig) -> list[Metri
     ]
 
 
-def _normalized(lines: Sequence[str]) -> list[str]:
-    return [normalize(line) for line in lines]
-
-
-def _by_length(systems: Sequence[System], sources: Sequence[str], references: Sequence[str]) -> list[Slice]:
-    columns = [bleu_by_source_length(sources, system.hypotheses, references) for system in systems]
-    return [
-        Slice(buckets[0].label, buckets[0].sentences, [bucket.bleu for bucket in buckets])
-        for buckets in zip(*columns, strict=True)
-    ]
-
-
-def _by_rarest(
-    systems: Sequence[System], sources: Sequence[str], references: Sequence[str], training: TrainingText
+def _bleu_of_groups(
+    systems: Sequence[System], references: Sequence[str], groups: Sequence[RowGroup]
 ) -> list[Slice]:
-    """BLEU of the sentences by how often the training text has their rarest source word."""
     slices: list[Slice] = []
-    occurrences = [rarest(source, training.source) for source in sources]
-    for low, high, rows in group_rows(occurrences, FREQUENCY_EDGES):
+    for low, high, rows in groups:
         wanted = [references[row] for row in rows]
         values = [part_bleu([system.hypotheses[row] for row in rows], wanted) for system in systems]
         slices.append(Slice(range_label(low, high), len(rows), values))

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from sacrebleu.metrics.base import Metric as SacrebleuMetric
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF, CHRFScore
-from sacrebleu.metrics.ter import TER, TERScore
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from endeavour.errors import UserError
 from endeavour.evaluation import moses
@@ -42,18 +43,15 @@ class Score:
 
 # sacreBLEU sums resamples in numpy, but scores some of them as a plain 0.0 (no match at all, no reference
 # word), and then fails to average the mixture. Passing plain numbers to both metrics avoids it.
-class _Chrf(CHRF):
-    def _compute_score_from_stats(self, stats: list[Any]) -> CHRFScore:
-        return super()._compute_score_from_stats(_plain_numbers(stats))
+class _PlainNumbers(SacrebleuMetric):
+    def _compute_score_from_stats(self, stats: list[Any]) -> Any:
+        return super()._compute_score_from_stats([float(count) for count in stats])
 
 
-class _Ter(TER):
-    def _compute_score_from_stats(self, stats: list[Any]) -> TERScore:
-        return super()._compute_score_from_stats(_plain_numbers(stats))
+class _Chrf(_PlainNumbers, CHRF): ...
 
 
-def _plain_numbers(stats: Sequence[Any]) -> list[Any]:
-    return [float(count) for count in stats]
+class _Ter(_PlainNumbers, TER): ...
 
 
 @dataclass(frozen=True)

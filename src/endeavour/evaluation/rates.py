@@ -1,13 +1,15 @@
 """Output rates that reveal a broken model, and which of them are anomalies when compared with the references.
 
-Knows lines of text only. Every rate can be taken of the references too, which shows what is normal for the corpus:
-names are copied there as well, and some sentences repeat themselves.
+Knows lines of text only, which it compares in their normal form, as models read and write them. Every rate can be taken
+of the references too, which shows what is normal for the corpus: names are copied there as well, and some sentences
+repeat themselves.
 """
 
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 
+from endeavour.data.normalization import normalize
 from endeavour.data.protection import SPAN, lost_spans
 from endeavour.evaluation.metrics import check_counts, length_ratio
 from endeavour.evaluation.words import words_of
@@ -22,7 +24,7 @@ class OutputRates:
     """Shares (0–1) of all outputs, unless stated otherwise, and the overall length ratio."""
 
     empty: float  # nothing but spaces
-    copied: float  # equal to the source line, spaces at the ends aside
+    copied: float  # equal to the source line
     repetitive: float  # some 1–4 words three or more times in a row
     too_long: float  # more than 2 × the source's words + SLACK
     too_short: float  # 2 × its words + SLACK are still fewer than the source's; no empty line
@@ -34,7 +36,7 @@ class OutputRates:
 
 def output_flags(source: str, hypothesis: str) -> list[str]:
     """Which of the shares' faults one output has, by the names in `OutputRates`; those that need its source only."""
-    output, original = hypothesis.strip(), source.strip()
+    output, original = normalize(hypothesis), normalize(source)
     ours, theirs = len(output.split()), len(original.split())
     faults = {
         "empty": not output,
@@ -59,7 +61,7 @@ def output_rates(
     line counts differ or there are no lines.
     """
     check_counts(sources=sources, hypotheses=hypotheses, references=references)
-    outputs = [hypothesis.strip() for hypothesis in hypotheses]
+    sources, outputs, references = (_normalized(lines) for lines in (sources, hypotheses, references))
     flags = Counter(flag for columns in zip(sources, outputs, strict=True) for flag in output_flags(*columns))
 
     def share(hits: Sequence[bool]) -> float:
@@ -78,7 +80,7 @@ def output_rates(
         untranslated=share(_in_source(outputs, sources)),
         unseen_characters=unseen,
         lost_spans=_share_lost(sources, outputs),
-        length_ratio=length_ratio(hypotheses, references),
+        length_ratio=length_ratio(outputs, references),
     )
 
 
@@ -89,7 +91,9 @@ def anomalies(rates: OutputRates, normal: OutputRates, sources: Sequence[str]) -
     by more than two spans: one slip in a small test set is no anomaly. The length ratio is one outside NORMAL_LENGTH.
     """
     low, high = NORMAL_LENGTH
-    counts = {"lost_spans": _spans(sources)}  # two sentences' words are the share that two sentences are
+    counts = {
+        "lost_spans": _spans(_normalized(sources))
+    }  # two sentences' words are the share that two sentences are
     found: list[str] = []
     for name, value in asdict(rates).items():
         if name == "length_ratio":
@@ -98,6 +102,10 @@ def anomalies(rates: OutputRates, normal: OutputRates, sources: Sequence[str]) -
         elif value is not None and value > 1.5 * getattr(normal, name) + 2 / counts.get(name, len(sources)):
             found.append(name)
     return found
+
+
+def _normalized(lines: Sequence[str]) -> list[str]:
+    return [normalize(line) for line in lines]
 
 
 def _share_lost(sources: Sequence[str], outputs: Sequence[str]) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Untouched lines to translate and to score against.
+    """Lines to translate and to score against: untouched, but that each is `one_line`.
 
     Attributes:
         tokenized_references: as papers score them, from a file.
@@ -22,3 +22,11 @@ class EvaluationSet:
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     standard: str | None = None
     copy_of: str | None = None
+
+
+def one_line(text: str) -> str:
+    """A sentence as one line to every reader of its file, to some of which `\\n` is not the only end of a line.
+
+    No metric sees the difference.
+    """
+    return " ".join(text.splitlines())

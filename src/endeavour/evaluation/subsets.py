@@ -6,6 +6,7 @@ Knows lines of text; not what a label means: it may be a domain, a document, or 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from sacrebleu.metrics.bleu import BLEU
 
@@ -26,6 +27,14 @@ LENGTH_EDGES = (5, 10, 15, 20, 30, 40, 60)
 FEW_FOR_INTERVAL = 30  # with fewer sentences a resample says little
 
 _BLEU = Metric("BLEU", partial(BLEU, effective_order=True, force=True))
+
+
+class RowGroup(NamedTuple):
+    """The rows whose values are in a range: lowest and highest, both included (None: no upper end), and the rows."""
+
+    low: int
+    high: int | None
+    rows: list[int]
 
 
 @dataclass(frozen=True)
@@ -67,23 +76,29 @@ def bleu_by_source_length(
     """
     check_counts(sources=sources, hypotheses=hypotheses, references=references)
     buckets: list[LengthBucket] = []
-    for shortest, longest, rows in group_rows([len(source.split()) for source in sources], LENGTH_EDGES):
+    for shortest, longest, rows in rows_by_length(sources):
         outputs, wanted = [hypotheses[row] for row in rows], [references[row] for row in rows]
         bleu, ratio = part_bleu(outputs, wanted), length_ratio(outputs, wanted)
-        buckets.append(LengthBucket(max(shortest, 1), longest, len(rows), bleu, ratio))
+        buckets.append(LengthBucket(shortest, longest, len(rows), bleu, ratio))
     return buckets
 
 
-def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[tuple[int, int | None, list[int]]]:
-    """The rows of `values` (each 0 or more) by range: lowest and highest value, both included, and the rows.
+def rows_by_length(sources: Sequence[str]) -> list[RowGroup]:
+    """By source words; an empty sentence is in the first group, which begins at 1."""
+    groups = group_rows([len(source.split()) for source in sources], LENGTH_EDGES)
+    return [RowGroup(max(low, 1), high, rows) for low, high, rows in groups]
+
+
+def group_rows(values: Sequence[int], edges: Sequence[int]) -> list[RowGroup]:
+    """The rows of `values` (each 0 or more) by range.
 
     `edges` are the rising upper ends; an open range (None) follows the last. Ranges without a row are left out.
     """
-    groups: list[tuple[int, int | None, list[int]]] = []
+    groups: list[RowGroup] = []
     for low, high in zip([0, *(edge + 1 for edge in edges)], [*edges, None], strict=True):
         rows = [row for row, value in enumerate(values) if low <= value and (high is None or value <= high)]
         if rows:
-            groups.append((low, high, rows))
+            groups.append(RowGroup(low, high, rows))
     return groups
 
 

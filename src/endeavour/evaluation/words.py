@@ -1,6 +1,7 @@
 """Words of a line, how often they occur in the training text, and how well an output reproduces the rare ones.
 
-Knows lines of text only; not where the training text comes from.
+Knows lines of text only, which are compared in their normal form, in which the training text is; not where that comes
+from.
 """
 
 import re
@@ -8,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from endeavour.evaluation.subsets import group_rows
+from endeavour.data.normalization import normalize
+from endeavour.evaluation.subsets import RowGroup, group_rows
 
 # Upper ends of the ranges of occurrences in the training text; the last range is open. 0: never seen.
 FREQUENCY_EDGES = (0, 4, 99, 999)
@@ -57,7 +59,7 @@ def word_f1_by_frequency(
     """
     wanted, output, matched = Counter[str](), Counter[str](), Counter[str]()
     for hypothesis, reference in zip(hypotheses, references, strict=True):
-        ours, theirs = Counter(words_of(hypothesis)), Counter(words_of(reference))
+        ours, theirs = (Counter(words_of(normalize(line))) for line in (hypothesis, reference))
         output.update(ours)
         wanted.update(theirs)
         matched.update(ours & theirs)
@@ -75,6 +77,7 @@ def word_f1_by_frequency(
     return buckets
 
 
-def rarest(line: str, occurrences: Counter[str]) -> int:
-    """How often the training text has the rarest word of the line; 0 for a line without words."""
-    return min((occurrences[word] for word in words_of(line)), default=0)
+def rows_by_rarest(lines: Sequence[str], occurrences: Counter[str]) -> list[RowGroup]:
+    """By how often the training text has the rarest word of the line; 0 for a line without words."""
+    words = (words_of(normalize(line)) for line in lines)
+    return group_rows([min((occurrences[word] for word in row), default=0) for row in words], FREQUENCY_EDGES)

@@ -14,9 +14,9 @@ from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, pertu
 from endeavour.data.prepared import PreparedData
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
-from endeavour.evaluation.config import EvaluationConfig, folder_name
+from endeavour.evaluation.config import LONGEST_NAME, EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
-from endeavour.evaluation.sets import EvaluationSet
+from endeavour.evaluation.sets import EvaluationSet, one_line
 from endeavour.evaluation.standard_sets import check_standard_sets, read_standard_set
 from endeavour.storage import user_path
 
@@ -44,6 +44,10 @@ def choose_evaluation_sets(
         ]
     sets += [_read_files(settings, direction, name, paths) for name, paths in settings.files.items()]
     sets += [read_standard_set(name, direction) for name in settings.sacrebleu]
+    sets = [
+        replace(one, sources=[*map(one_line, one.sources)], references=[*map(one_line, one.references)])
+        for one in sets
+    ]
     sets = _with_tokenized_references(settings, direction, _with_labels(settings, sets))
     return [copy for one in sets for copy in (one, *_perturbed_copies(settings, direction, one))]
 
@@ -54,20 +58,7 @@ def check_evaluation(settings: EvaluationConfig, direction: Direction, splits: S
         raise UserError(f"evaluation.perturbed: {GERMAN_ONLY} is for German sources; leave it out")
     check_standard_sets(settings.sacrebleu, direction)
     chosen = _chosen(settings, splits)
-    if unknown := [split for split in chosen if split == TRAIN or split not in splits]:
-        raise UserError(
-            f"evaluation.splits: {', '.join(unknown)} is none of the corpus's "
-            f"{', '.join(split for split in splits if split != TRAIN)}"
-        )
-    for name in settings.files:
-        if name in splits:
-            raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
-    for name in settings.sacrebleu:
-        if folder_name(name) in (*splits, *settings.files):
-            raise UserError(
-                f"evaluation.sacrebleu: {name} would be evaluated as {folder_name(name)}, which is what a split of the "
-                "corpus or one of evaluation.files is called"
-            )
+    _check_names(settings, chosen, splits)
     named = [*chosen, *settings.files, *map(folder_name, settings.sacrebleu)]
     listed = ", ".join(named) or "none"
     for name in settings.labels:
@@ -82,6 +73,32 @@ def check_evaluation(settings: EvaluationConfig, direction: Direction, splits: S
     beside = [*settings.labels.values(), *filter(None, [tokenized])]
     for path in chain(beside, *settings.files.values()):
         require_file(user_path(path))
+
+
+def _check_names(settings: EvaluationConfig, chosen: Sequence[str], splits: Sequence[str]) -> None:
+    """That each test set is there, once, by a name of its own that a folder can have."""
+    if unknown := [split for split in chosen if split == TRAIN or split not in splits]:
+        raise UserError(
+            f"evaluation.splits: {', '.join(unknown)} is none of the corpus's "
+            f"{', '.join(split for split in splits if split != TRAIN)}"
+        )
+    if twice := [split for split in chosen if chosen.count(split) > 1]:
+        raise UserError(f"evaluation.splits: {twice[0]} is named twice")
+    for name in (*chosen, *settings.files):
+        if len(name) > LONGEST_NAME:
+            raise UserError(
+                f"evaluation: {name[:LONGEST_NAME]}… is too long a name for the folder of a test set; choose one of at "
+                f"most {LONGEST_NAME} characters"
+            )
+    for name in settings.files:
+        if name in splits:
+            raise UserError(f"evaluation.files.{name}: the corpus has a split of this name; choose another")
+    for name in settings.sacrebleu:
+        if folder_name(name) in (*splits, *settings.files):
+            raise UserError(
+                f"evaluation.sacrebleu: {name} would be evaluated as {folder_name(name)}, which is what a split of the "
+                "corpus or one of evaluation.files is called"
+            )
 
 
 def _chosen(settings: EvaluationConfig, splits: Sequence[str]) -> Sequence[str]:

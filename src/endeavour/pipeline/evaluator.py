@@ -201,7 +201,7 @@ class Evaluator:
     ) -> dict[str, Score]:
         """What `comet-score` made of these translations, if it lies in the folder; what is wrong with it is said."""
         try:
-            comet = read_comet(folder, test_set.sources, hypotheses)
+            comet = read_comet(folder, test_set.sources, hypotheses, test_set.references)
         except UserError as error:
             say(progress.console, f"note: no COMET: {error}")
             return {}

@@ -57,11 +57,20 @@ def imported_run(config: RunConfig, name: str, *, any_direction: bool = False) -
     if run.is_trained:
         _require_unchanged(run, name)
         return run
+    require_alone(run)
+    # Read before any folder is made, so that nothing is left of what is no checkpoint.
+    folder = _checkpoint(name, _downloaded)
+    own, model, vocabulary = _converted(folder, run, config, name, any_direction=any_direction)
     with write_errors(run.folder, "output_folder"):
         run.folder.parent.mkdir(parents=True, exist_ok=True)
         with waiting_lock(run.folder.with_name(f"{run.folder.name}.import"), f"importing {name}"):
             if not run.is_trained:
-                _import(run, config, name, any_direction=any_direction)
+                with atomic_folder(run.folder) as partial:
+                    save_config(own, partial / "config.yaml")
+                    with atomic_folder(partial / "model") as model_folder:
+                        write_model(model_folder, model, vocabulary.tokenizers)
+                    write_json(partial / "summary.json", _summary(run, name, folder))
+                print(f"note: {name} is now the run {run}", file=sys.stderr)
     return run
 
 
@@ -103,9 +112,15 @@ def _digests(folder: Path) -> dict[str, str]:
     return {file: file_digest(folder / file) for file in files}
 
 
-def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> None:
-    require_alone(run)
-    folder = _checkpoint(name, _downloaded)
+def _summary(run: Run, name: str, folder: Path) -> dict[str, Any]:
+    own = {"name": run.name, "status": IMPORTED, "data_digest": None, "test": {}}
+    return own | {"checkpoint": name, "files": _digests(folder)}
+
+
+def _converted(
+    folder: Path, run: Run, config: RunConfig, name: str, *, any_direction: bool
+) -> tuple[RunConfig, Transformer, MarianVocabulary]:
+    """Config, model and vocabulary of `run`, which the checkpoint in `folder` becomes."""
     direction = _stated_direction(folder) or config.direction
     if direction != config.direction and not any_direction:
         raise UserError(f"{name} translates {direction}, not direction={config.direction}")
@@ -144,13 +159,7 @@ def _import(run: Run, config: RunConfig, name: str, *, any_direction: bool) -> N
         decoding=replace(config.decoding, tag=None),
         tokenizer=tokenizer,
     )
-    with atomic_folder(run.folder) as partial:
-        save_config(own, partial / "config.yaml")
-        with atomic_folder(partial / "model") as model_folder:
-            write_model(model_folder, model, vocabulary.tokenizers)
-        summary: dict[str, Any] = {"name": run.name, "status": IMPORTED, "data_digest": None, "test": {}}
-        write_json(partial / "summary.json", summary | {"checkpoint": name, "files": _digests(folder)})
-    print(f"note: {name} is now the run {run}", file=sys.stderr)
+    return own, model, vocabulary
 
 
 def _read(folder: Path, *, name: str) -> tuple[Transformer, MarianVocabulary]:

@@ -134,7 +134,7 @@ def _check(model: Transformer, longest: int, kind: Kind, layer: int, head: int) 
     layers = len(model.encoder if kind == "encoder" else model.decoder)
     if longest > LONGEST:
         raise UserError(
-            f"Learn shows up to {LONGEST} pieces a side, this pair has {longest}: take a shorter one"
+            f"up to {LONGEST} pieces a side can be shown, and this pair has {longest}: take a shorter one"
         )
     if not 0 <= layer < layers:
         raise UserError(f"layer={layer}: {kind} layers are 0 to {layers - 1}")

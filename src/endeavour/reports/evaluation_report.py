@@ -58,9 +58,7 @@ def write_evaluation(
         "attention": attention,
         "play": play,
     }
-    # Whitespace that decoding.split_sentences keeps between sentences may be a line break.
-    hypotheses = [" ".join(hypothesis.splitlines()) for hypothesis in result.hypotheses]
-    columns = {"sources": result.sources, "references": result.references, "hypotheses": hypotheses}
+    columns = {"sources": result.sources, "references": result.references, "hypotheses": result.hypotheses}
     texts = {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
     texts["report.md"] = render_markdown("evaluation.md.j2", **values)
     texts["report.html"] = render_html("evaluation.html.j2", **values)

@@ -45,12 +45,8 @@ def evaluate_command(
     ensemble: list[str] = []
     words: list[str] = []
     if label is not None:
-        label, _, others = label.partition("-with-")
-        if many := re.fullmatch(r"(\d+)-runs-[0-9a-f]{12}", others):  # their names were too long to be kept
-            ensemble = ["NAME"] * int(many[1])
-        else:
-            ensemble = [unquote(name) for name in others.split("+") if name]
-        words += _decoding_words(run, label, decoding)
+        alone, ensemble = ensemble_of(label)
+        words += _decoding_words(run, alone, decoding)
     if test_set is None:
         words += _instead_of_none(run)
     else:
@@ -58,6 +54,14 @@ def evaluate_command(
         words.append(_test_set_word(run, clean))
         words += [] if how is None else [f"evaluation.perturbed=[{how}]"]
     return _command("evaluate", run, words, ensemble)
+
+
+def ensemble_of(label: str) -> tuple[str, list[str]]:
+    """How each of an ensemble decodes, by the label of all, and the names of its further runs."""
+    alone, _, others = label.partition("-with-")
+    if many := re.fullmatch(r"(\d+)-runs-[0-9a-f]{12}", others):  # their names were too long to be kept
+        return alone, ["NAME"] * int(many[1])
+    return alone, [unquote(name) for name in others.split("+") if name]
 
 
 def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> list[str]:
@@ -70,8 +74,8 @@ def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> l
         export = ("engine", "quantization")  # which the label has
         differing = [key for key, value in wanted.items() if key not in export and value != own.get(key)]
         return [f"decoding.{key}={_value(wanted[key])}" for key in differing] + exported
-    is_group = (config_folder() / "decoding" / f"{name}.yaml").is_file()
-    return [f"decoding={name}" if is_group else f"decoding.name={typed(name)}", *exported]
+    groups = {path.stem for path in (config_folder() / "decoding").glob("*.yaml")}
+    return [f"decoding={name}" if name in groups else f"decoding.name={typed(name)}", *exported]
 
 
 def _instead_of_none(run: Run) -> list[str]:

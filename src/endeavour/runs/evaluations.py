@@ -41,7 +41,10 @@ class Evaluation:
 
     @property
     def is_finished(self) -> bool:
-        return self.scores_file.is_file()
+        try:
+            return self.scores_file.is_file()
+        except OSError:  # too long a name, or a folder that cannot be read
+            return False
 
     @cached_property
     def record(self) -> dict[str, Any]:

@@ -26,8 +26,18 @@ def run_name(key: str, name: str, output_folder: str) -> str:
 
 
 def model_name(key: str, name: str, output_folder: str) -> str:
-    """The name of a run, or of a checkpoint from elsewhere, which is left as it is."""
-    return name if is_imported(name) else run_name(key, name, output_folder)
+    """The name of a run, or of a checkpoint from elsewhere, which is left as it is.
+
+    Raises:
+        UserError: it leads elsewhere, is too long, or no name that the checkpoint's run could have.
+    """
+    if not is_imported(name):
+        return run_name(key, name, output_folder)
+    if Path(name.removeprefix(PREFIX)).name in ("", ".."):
+        raise UserError(
+            f"{key}={name}: {PREFIX} stands before the name of a folder, or of a model that the hub has"
+        )
+    return name
 
 
 def is_imported(name: str) -> bool:

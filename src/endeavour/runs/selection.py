@@ -1,5 +1,6 @@
 """Which evaluations `compare` means: by the names of runs, a test set and a decoding, or by their own folders."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,8 +8,9 @@ from endeavour.data.corpus import RARE, VALIDATION
 from endeavour.data.perturbations import copy_of
 from endeavour.errors import UserError
 from endeavour.runs.choice import named_runs, require_trained
-from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.command_lines import ensemble_of, evaluate_command
 from endeavour.runs.evaluations import Evaluation, decoding_label, evaluations_of
+from endeavour.runs.names import quoted
 from endeavour.runs.run import Run, paths_below, runs_in
 
 
@@ -51,6 +53,7 @@ def find_evaluations(
             )
         return [_by_folder(run) for run in named]
     label = label or decoding_label(runs[0].config.decoding)
+    _require_outside(runs, label, test_set)
     folders = {run: _by_folder(run) for run in named if run not in runs}
     theirs = {one.test_set for one in folders.values()}
     test_set = test_set or (theirs.pop() if len(theirs) == 1 else _first_test_set(runs, label))
@@ -71,6 +74,19 @@ def _by_folder(named: Run) -> Evaluation:
         raise UserError(f"{run} has no evaluation {evaluation.folder_name} ({_listed(run)})")
     _require_current(evaluation)
     return evaluation
+
+
+def _require_outside(runs: Sequence[Run], label: str, test_set: str | None) -> None:
+    """Raises `UserError` for one that is itself a further run of the ensemble that `label` is of."""
+    names = [run.name for run in runs]
+    _, ensemble = ensemble_of(label)
+    if inside := [name for name in names if name in ensemble]:
+        first = next((name for name in names if name not in ensemble), "NAME")
+        folder = quoted(f"{first}/evaluation/{test_set or 'SPLIT'}-{label}")
+        raise UserError(
+            f"decoding_name={label}: {inside[0]} is in that ensemble, whose evaluation lies with its first run; name "
+            f"its folder: {shlex.quote(f'runs={folder} {quoted(inside[0])}')}"
+        )
 
 
 def _require_current(evaluation: Evaluation) -> None:

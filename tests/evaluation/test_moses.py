@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from endeavour.data.files import text_lines
+from endeavour.data.text_files import text_lines
 from endeavour.errors import UserError
 from endeavour.evaluation import metrics, moses
 from multi30k import MULTI30K, needs_multi30k

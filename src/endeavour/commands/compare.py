@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pydantic.dataclasses import dataclass
 from rich.console import Console
 
-from endeavour.data.files import aligned_lines, require_file
+from endeavour.data.text_files import aligned_lines, require_file
 from endeavour.errors import UserError
 from endeavour.evaluation.comet import COMET_FILE, read_comet
 from endeavour.evaluation.comparison import (

@@ -18,7 +18,8 @@ from pydantic.dataclasses import dataclass
 
 from endeavour.data import hub
 from endeavour.data.file_hashes import FileHashes
-from endeavour.data.files import Pair, mode_of, read_pairs
+from endeavour.data.files import Pair, read_pairs
+from endeavour.data.text_files import mode_of
 from endeavour.errors import UserError
 from endeavour.progress import Report
 from endeavour.settings import STRICT

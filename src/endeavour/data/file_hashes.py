@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from endeavour.data.files import read_errors, require_file
+from endeavour.data.text_files import read_errors, require_file
 from endeavour.storage import file_digest, write_atomically
 
 

@@ -4,27 +4,17 @@ Streams; the texts come out as they stand in the file. Knows nothing of corpora,
 Every error names the file and the line.
 """
 
-import gzip
-import json
-import os
 import re
-import stat
-import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain, count, zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, cast
 
-from endeavour.errors import UserError, first_line
+from endeavour.data.record_files import Columns, read_json_lines, read_parquet, read_tsv
+from endeavour.data.text_files import require_file, text_lines
+from endeavour.errors import UserError
 
 Pair = tuple[str, str]
 
-# So many inside a line are line ends of another kind.
-_RETURNS = 10
-# In the headers of others, in small letters.
-_NAMES_OF_SIDES = {"en", "english", "de", "german", "source", "src", "target", "tgt", "trg"}
 # Two files of these would otherwise be read as English and German.
 _MARKUP = {".sgm", ".sgml", ".xml", ".tmx", ".xliff", ".xlf", ".po"}
 _NO_TEXT = {".tsv", ".jsonl", ".ndjson", ".parquet", ".json", ".csv", ".zip", ".xz", ".bz2", ".zst", *_MARKUP}
@@ -38,14 +28,6 @@ def kind_of(path: Path) -> str:
 def _plain(path: Path) -> str:
     """In lower case and without `.gz`."""
     return path.as_posix().lower().removesuffix(".gz")
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Where the two texts of a record are, and by which keys a user says so."""
-
-    names: Pair
-    keys: str
 
 
 def read_pairs(
@@ -72,14 +54,18 @@ def read_pairs(
     for path in paths:
         require_file(path)
     prefix = section and f"{section}."
-    columns = _Columns((english_column, german_column), f"{prefix}english_column and {prefix}german_column")
+    columns = Columns((english_column, german_column), f"{prefix}english_column and {prefix}german_column")
     return chain.from_iterable(_sources(paths, columns))
 
 
-def _sources(paths: Sequence[Path], columns: _Columns) -> list[Iterator[Pair]]:
+def _sources(paths: Sequence[Path], columns: Columns) -> list[Iterator[Pair]]:
     """What reads each file of records, and each two line-aligned files."""
-    records = {".tsv": _read_tsv, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
-    records[".ndjson"] = _read_json_lines
+    records = {
+        ".tsv": read_tsv,
+        ".jsonl": read_json_lines,
+        ".ndjson": read_json_lines,
+        ".parquet": read_parquet,
+    }
     sources: list[Iterator[Pair]] = []
     remaining = iter(paths)
     for path in remaining:
@@ -109,90 +95,6 @@ def _are_swapped(english: Path, german: Path) -> bool:
     return any(first == "de" or second == "en" for first, second in said)
 
 
-@contextmanager
-def read_errors(path: Path) -> Generator[None]:
-    """Turns an `OSError` while `path` is read into a `UserError` that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def require_file(path: Path) -> None:
-    """Raises `UserError` where `path` is not a readable file, or not one whose path can be written down in UTF-8."""
-    if _has_surrogates(str(path)):
-        raise UserError(f"{str(path)!r}: a name that is not UTF-8; rename it")
-    with read_errors(path):
-        mode = mode_of(path)
-    if mode is None:
-        raise UserError(f"{path}: no such file")
-    if stat.S_ISDIR(mode):
-        raise UserError(f"{path}: a folder, not a file")
-    if not stat.S_ISREG(mode):
-        raise UserError(f"{path}: not a regular file")
-    if not os.access(path, os.R_OK):
-        raise UserError(f"{path}: its permissions forbid reading it; chmod u+r allows it")
-
-
-def mode_of(path: Path) -> int | None:
-    """`st_mode` of what is there; None if nothing is.
-
-    Raises:
-        OSError: nobody can tell, as of a name that is too long; since Python 3.14 `Path.exists` hides that.
-    """
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a UTF-8 file that a user brings, gzip or not, without line ends (LF or CRLF) and byte order mark.
-
-    Raises:
-        UserError: the file cannot be read, is damaged or not UTF-8, or lines in it end in CR alone.
-    """
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    with read_errors(path), opened(path, "rb") as file:
-        for number in count(1):
-            try:
-                # Only LF ends a line: str.splitlines would also break at U+2028 and shift the alignment.
-                line = file.readline()
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise UserError(
-                    f"{path}:{number}: damaged gzip ({error}); copy it again, or, if it is plain text, rename it"
-                ) from error
-            except UnicodeDecodeError as error:
-                raise UserError(
-                    f"{path}:{number}: invalid UTF-8 (byte {error.start + 1} of the line); convert the file"
-                ) from error
-            if not line:
-                return
-            text = text.removesuffix("\n").removesuffix("\r")
-            if (returns := text.count("\r")) >= _RETURNS:
-                raise UserError(
-                    f"{path}:{number}: {returns:,} carriage returns within a line, as of a file whose lines end in CR "
-                    "alone; convert them to LF (tr '\\r' '\\n')"
-                )
-            yield text
-
-
-def aligned_lines(path: Path, count: int, of: str) -> list[str]:
-    """The lines of a text file with one for each of `count` others, which `of` names.
-
-    Raises:
-        UserError: the file is not there, is damaged, or has another number of lines.
-    """
-    require_file(path)
-    lines = list(text_lines(path))
-    if len(lines) != count:
-        raise UserError(
-            f"{path} has {len(lines):,} lines for {count:,} {of}; line n of each must belong to the same sentence"
-        )
-    return lines
-
-
 def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
     english_lines, german_lines = text_lines(english), text_lines(german)
     for number, (left, right) in enumerate(zip_longest(english_lines, german_lines), start=1):
@@ -204,117 +106,3 @@ def _read_aligned(english: Path, german: Path) -> Iterator[Pair]:
                 "line-aligned files must have the same number of lines"
             )
         yield left, right
-
-
-def _read_tsv(path: Path, columns: _Columns) -> Iterator[Pair]:
-    lines = enumerate(text_lines(path), start=1)
-    width = None
-    if all(column.isdecimal() and int(column) > 0 for column in columns.names):
-        first, second = (int(column) - 1 for column in columns.names)
-    else:
-        header = next(lines, (1, ""))[1].split("\t")
-        for column in columns.names:
-            if column not in header:
-                raise UserError(
-                    f"{path}:1: no column {column!r} in the header {header}; set {columns.keys}, "
-                    "to 1 and 2 for a file without a header"
-                )
-            if header.count(column) > 1:
-                raise UserError(f"{path}:1: {header.count(column)} columns are called {column!r}; rename one")
-        first, second = (header.index(column) for column in columns.names)
-        width = len(header)
-    for number, line in lines:
-        fields = line.split("\t")
-        # Without a header lines may have more columns than are read, but all of them as many.
-        width = width or max(len(fields), first + 1, second + 1)
-        if len(fields) != width:
-            many = "columns are separated by tabs, and a sentence must not hold one"
-            remedy = many if len(fields) > width else "correct or delete the line"
-            raise UserError(f"{path}:{number}: the line has {len(fields)} columns, not {width}; {remedy}")
-        pair = fields[first], fields[second]
-        # Where columns have names, the first line was read above.
-        if number == 1 and {text.strip().lower() for text in pair} <= _NAMES_OF_SIDES:
-            raise UserError(
-                f"{path}:1: {pair} is a header, not a pair; delete the line, or give every .tsv file one and set "
-                f"{columns.keys} to names"
-            )
-        yield pair
-
-
-def _read_json_lines(path: Path, columns: _Columns) -> Iterator[Pair]:
-    for number, line in enumerate(text_lines(path), start=1):
-        where = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:  # a ValueError: a number of thousands of digits
-            reason = getattr(error, "msg", error)  # without its "line 1", which is not that of the file
-            raise UserError(f"{where}: not a JSON object ({reason}); correct or delete the line") from error
-        yield _texts(record, columns, where)
-
-
-def _read_parquet(path: Path, columns: _Columns) -> Iterator[Pair]:
-    # Imported here: a prepare with nothing to do, or other files, needs none of it.
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
-    try:
-        with ParquetFile(path) as file:
-            for column in columns.names:
-                _require_column(file.schema_arrow, column, columns.keys, path)
-            # Of the other columns Python may not be able to hold what is in them.
-            batches = file.iter_batches(columns=list(columns.names))
-            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-            for number, row in enumerate(rows, start=1):
-                where = f"{path}, row {number}"
-                yield _texts(row, columns, where)
-    except UserError:
-        raise
-    except (OSError, ValueError, ArrowException) as error:
-        raise UserError(
-            f"{path}: not a readable Parquet file ({first_line(error)}); download or copy it again"
-        ) from error
-
-
-def _require_column(fields: Iterable[Any], column: str, keys: str, path: Path) -> None:
-    """Raises `UserError` where `column` is not among the fields of the Parquet file at `path`."""
-    from pyarrow import StructType
-
-    for key in column.split("."):
-        kinds = {field.name: field.type for field in fields}
-        if key not in kinds:
-            raise UserError(f"{path}: {_no_column(column, sorted(kinds), keys)}")
-        fields = kinds[key] if isinstance(kinds[key], StructType) else ()
-
-
-def _no_column(column: str, found: object, keys: str) -> str:
-    mixed = ", and give .tsv files beside it a header line" if column.isdecimal() else ""
-    return f"no column {column!r} (found: {found}); set {keys}{mixed}"
-
-
-def _texts(record: object, columns: _Columns, where: str) -> Pair:
-    """Both texts of a decoded record."""
-    english, german = columns.names
-    return _text(record, english, columns.keys, where), _text(record, german, columns.keys, where)
-
-
-def _text(record: object, column: str, keys: str, where: str) -> str:
-    """The text in `column`, of which a dot reaches into a nested object."""
-    value: Any = record
-    for key in column.split("."):
-        if not isinstance(value, dict) or key not in value:
-            found = sorted(cast("dict[str, Any]", value)) if isinstance(value, dict) else type(value).__name__
-            raise UserError(f"{where}: {_no_column(column, found, keys)}, or correct the line")
-        value = cast("dict[str, Any]", value)[key]
-    if not isinstance(value, str):
-        shown = f"{value!r:.40}"
-        raise UserError(f"{where}: column {column!r} holds {shown}, not text; correct or delete the line")
-    if _has_surrogates(value):
-        raise UserError(
-            f"{where}: column {column!r} holds a lone surrogate, which is not valid Unicode; "
-            "correct or delete the line"
-        )
-    return value
-
-
-def _has_surrogates(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from endeavour.data.files import aligned_lines
+from endeavour.data.text_files import aligned_lines
 from endeavour.errors import UserError
 
 

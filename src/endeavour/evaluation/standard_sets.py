@@ -11,7 +11,7 @@ from pathlib import Path
 from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_files, get_langpairs_for_testset, get_reference_files
 
-from endeavour.data.files import text_lines
+from endeavour.data.text_files import text_lines
 from endeavour.errors import UserError, first_line
 from endeavour.evaluation.config import folder_name
 from endeavour.evaluation.sets import EvaluationSet

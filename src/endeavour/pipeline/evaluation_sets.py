@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import chain
 
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.files import aligned_lines, read_pairs, require_file
+from endeavour.data.files import read_pairs
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
+from endeavour.data.text_files import aligned_lines, require_file
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
 from endeavour.evaluation.config import LONGEST_NAME, EvaluationConfig, folder_name

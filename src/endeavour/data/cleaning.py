@@ -156,16 +156,12 @@ class Judged:
 class PairJudge:
     """Brings pairs to their normal form and drops them by their own text. Remembers nothing.
 
-    Args:
-        held_out: says also what of pairs is compared to find duplicates.
-
     Attributes:
         remembered: the names of the steps that drop pairs of which a hash equals an earlier one's.
     """
 
     def __init__(self, config: CleaningConfig, held_out: HeldOut, languages: Languages) -> None:
         self._made_from = config, held_out, languages
-        self._key = held_out.key
         self._filters: list[tuple[str, Callable[[Pair], bool]]] = [("empty", lambda pair: not all(pair))]
         if config.drop_overlap:
             self._filters.append(("overlap with validation or test", held_out.overlaps))
@@ -206,7 +202,7 @@ class PairJudge:
             if self._near_hashes:
                 hashes[_NEAR_DUPLICATE] = self._near_hashes(sides)
         if _DUPLICATE in self.remembered:
-            hashes[_DUPLICATE] = pair_hashes(map(self._key, kept))
+            hashes[_DUPLICATE] = pair_hashes(kept)
         return Judged(len(pairs), kept, [*steps.values()], hashes)
 
     def _pass_crawled(

@@ -114,7 +114,7 @@ def _contains(
     return found
 
 
-def pair_hashes(pairs: Iterable[Pair]) -> Hashes:
+def pair_hashes(pairs: Sequence[Pair]) -> Hashes:
     """One of each pair, of its text character by character; [pairs, 1]."""
     # No text in normal form holds a tab.
     return _hashes("\t".join(pair).encode() for pair in pairs).reshape(-1, 1)

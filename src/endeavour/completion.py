@@ -73,7 +73,7 @@ def complete(line: str, commands: Mapping[str, str]) -> list[str]:
     if command not in commands or not UNQUOTED.fullmatch(word):
         return []
     key, equals, value = word.partition("=")
-    if equals and key in ("run", "runs", "pretrained", "teachers"):
+    if equals and key in ("run", "runs", "pretrained", "teachers", "decoding.backward"):
         found = [f"{key}={name}" for name in _run_names(before) if name.startswith(value)]
     else:
         choices = [one for one in before if CHOICE.fullmatch(one)]

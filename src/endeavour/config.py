@@ -109,7 +109,7 @@ def _clear_errors(root: str) -> Generator[None]:
         inner: str = getattr(error.__cause__, "full_key", None) or ""
         raise UserError(_unknown(max(typed[1], inner, key=len), root)) from error
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
+        if error.errno != errno.ENAMETOOLONG or error.filename is None:
             raise
         # Hydra looks for a file of a key, which might be a group.
         raise UserError(

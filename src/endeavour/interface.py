@@ -300,12 +300,13 @@ def load(
         output_folder: where run folders lie.
         device: auto, cpu, cuda, cuda:1 …, mps.
         decoding: keys of conf/decoding/beam.yaml, such as beam_size=10; others are as the run decodes after its
-            training.
+            training. `backward` names runs as `run` does.
 
     Raises:
         UserError: there is no such run, or a value that decoding does not accept.
     """
     runs = select_runs(_names(run), _folder("output_folder", output_folder))
+    decoding["backward"] = _names(decoding.get("backward"))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
     return TrainedRun(runs, settings, device=str(device))
 

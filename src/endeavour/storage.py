@@ -111,7 +111,7 @@ def read_lines(path: Path) -> list[str]:
     """The lines of a text file that this program wrote, exactly as it wrote them.
 
     Only `\\n` ends a line, and nothing is stripped: U+2028, `\\r` or a byte order mark belong to the sentence.
-    `data.files.text_lines` reads the files that users bring, with their line ends and compression.
+    `data.text_files.text_lines` reads the files that users bring, with their line ends and compression.
 
     Raises:
         UserError: there is no such file, or it was altered since.

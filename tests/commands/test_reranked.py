@@ -1,7 +1,9 @@
 """`decoding.backward`: a run of the other direction chooses among the hypotheses of one."""
 
 import json
+import shlex
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,11 @@ from tiny_runs import make_runs
 
 import endeavour as package
 from commands import endeavour
+from endeavour.commands.export import _scored
+from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.run import Run
+from endeavour.runs.translators import backward_runs
+from endeavour.storage import write_json
 
 LINES = ["the old dog sleeps", "", "a man and a tree"]
 WEIGHT = 2.0
@@ -57,7 +64,9 @@ def test_one_line_is_written_for_each_line(
     assert not any("\t" in line for line in written)
 
 
-def test_an_evaluation_notes_which_weights_chose(outputs: Path, tmp_path: Path) -> None:
+def test_an_evaluation_notes_which_weights_chose(
+    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     copied = shutil.copytree(outputs, tmp_path / "outputs")
     typed = [
         "run=a",
@@ -71,6 +80,13 @@ def test_an_evaluation_notes_which_weights_chose(outputs: Path, tmp_path: Path) 
     digests = json.loads((copied / "back" / "model" / "digests.json").read_text())
     assert record["model"]["backward_weights_sha256"] == {"back": digests["weights.safetensors"]}
     assert record["decoding"]["backward"] == "back"
+    # No scores of these weights alone, so no model card shows them.
+    run = Run(copied, "a")
+    assert not [one for one in _scored(run) if one.label == "reranked"]
+    record["model"]["backward_weights_sha256"]["back"] = "earlier"
+    write_json(copied / "a" / "evaluation" / "validation-reranked" / "scores.json", record)
+    assert endeavour("compare", "runs=a/evaluation/validation-reranked a", f"output_folder={copied}") == 2
+    assert "was trained anew" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -86,6 +102,24 @@ def test_what_cannot_choose_is_refused(
 ) -> None:
     assert endeavour("translate", "run=a", f"output_folder={outputs}", "text=a dog", *RERANKED, name) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_command_that_makes_it_again_names_the_runs_as_they_are_typed(outputs: Path) -> None:
+    run = Run(outputs, "a")
+    wanted = {**asdict(run.config.decoding), "name": "reranked", "backward": 'back "back 2"'}
+    command = shlex.split(evaluate_command(run, "reranked", "validation", wanted))
+    assert 'decoding.backward=back "back 2"' in command
+    assert "decoding.backward=NAME" in evaluate_command(run, "reranked", "validation")
+
+
+def test_a_path_names_it_too(outputs: Path) -> None:
+    run = package.load("a", output_folder=outputs, num_hypotheses=2, beam_size=2, backward=[Path("back")])
+    assert backward_runs(run.runs[0], run.decoding) == [Run(outputs, "back")]
+
+
+def test_an_export_is_not_compared_by_it(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert endeavour("export", "run=a", f"output_folder={outputs}", *RERANKED) == 2
+    assert "another run chooses" in capsys.readouterr().err
 
 
 def test_a_run_is_not_trained_with_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,22 +47,22 @@ def test_a_line_is_cut_between_its_sentences_alone(language: str, sentences: lis
     assert found == [*((sentence, "  ") for sentence in sentences[:-1]), (sentences[-1], "\t")]
 
 
-@pytest.mark.parametrize("at_once", [70, 211])
+@pytest.mark.parametrize(("language", "rows"), [("en", ENGLISH), ("de", GERMAN)])
+@pytest.mark.parametrize("at_once", [95, 211])
 def test_a_line_that_is_read_in_parts_has_the_same_sentences(
-    monkeypatch: pytest.MonkeyPatch, at_once: int
+    monkeypatch: pytest.MonkeyPatch, at_once: int, language: str, rows: list[list[str]]
 ) -> None:
-    line = " ".join(sentence for row in ENGLISH for sentence in row if '"' not in sentence)
-    whole = split_sentences(line, "en")
+    line = " ".join(sentence for row in [*rows, *rows] for sentence in row)
+    whole = split_sentences(line, language)
     monkeypatch.setattr(module, "_AT_ONCE", at_once)
-    assert split_sentences(line, "en") == whole
-    assert len(line) > at_once
+    assert split_sentences(line, language) == whole
+    assert len(line) > 2 * at_once
 
 
 def test_a_sentence_is_not_cut_within_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_AT_ONCE", 10)
-    assert [text for text, _ in split_sentences("Unfortunately nobody knows. It rains.", "en")][
-        -1
-    ] == "It rains."
+    found = [text for text, _ in split_sentences("Unfortunately nobody knows. It rains.", "en")]
+    assert found == ["Unfortunately nobody knows.", "It rains."]
 
 
 def test_opening_marks_are_not_read_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

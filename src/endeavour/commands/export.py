@@ -78,9 +78,10 @@ def export(config: ExportRoot) -> list[Path]:
 
 
 def _check(config: ExportRoot) -> None:
-    if config.decoding.sampling:
+    if config.decoding.sampling or config.decoding.backward is not None:
         raise UserError(
-            "an export is compared with PyTorch by what both find, not by what they draw: add decoding=beam"
+            "an export is compared with PyTorch by what both find, not by what they draw or another run chooses: add "
+            "decoding=beam"
         )
     if config.quantization is not None:
         if config.format == "all":
@@ -194,8 +195,8 @@ def _scored(run: Run) -> Iterator[ScoredSet]:
         except UserError as error:
             say(Console(stderr=True), f"note: left out of the model card: {error}")
             continue
-        own = model.get("weights_sha256") == run.weights_digest and "ensemble_weights_sha256" not in model
-        if own and model.get("engine") == "pytorch":
+        alone = not model.keys() & {"ensemble_weights_sha256", "backward_weights_sha256"}
+        if alone and model.get("weights_sha256") == run.weights_digest and model.get("engine") == "pytorch":
             yield ScoredSet.of(evaluation.label, evaluation.record)
 
 

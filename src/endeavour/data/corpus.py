@@ -145,7 +145,7 @@ class CorpusConfig:
             if not re.fullmatch(_PART, part) or part.lower() in _TAKEN:
                 raise ValueError(
                     f"corpus.parts.{part}: a part's name begins with a letter, consists of letters, digits, '_' and "
-                    f"'-', and is none of {', '.join(_TAKEN)}, in capitals either"
+                    f"'-', and is none of {', '.join(_TAKEN)}, in whatever case"
                 )
             if not names:
                 raise ValueError(f"corpus.parts.{part} has no files")

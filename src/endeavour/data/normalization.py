@@ -3,7 +3,7 @@
 Text in normal form is NFC, holds no control characters and none of the common invisible ones, and has single spaces
 between words and none at its ends. Nothing else is altered: not case, not quotes, not compatibility characters such
 as "½" or "…" (which NFKC would rewrite). Only what a lowercasing vocabulary reads is `lowercased`. Knows nothing of
-corpora and tokenizers; references never pass through it.
+corpora and tokenizers; references never pass through it to be scored.
 """
 
 import re

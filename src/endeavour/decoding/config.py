@@ -11,9 +11,8 @@ from endeavour.settings import STRICT
 UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
 
 CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys; samples depend on their batch
-LONGEST_NAME = (
-    50  # bytes: it is a part of folders' names, with those of a test set, an export and an ensemble's runs
-)
+# Bytes: it is a part of folders' names, with those of a test set, an export and an ensemble's runs.
+LONGEST_NAME = 50
 MOST = 10**6  # beyond which a number is a mistake, and soon out of the range of tensors
 
 # How an export stores its weights; computed is in the same type where the device can, in float32 (or int8 with it)
@@ -77,7 +76,7 @@ class DecodingConfig:
 
     @property
     def chooses(self) -> bool:
-        """Whether the hypotheses are candidates, of which not the most probable one is the translation."""
+        """Whether the hypotheses are candidates, of which the translation is not simply the most probable one."""
         return self.utility is not None or self.backward is not None
 
     @property

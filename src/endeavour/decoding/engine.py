@@ -11,7 +11,7 @@ from endeavour.decoding.length_penalty import length_penalty
 
 
 class Hypothesis(NamedTuple):
-    """One finished translation: ids without BOS and EOS; score = log_probability / length penalty.
+    """One finished translation: ids without BOS and EOS; score = log_probability / length penalty, unless reranked.
 
     `log_probability` is the natural logarithm of the model's probability of the ids and EOS.
     """

@@ -1,4 +1,4 @@
-"""Reranking by a model of the other direction: choose the candidate by which the source can be told, too.
+"""Reranking by a model of the other direction: choose the candidate from which the source can be told, too.
 
 A translation that leaves something out may be probable, but its source is not probable given it. Yee et al. 2019,
 "Simple and Effective Noisy Channel Modeling for Neural Machine Translation", add the log-probability of the source per

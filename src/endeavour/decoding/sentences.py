@@ -16,6 +16,7 @@ _NUMBER = re.compile(r"(?<![^\s.])\d{1,2}\.\s+$")
 _UNREADABLE = re.compile(r"(?![\x00-\x7f])\s|[\ud800-\udfff]")
 # Characters that it reads at a time: for opening marks without a closing one it takes time with the square of them.
 _AT_ONCE = 4_000
+_QUOTES = {"en": ("“", "”"), "de": ("„", "“")}
 
 
 def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
@@ -43,11 +44,23 @@ def split_sentences(line: str, language: str) -> list[tuple[str, str]]:
 
 
 def _pieces(line: str, language: str) -> Generator[str]:
-    """What sentencex finds. A piece that is longer than it reads at a time is cut after as many characters."""
+    """What sentencex finds. What is longer than it reads at a time, a piece or a quotation, is cut."""
     start = 0
     while start < len(line):
-        *whole, last = sentencex.segment(language, line[start : start + _AT_ONCE])  # pyright: ignore[reportAttributeAccessIssue]
-        if not whole or start + _AT_ONCE >= len(line):  # or else the last may go on beyond what was read
-            whole.append(last)
-        yield from whole
-        start += sum(map(len, whole))
+        found: list[str] = sentencex.segment(language, line[start : start + _AT_ONCE])  # pyright: ignore[reportAttributeAccessIssue]
+        if start + _AT_ONCE < len(line):  # the last may go on beyond what was read
+            found = _outside_quotations(found[:-1], language) or found[:-1] or found
+        yield from found
+        start += sum(map(len, found))
+
+
+def _outside_quotations(pieces: list[str], language: str) -> list[str]:
+    """Those up to the last one after which no quotation is open."""
+    opening, closing = _QUOTES[language]
+    straight = curly = closed = 0
+    for number, piece in enumerate(pieces, start=1):
+        straight += piece.count('"')
+        curly += piece.count(opening) - piece.count(closing)
+        if not straight % 2 and not curly:
+            closed = number
+    return pieces[:closed]

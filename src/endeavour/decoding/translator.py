@@ -78,7 +78,8 @@ class Translator:
         language: of the source, "en" or "de". With `decoding.split_sentences` each line is split into sentences, which
             are translated one by one, and their translations are joined by the whitespace between them.
         decoding: how the engine decodes. With a `utility` its hypotheses are candidates, ranked by their
-            expected utility (`minimum_bayes_risk`); without it the engine's ranking stays.
+            expected utility (`minimum_bayes_risk`); without it the engine's ranking stays, which `reranking` may have
+            changed.
 
     Attributes:
         longest: as above, with the engine's limit taken into account.

@@ -54,14 +54,11 @@ def read_comet(
         return None
     columns = ([line.strip() for line in lines] for lines in (sources, hypotheses, references))
     rows = list(zip(*columns, strict=True))  # as comet-score reads them
-    accepted = (
-        rows,
-        [(source, hypothesis, None) for source, hypothesis, _ in rows],
-    )  # with references or without
+    without_references = [(source, hypothesis, None) for source, hypothesis, _ in rows]
     try:
         systems: dict[str, list[dict[str, Any]]] = json.loads(path.read_text("utf-8"))
         for segments in systems.values():
-            if [(one["src"], one["mt"], one.get("ref")) for one in segments] in accepted:
+            if [(one["src"], one["mt"], one.get("ref")) for one in segments] in (rows, without_references):
                 return _comet(segments, file_digest(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(

@@ -91,9 +91,8 @@ def anomalies(rates: OutputRates, normal: OutputRates, sources: Sequence[str]) -
     by more than two spans: one slip in a small test set is no anomaly. The length ratio is one outside NORMAL_LENGTH.
     """
     low, high = NORMAL_LENGTH
-    counts = {
-        "lost_spans": _spans(_normalized(sources))
-    }  # two sentences' words are the share that two sentences are
+    # Of words two sentences' are the share that two sentences are.
+    counts = {"lost_spans": _spans(_normalized(sources))}
     found: list[str] = []
     for name, value in asdict(rates).items():
         if name == "length_ratio":

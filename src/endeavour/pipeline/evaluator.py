@@ -53,10 +53,13 @@ class Evaluator:
     training_texts: Sequence[Path] | None
 
     @cached_property
-    def _opened(self) -> tuple[Loaded, list[str]]:
-        """The models as on disk now, and the digests of their weights, which a training may replace meanwhile."""
-        digests = [run.weights_digest for run in self.runs]
-        return load_runs(self.runs, self.device, self.asked.tag), digests
+    def _opened(self) -> tuple[Loaded, dict[str, str], dict[str, str]]:
+        """The models as on disk now, and the digests of their weights, which a training may replace meanwhile, and of
+        those that choose, each by the name of its run.
+        """
+        own = {run.name: run.weights_digest for run in self.runs}
+        backward = {run.name: run.weights_digest for run in backward_runs(self.runs[0], self.asked)}
+        return load_runs(self.runs, self.device, self.asked.tag), own, backward
 
     @property
     def loaded(self) -> Loaded:
@@ -239,7 +242,8 @@ class Evaluator:
     def _description(self, test_set: EvaluationSet) -> dict[str, object]:
         """Which model it was, by digest; of an ensemble, which models; and what it translated."""
         engine, export = self.decoding.engine, self.decoding.export_quantization
-        first, *others = self._opened[1]
+        _, own, backward = self._opened
+        (_, first), *others = own.items()
         description: dict[str, object] = {
             "run": self.runs[0].name,
             "test_set": test_set.name,
@@ -247,10 +251,9 @@ class Evaluator:
             "weights_sha256": first,
         }
         if others:
-            names = [run.name for run in self.runs[1:]]
-            description["ensemble_weights_sha256"] = dict(zip(names, others, strict=True))
-        if backward := backward_runs(self.runs[0], self.decoding):
-            description["backward_weights_sha256"] = {run.name: run.weights_digest for run in backward}
+            description["ensemble_weights_sha256"] = dict(others)
+        if backward:
+            description["backward_weights_sha256"] = backward
         return description
 
 

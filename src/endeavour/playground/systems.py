@@ -1,7 +1,8 @@
 """Models that are asked for by name: loaded when they are first needed, a few of them kept, reloaded when they changed.
 
 A system is a run, `NAME`, with its final weights or, while it is being trained, its newest checkpoint; or one of its
-checkpoints, `NAME@UPDATE`. Only the worker's thread may call `get`.
+checkpoints, `NAME@UPDATE`. A run that `decoding.backward` names stays as it was loaded. Only the worker's thread may
+call `get`.
 """
 
 from collections import OrderedDict

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from endeavour.data.corpus import VALIDATION
 from endeavour.data.perturbations import copy_of
-from endeavour.overrides import typed
+from endeavour.overrides import LITERAL_KEYS, typed
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run
 from endeavour.settings import config_folder
@@ -73,9 +73,10 @@ def _decoding_words(run: Run, label: str, wanted: Mapping[str, Any] | None) -> l
     if wanted is not None:
         export = ("engine", "quantization")  # which the label has
         differing = [key for key, value in wanted.items() if key not in export and value != own.get(key)]
-        return [f"decoding.{key}={_value(wanted[key])}" for key in differing] + exported
+        return [_word(f"decoding.{key}", wanted[key]) for key in differing] + exported
     groups = {path.stem for path in (config_folder() / "decoding").glob("*.yaml")}
-    return [f"decoding={name}" if name in groups else f"decoding.name={typed(name)}", *exported]
+    words = [f"decoding={name}" if name in groups else f"decoding.name={typed(name)}", *exported]
+    return [*words, "decoding.backward=NAME"] if name == "reranked" else words
 
 
 def _instead_of_none(run: Run) -> list[str]:
@@ -114,5 +115,7 @@ def _output_folder(run: Run) -> list[str]:
     return [] if run.root == Path("outputs") else [f"output_folder={typed(str(run.root))}"]
 
 
-def _value(value: object) -> str:
-    return typed(value) if isinstance(value, str) else "null" if value is None else str(value)
+def _word(key: str, value: object) -> str:
+    if isinstance(value, str):
+        return f"{key}={value if key in LITERAL_KEYS else typed(value)}"
+    return f"{key}={'null' if value is None else value}"

@@ -90,9 +90,10 @@ def _require_outside(runs: Sequence[Run], label: str, test_set: str | None) -> N
 
 
 def _require_current(evaluation: Evaluation) -> None:
-    """Raises `UserError` for an ensemble's, in the folder of its first run, once another has been trained anew."""
+    """Raises `UserError` for one that further runs took part in, once one of them has been trained anew."""
     model, root = evaluation.record["model"], evaluation.run.root
-    for name, digest in model.get("ensemble_weights_sha256", {}).items():
+    others = model.get("ensemble_weights_sha256", {}) | model.get("backward_weights_sha256", {})
+    for name, digest in others.items():
         run = Run(root, name)
         if run.is_trained and run.weights_digest != digest:
             raise UserError(

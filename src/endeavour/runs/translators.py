@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from endeavour.data.tokenizer import SIDES, Tokenizers, encode_pairs, with_tag
+from endeavour.data.tokenizer import SIDES, Tokenizers, encode_pairs, placeholders_of, with_tag
 from endeavour.decoding.config import DecodingConfig
 from endeavour.decoding.engine import Engine
 from endeavour.decoding.ensemble import Ensemble
@@ -110,7 +110,7 @@ def open_translator(
     """A translator by `loaded`, the models of `runs`, or by the first run's export.
 
     Raises:
-        UserError: see `open_export` and `backward_runs`.
+        UserError: see `open_export` and `backward_runs`; those have other placeholders.
     """
     device = loaded.first.device
     if decoding.engine == "ctranslate2":
@@ -118,8 +118,10 @@ def open_translator(
         return open_export(runs, decoding, usable, window)
     engine: Engine = PyTorchEngine(loaded.model, decoding)
     if backward := backward_runs(runs[0], decoding):
-        score_sources = partial(score_pairs, load_runs(backward, device, None))
-        engine = Reranker(engine, loaded.tokenizers, score_sources, decoding.backward_weight)
+        other = load_runs(backward, device, None)
+        if placeholders_of(other.tokenizers) != placeholders_of(loaded.tokenizers):
+            raise UserError(f"{backward[0]} has another number of tokenizer.placeholders than {runs[0]}")
+        engine = Reranker(engine, loaded.tokenizers, partial(score_pairs, other), decoding.backward_weight)
     return Translator(
         engine,
         loaded.tokenizers,

@@ -6,7 +6,6 @@ Shapes: batch = sentences; queries, keys = lengths; heads × head_width = width.
 before the softmax: 0 where a query may attend, a large negative number where it may not.
 """
 
-from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import NamedTuple
@@ -202,28 +201,6 @@ class SelfAttention(nn.Module):
         )
         return self.output(attended)
 
-    def step(
-        self,
-        states: Tensor,
-        *,
-        store: Callable[[Tensor], Tensor],
-        mask: Tensor,
-        rotation: Rotation | None,
-    ) -> Tensor:
-        """`forward` for the newest tokens alone, states (batch, beam, width) in and out.
-
-        Args:
-            store: keeps their keys and values, (2, batch, heads, beam, head_width), and returns those of all slots.
-            mask: (batch, 1, beam, slots).
-            rotation: of their position.
-        """
-        fused = split_heads(self.input(states), 3, self.num_heads)
-        if rotation is not None:
-            fused = torch.cat([rotate(fused[:2], rotation), fused[2:]])
-        key, value = store(fused[1:])
-        attended = attend(fused[0], key, value, mask=mask, causal=False, dropout=self.dropout, record=None)
-        return self.output(merge_heads(attended))
-
 
 class CrossAttention(nn.Module):
     """Attention of the target to the encoder's states (section 3.2.3)."""
@@ -267,12 +244,6 @@ class CrossAttention(nn.Module):
             record=record,
         )
         return self.output(attended)
-
-    def step(self, states: Tensor, *, memory: KeyValue, mask: Tensor | None) -> Tensor:
-        """`forward` for the newest tokens, states (batch, beam, width), and what `project_kv` made of the memory."""
-        (query,) = split_heads(self.query(states), 1, self.num_heads)
-        attended = attend(query, *memory, mask=mask, causal=False, dropout=self.dropout, record=None)
-        return self.output(merge_heads(attended))
 
 
 def split_heads(fused: Tensor, parts: int, num_heads: int) -> Tensor:

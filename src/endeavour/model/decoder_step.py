@@ -1,28 +1,37 @@
-"""One step of the decoder: its layers for the newest tokens alone, with what is kept from step to step.
+"""One step of the decoder, with its state between steps: plain operators on weights that were looked up once.
 
-For few rows a kernel in C computes a layer, where it can: a step's products take no longer than what torch does around
-them. Knows layers and their parts; not tokens or searches.
+For a sentence alone a step's products take no longer than what surrounds them. So the layers' maps and norms are not
+called as modules here, nothing is made anew that can be kept, and keys and values are stored by one copy. What is
+computed is what `DecoderLayer` computes in evaluation mode. Knows layers and their parts; not tokens or searches.
 
 Shapes: batch = sentences; beam = hypotheses of one sentence, the length of the sequence in a step; slots = keys.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from endeavour.model.attention import HIDDEN, CrossAttention, KeyValue, SelfAttention
-from endeavour.model.layers import FeedForward, Residual
-from endeavour.model.positions import Rotation
+from endeavour.model.attention import (
+    HIDDEN,
+    CrossAttention,
+    KeyValue,
+    SelfAttention,
+    attend,
+    merge_heads,
+    split_heads,
+)
+from endeavour.model.layers import Dropout, FeedForward, Residual, linear
+from endeavour.model.positions import Rotation, rotate
 from endeavour.native.functions import LANES
 from endeavour.native.layer_step import LayerKernel, Norm, usable
 
 # The cache grows by this many steps at a time. On a CPU torch copies bf16 tensors that are not contiguous before a
 # product, and compiles a product for each new shape: keys that fill their memory need no copy and have few shapes.
 STEPS_AT_A_TIME = 8
+NO_DROPOUT = Dropout(0.0)
 
 
 class SelfCache:
@@ -76,12 +85,25 @@ class LayerStep:
     ) -> None:
         self.own = SelfCache()
         self.cross = cross
-        self._attention = attention
-        self._cross_attention = cross_attention
-        self._feed_forward = feed_forward
-        self._residuals = residuals
-        self.kernel = self._kernel()
+        self._heads = attention.num_heads
+        self._input, self._output = _map(attention.input), _map(attention.output)
+        self._query, self._cross_output = _map(cross_attention.query), _map(cross_attention.output)
+        self._inner, self._outer = _map(feed_forward.inner), _map(feed_forward.outer)
+        self._activation = feed_forward.activation
+        self._norms = [Norm(one.norm.weight, one.norm.bias, one.norm.eps) for one in residuals]
+        self._norm_first = residuals[0].norm_first
+        maps = (self._input, self._output, self._query, self._cross_output, self._inner, self._outer)
+        self.kernel: LayerKernel | None = None
         """Computes the same for few rows, where it can."""
+        norms = (part for norm in self._norms for part in (norm.weight, norm.bias))
+        if cross.key.shape[3] % LANES == 0 and usable(*chain(*maps, norms)):
+            self.kernel = LayerKernel(
+                maps,
+                self._norms,
+                heads=self._heads,
+                activation=feed_forward.activation_name,
+                norm_first=self._norm_first,
+            )
 
     def __call__(
         self, states: Tensor, *, mask: Tensor, memory_mask: Tensor | None, rotation: Rotation | None
@@ -100,38 +122,36 @@ class LayerStep:
                 memory_mask=memory_mask,
                 rotation=rotation,
             )
-        around_own, around_cross, around_feed_forward = self._residuals
-        own_step = partial(self._attention.step, store=self.own.append, mask=mask, rotation=rotation)
-        cross_step = partial(self._cross_attention.step, memory=self.cross, mask=memory_mask)
-        states = around_cross(around_own(states, own_step), cross_step)
-        return around_feed_forward(states, self._feed_forward)
+        fused = split_heads(linear(self._enter(0, states), *self._input), 3, self._heads)
+        if rotation is not None:
+            fused = torch.cat([rotate(fused[:2], rotation), fused[2:]])
+        key, value = self.own.append(fused[1:])
+        attended = _attend(fused[0], key, value, mask)
+        states = self._leave(0, states, linear(attended, *self._output))
+
+        query = split_heads(linear(self._enter(1, states), *self._query), 1, self._heads)[0]
+        attended = _attend(query, *self.cross, memory_mask)
+        states = self._leave(1, states, linear(attended, *self._cross_output))
+
+        inner = self._activation(linear(self._enter(2, states), *self._inner))
+        return self._leave(2, states, linear(inner, *self._outer))
 
     def select(self, sentences: Tensor) -> None:
         """Keeps these sentences only, in this order."""
         self.own.select(sentences)
         self.cross = KeyValue(*(part.index_select(0, sentences) for part in self.cross))
 
-    def _kernel(self) -> LayerKernel | None:
-        linears = (
-            self._attention.input,
-            self._attention.output,
-            self._cross_attention.query,
-            self._cross_attention.output,
-            self._feed_forward.inner,
-            self._feed_forward.outer,
-        )
-        maps = [(linear.weight, linear.bias) for linear in linears]
-        norms = [Norm(one.norm.weight, one.norm.bias, one.norm.eps) for one in self._residuals]
-        of_norms = (part for norm in norms for part in (norm.weight, norm.bias))
-        if self.cross.key.shape[3] % LANES or not usable(*chain(*maps, of_norms)):
-            return None
-        return LayerKernel(
-            maps,
-            norms,
-            heads=self._attention.num_heads,
-            activation=self._feed_forward.activation_name,
-            norm_first=self._residuals[0].norm_first,
-        )
+    def _enter(self, place: int, states: Tensor) -> Tensor:
+        """What the sublayer reads."""
+        return self._norm(place, states) if self._norm_first else states
+
+    def _leave(self, place: int, states: Tensor, change: Tensor) -> Tensor:
+        """The states after the sublayer."""
+        states = states + change
+        return states if self._norm_first else self._norm(place, states)
+
+    def _norm(self, place: int, states: Tensor) -> Tensor:
+        return functional.layer_norm(states, states.shape[-1:], *self._norms[place])
 
 
 class DecoderCache:
@@ -176,3 +196,12 @@ class DecoderCache:
         self.mask = self.mask.index_select(0, sentences)
         for layer in self.layers:
             layer.select(sentences)
+
+
+def _map(module: nn.Linear) -> tuple[Tensor, Tensor]:
+    return module.weight, module.bias
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """Heads (batch, heads, beam or keys, head_width) to (batch, beam, width)."""
+    return merge_heads(attend(query, key, value, mask=mask, causal=False, dropout=NO_DROPOUT, record=None))

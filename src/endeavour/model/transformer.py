@@ -164,7 +164,7 @@ class Transformer(nn.Module):
         return DecoderCache(layers, memory.mask, beam_size=beam_size)
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """`decode` for one more position: the newest ids (batch, beam) to states (batch, beam, width).
+        """`decode` for one more position, without dropout: the newest ids (batch, beam) to states (batch, beam, width).
 
         Every layer treats the beam as the length of a sequence: the hypotheses share the keys of their sentence, and
         the cache's mask shows each of them only its own past.

@@ -84,6 +84,7 @@ def test_runs_are_completed_by_name_wherever_they_lie(
     assert complete("endeavour evaluate run=ni", COMMANDS) == ["run=night/one", "run=nine"]
     assert complete("endeavour compare runs=o", COMMANDS) == ["runs=other"]
     assert complete("endeavour train pretrained=", COMMANDS)[-1] == "pretrained=other"
+    assert complete("endeavour translate decoding.backward=ot", COMMANDS) == ["decoding.backward=other"]
     assert complete("endeavour translate output_folder=elsewhere run=n", COMMANDS) == ["run=new"]
     (tmp_path / "elsewhere").rename("o (1)")
     assert complete("endeavour translate \"output_folder='o (1)'\" run=n", COMMANDS) == ["run=new"]

@@ -12,6 +12,7 @@ from tiny_runs import make_runs
 import endeavour as package
 from commands import endeavour
 from endeavour.commands.export import _scored
+from endeavour.errors import UserError
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.run import Run
 from endeavour.runs.translators import backward_runs
@@ -115,6 +116,17 @@ def test_the_command_that_makes_it_again_names_the_runs_as_they_are_typed(output
 def test_a_path_names_it_too(outputs: Path) -> None:
     run = package.load("a", output_folder=outputs, num_hypotheses=2, beam_size=2, backward=[Path("back")])
     assert backward_runs(run.runs[0], run.decoding) == [Run(outputs, "back")]
+
+
+def test_a_run_with_other_placeholders_is_refused(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be asked about symbols that it never read."""
+    counts = iter([9, 0])
+    monkeypatch.setattr("endeavour.runs.translators.placeholders_of", lambda _: next(counts))
+    run = package.load(
+        "a", output_folder=outputs, device="cpu", num_hypotheses=2, beam_size=2, backward="back"
+    )
+    with pytest.raises(UserError, match=r"tokenizer\.placeholders"):
+        run.translate("a dog")
 
 
 def test_an_export_is_not_compared_by_it(outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,7 +120,10 @@ def open_translator(
     if backward := backward_runs(runs[0], decoding):
         other = load_runs(backward, device, None)
         if placeholders_of(other.tokenizers) != placeholders_of(loaded.tokenizers):
-            raise UserError(f"{backward[0]} has another number of tokenizer.placeholders than {runs[0]}")
+            raise UserError(
+                f"decoding.backward={backward[0].name} has another number of tokenizer.placeholders than {runs[0]}: "
+                "name a run with as many"
+            )
         engine = Reranker(engine, loaded.tokenizers, partial(score_pairs, other), decoding.backward_weight)
     return Translator(
         engine,

@@ -11,7 +11,8 @@ from configs import run_config
 from endeavour.errors import UserError
 from endeavour.runs.choice import joined, named_runs, select_runs
 from endeavour.runs.config import save_config
-from endeavour.runs.run import IMPORTED, Run, begun_runs, trained_runs
+from endeavour.runs.listing import begun_runs, trained_runs
+from endeavour.runs.run import IMPORTED, Run
 from run_folders import begun_run, finished_run
 
 

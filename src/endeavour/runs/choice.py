@@ -5,8 +5,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from endeavour.errors import UserError
+from endeavour.runs.listing import begun_runs, trained_runs
 from endeavour.runs.names import names_in, quoted, run_name
-from endeavour.runs.run import Run, begun_runs, trained_runs
+from endeavour.runs.run import Run
 
 
 def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Run]:

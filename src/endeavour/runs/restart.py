@@ -7,7 +7,8 @@ from pathlib import Path
 
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig
-from endeavour.runs.run import Run, begun_runs, trained_runs
+from endeavour.runs.listing import begun_runs, trained_runs
+from endeavour.runs.run import Run
 from endeavour.runs.starts import was_started_in_this_job
 from endeavour.storage import write_errors
 

@@ -12,11 +12,10 @@ Knows folders; not how a run is trained or evaluated.
 """
 
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,28 +296,6 @@ class Run:
 
     def finish(self, summary: Summary) -> None:
         write_json(self.folder / "summary.json", summary)
-
-
-def trained_runs(root: Path) -> list[Run]:
-    """All runs below `root` that have final weights, by name."""
-    return runs_in(root, sorted(path.parent.parent for path in paths_below(root, "model/model.json")))
-
-
-def paths_below(root: Path, name: str) -> list[Path]:
-    """What is called so in the folders below `root`, hidden ones excepted; `Path.glob` would follow no links."""
-    return [root / path for path in glob(f"**/{name}", root_dir=root, recursive=True)]  # noqa: PTH207
-
-
-def begun_runs(root: Path) -> list[Run]:
-    """All runs below `root` of which training has begun, the newest first."""
-    paths = [path for path in paths_below(root, "config.yaml") if (path.parent / "run.json").is_file()]
-    paths.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    return runs_in(root, [path.parent for path in paths])
-
-
-def runs_in(root: Path, folders: Iterable[Path]) -> list[Run]:
-    """Those in these folders below `root`."""
-    return [Run(root, folder.relative_to(root).as_posix()) for folder in folders]
 
 
 def _has_whole_vocabularies(folder: Path) -> bool:

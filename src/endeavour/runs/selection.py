@@ -10,8 +10,9 @@ from endeavour.errors import UserError
 from endeavour.runs.choice import named_runs, require_trained
 from endeavour.runs.command_lines import ensemble_of, evaluate_command
 from endeavour.runs.evaluations import Evaluation, decoding_label, evaluations_of
+from endeavour.runs.listing import evaluated_runs
 from endeavour.runs.names import quoted
-from endeavour.runs.run import Run, paths_below, runs_in
+from endeavour.runs.run import Run
 
 
 def find_evaluations(
@@ -41,10 +42,8 @@ def find_evaluations(
     runs = [run for run in named if Path(run.name).parent.name != "evaluation"]
     for run in runs:
         if not run.has_config:
-            there = sorted(
-                one.name for one in runs_in(root, (path.parent for path in paths_below(root, "evaluation")))
-            )
-            known = f"evaluated runs: {', '.join(there)}" if there else "no run was evaluated yet"
+            there = ", ".join(one.name for one in evaluated_runs(root))
+            known = f"evaluated runs: {there}" if there else "no run was evaluated yet"
             raise UserError(f"runs={text}: there is no run {run.name} in {root} ({known})")
     if not runs:
         if test_set is not None or label is not None:

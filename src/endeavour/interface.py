@@ -249,7 +249,7 @@ class TrainedRun:
         )
 
     def evaluate_as(
-        self, settings: EvaluationConfig, *, data_folder: Path, corpus_path: str | None = None
+        self, settings: EvaluationConfig, *, data_folder: Path, corpus_path: str | None
     ) -> dict[str, dict[str, float]]:
         """`evaluate` with all settings given."""
         # Translating needs none of them.

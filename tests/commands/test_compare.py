@@ -267,6 +267,8 @@ def test_text_is_set_against_the_training_text_in_its_normal_form() -> None:
         references=[decomposed],
         training=training,
         config=CompareConfig(bootstrap_samples=40, randomization_trials=50, seed=1, sentences=1),
+        notes=[],
+        lowercase=False,
     )
     assert comparison.bleu_by_rarest_source_word is not None
     assert [part.label for part in comparison.bleu_by_rarest_source_word] == ["5–99"]

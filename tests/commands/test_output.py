@@ -18,7 +18,7 @@ from endeavour.errors import UserError
 
 def write(output: Path, text: str, error: Exception | None = None) -> None:
     with ExitStack() as stack:
-        file = open_output(str(output), stack, [])
+        file = open_output(str(output), stack, [], standard_input=False)
         file.writelines(text.splitlines(keepends=True))
         if error is not None:
             raise error
@@ -105,4 +105,4 @@ def test_closed_streams_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="standard input"):
         open_standard_input("replace")
     with ExitStack() as stack, pytest.raises(UserError, match="output="):
-        open_output(None, stack, [])
+        open_output(None, stack, [], standard_input=False)

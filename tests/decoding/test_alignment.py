@@ -104,7 +104,7 @@ def test_the_words_of_a_line_in_parts_are_counted_through(tokenizer: Tokenizer) 
     expected: list[tuple[int, int]] = []
     starts = ((0, 0), (4, 3), (5, 3), (5, 4))
     for part, (source_start, target_start) in zip(parts, starts, strict=True):
-        words = [words_of_pieces(tokenizer, ids) for ids in (part.source[:-1], part.target)]
+        words = [words_of_pieces(tokenizer, ids, ()) for ids in (part.source[:-1], part.target)]
         found = align_words(attention(model, part.source, part.target).cross, *words)
         expected += [(source + source_start, target + target_start) for source, target in found]
     assert align_translation(model, (tokenizer, tokenizer), parts) == expected
@@ -125,7 +125,7 @@ def test_everything_is_made_on_the_models_device() -> None:
 def test_words_of_pieces_are_those_that_spaces_separate(tokenizer: Tokenizer) -> None:
     for line in ("Das Haus hat 😀 Häute.", "Das", "Häuteßhaus wie 12345 das", ""):
         (ids,) = tokenizer.encode([line])
-        words = words_of_pieces(tokenizer, ids)
+        words = words_of_pieces(tokenizer, ids, ())
         assert len(words) == len(ids)
         assert words == sorted(words)
         gathered = [

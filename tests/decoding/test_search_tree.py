@@ -12,7 +12,15 @@ from endeavour.model.transformer import Transformer
 from endeavour.special import BOS, EOS
 from scripted import OTHER, REST, WORD, Scripted, sources
 
-SETTINGS = {"alpha": 0.6, "max_length": 11}  # what `search` grants six tokens
+SETTINGS = {
+    "alpha": 0.6,
+    "max_length": 11,  # what `search` grants six tokens
+    "prefix": None,
+    "spellings": (),
+    "pruned": 0,
+    "on_step": lambda nodes: None,
+    "device": torch.device("cpu"),
+}
 
 
 def trace(model: object, source: list[int], beam: int = 4, **changes: object) -> Trace:

@@ -29,8 +29,14 @@ def _compare(*outputs: list[str], **more: Any) -> Comparison:
         System(f"run{number}", lines, {"decoding.name": "beam", "model.run": f"run{number}"})
         for number, lines in enumerate(outputs)
     ]
-    settings: dict[str, Any] = {"sources": SOURCES, "references": REFERENCES, "training": _training()}
-    return compare_systems(systems, title="run0 vs. run1: test-beam", config=CONFIG, **(settings | more))
+    texts: dict[str, Any] = {"sources": SOURCES, "references": REFERENCES, "training": _training()}
+    settings = texts | {
+        "title": "run0 vs. run1: test-beam",
+        "config": CONFIG,
+        "notes": [],
+        "lowercase": False,
+    }
+    return compare_systems(systems, **(settings | more))
 
 
 def test_a_run_compared_with_itself_differs_nowhere() -> None:

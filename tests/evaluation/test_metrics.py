@@ -187,7 +187,7 @@ def test_differing_line_counts_are_refused_with_the_counts(references: list[str]
     with pytest.raises(UserError, match=f"{len(references)} sources, 2 hypotheses, 2 references"):
         EvaluationResult(sources=references, hypotheses=lines, references=lines, **result)
     with pytest.raises(UserError, match="1 hypotheses of bad, 2 references"):
-        paired_tests([("good", lines), ("bad", ["a"])], lines, **drawn)
+        paired_tests([("good", lines), ("bad", ["a"])], lines, lowercase=False, **drawn)
 
 
 def test_an_empty_corpus_is_refused() -> None:

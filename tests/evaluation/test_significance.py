@@ -13,9 +13,8 @@ SAMPLES, TRIALS = 100, 200
 
 def _test(*outputs: list[str], references: list[str], seed: int = 12345) -> dict[str, MetricTest]:
     systems = [(f"system {number}", lines) for number, lines in enumerate(outputs)]
-    tests = paired_tests(
-        systems, references, bootstrap_samples=SAMPLES, randomization_trials=TRIALS, seed=seed
-    )
+    drawn = {"bootstrap_samples": SAMPLES, "randomization_trials": TRIALS, "seed": seed}
+    tests = paired_tests(systems, references, lowercase=False, **drawn)
     return {test.metric: test for test in tests}
 
 
@@ -155,6 +154,7 @@ def test_large_test_sets_get_as_many_samples_and_trials_as_memory_allows(
         bootstrap_samples=100,
         randomization_trials=1000,
         seed=1,
+        lowercase=False,
     )
     assert "bs:50" in one.bootstrap_signature.split("|")
     assert "ar:400" in one.randomization_signature.split("|")

@@ -50,5 +50,5 @@ def comparison(*names: str, first: str = "falsch", **more: Any) -> Comparison:
     training = TrainingText()
     training.add([("word", "ja ist gut")] * 6)
     texts: dict[str, Any] = {key: lines[key] for key in ("sources", "references")}
-    settings = texts | {"title": "a comparison", "training": training, "config": CONFIG} | more
-    return compare_systems(systems, **settings)
+    settings = texts | {"title": "a comparison", "training": training, "config": CONFIG}
+    return compare_systems(systems, **(settings | {"notes": [], "lowercase": False} | more))

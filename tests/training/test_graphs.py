@@ -76,7 +76,8 @@ def trained(device: torch.device, graphs: Callable[[Transformer], Graphs | None]
     torch.manual_seed(0)
     model = Transformer(config.model, source_vocabulary=20, target_vocabulary=20).to(device).train()
     loss_model = LossModel(model, label_smoothing=0.1, r_drop=0.5)
-    optimizer, guard = make_optimizer(model, config.training), NonFiniteGuard(0, device)
+    optimizer = make_optimizer(model, config.training)
+    guard = NonFiniteGuard(0, device, loss_scale=None)
     updater = Updater(
         loss_model=loss_model,
         optimizer=optimizer,

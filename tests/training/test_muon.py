@@ -120,7 +120,7 @@ def test_the_maps_of_all_layers_are_moved_and_all_else_is_as_by_adam() -> None:
 def test_an_update_that_is_not_finite_changes_nothing(on_device: torch.device) -> None:
     model = make_model()
     optimizer = make_optimizer(model, training_config(*OVERRIDES))
-    guard = NonFiniteGuard(0, on_device)
+    guard = NonFiniteGuard(0, on_device, loss_scale=None)
     with_gradients(model)
     guard.step(optimizer, torch.tensor(1.0))
     before, state = weights_of(model), optimizer.state_dict()["state"]

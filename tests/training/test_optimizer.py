@@ -14,7 +14,7 @@ def test_a_step_is_made_only_where_the_norm_is_finite_and_the_others_are_counted
     weight = nn.Parameter(torch.ones(2))
     optimizer = torch.optim.AdamW([weight], lr=0.1, fused=fused)
     with torch.device("meta"):  # whatever the default is
-        skipping = NonFiniteGuard(2, torch.device("cpu"))
+        skipping = NonFiniteGuard(2, torch.device("cpu"), loss_scale=None)
     assert skipping.skipped_in_a_row() == (2, 2)
     counts: list[tuple[int, int]] = []
     for norm in (math.inf, 1.0, math.nan, math.nan, -math.inf, math.nan, 0.5, math.inf):

@@ -15,9 +15,7 @@ from endeavour.storage import user_path, written_beside
 STANDARD_STREAM = "-"  # in place of a file's name
 
 
-def open_output(
-    name: str | None, stack: ExitStack, inputs: Sequence[str], *, standard_input: bool = False
-) -> TextIO:
+def open_output(name: str | None, stack: ExitStack, inputs: Sequence[str], *, standard_input: bool) -> TextIO:
     """Standard output (also for `-`) in UTF-8, or a file, closed with `stack`; one called `.gz` is gzipped.
 
     The file takes its place when all is written. What was written before an error stays beside it, and a note says so.

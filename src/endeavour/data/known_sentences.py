@@ -18,7 +18,7 @@ def small_letters(lines: Sequence[str]) -> list[str]:
     return pc.utf8_lower(pa.array(lines, pa.string())).to_pylist()  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def pairs_with_sources(folder: Path, sources: Iterable[str], *, lowercase: bool = False) -> Iterator[Pair]:
+def pairs_with_sources(folder: Path, sources: Iterable[str], *, lowercase: bool) -> Iterator[Pair]:
     """The pairs in the table of `folder` whose source is one of these, in the order of the table.
 
     With `lowercase` all of it is taken, and given, in small letters; so are `sources` to be.

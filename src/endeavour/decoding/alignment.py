@@ -126,7 +126,7 @@ def align_translation(
     return pairs
 
 
-def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[str] = ()) -> list[int]:
+def words_of_pieces(tokenizer: Tokenizer, ids: Sequence[int], spans: Sequence[str]) -> list[int]:
     """The number, from 0, of the word that each piece belongs to, words being what spaces separate in the text.
 
     Args:

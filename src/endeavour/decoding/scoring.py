@@ -66,7 +66,7 @@ def token_log_probabilities(
     targets: Ids,
     *,
     excluded: Sequence[int] = (),
-    device: torch.device | None = None,
+    device: torch.device | None,
 ) -> list[list[float]]:
     """The same of each token, EOS included, given those before it; see `log_probabilities` for the arguments."""
     results: list[list[float]] = [[] for _ in sources]

@@ -97,11 +97,11 @@ def trace_search(
     alpha: float,
     max_length: int,
     num_hypotheses: int,
-    prefix: Prefix | None = None,
-    spellings: Sequence[bytes | None] = (),
-    pruned: int = 0,
-    on_step: Callable[[list[Node]], None] | None = None,
-    device: torch.device | None = None,
+    prefix: Prefix | None,
+    spellings: Sequence[bytes | None],
+    pruned: int,
+    on_step: Callable[[list[Node]], None],
+    device: torch.device,
 ) -> Trace:
     """Searches as `beam_search` does.
 
@@ -138,7 +138,7 @@ def trace_search(
 class _Observer:
     """Makes nodes of what `beam_search` reports."""
 
-    def __init__(self, beam_size: int, alpha: float, on_step: Callable[[list[Node]], None] | None) -> None:
+    def __init__(self, beam_size: int, alpha: float, on_step: Callable[[list[Node]], None]) -> None:
         self.nodes = [Node(0, None, 0, BOS, 0.0, 0.0, 0.0, 0, "kept")]
         self.reasons: dict[int, Reason] = {}
         self.live: list[int | None] = [0]
@@ -147,8 +147,7 @@ class _Observer:
         self._alpha = alpha
         self._on_step = on_step
         self._steps = 0
-        if on_step is not None:
-            on_step(list(self.nodes))
+        on_step(list(self.nodes))
 
     def step(self, log_probabilities: Tensor, parents: Tensor, tokens: Tensor) -> None:
         """See `on_step` of `beam_search`."""
@@ -182,5 +181,4 @@ class _Observer:
             self.live.append(node.id if status == "kept" else None)
         self.nodes += made
         self.live = self.live[: self._beam_size]
-        if self._on_step is not None:
-            self._on_step(made)
+        self._on_step(made)

@@ -199,7 +199,7 @@ class Translator:
 
 
 def join_parts(
-    parts: Sequence[list[Translation]], spaces: Sequence[str], *, drawn: bool = False
+    parts: Sequence[list[Translation]], spaces: Sequence[str], *, drawn: bool
 ) -> list[Translation]:
     """The translations of a line, from those of its parts and the spaces after them, best first.
 

@@ -103,8 +103,8 @@ def compare_systems(
     references: Sequence[str],
     training: TrainingText | None,
     config: CompareConfig,
-    notes: Sequence[str] = (),
-    lowercase: bool = False,
+    notes: Sequence[str],
+    lowercase: bool,
 ) -> Comparison:
     """Every figure of the comparison; the same input gives the same result.
 

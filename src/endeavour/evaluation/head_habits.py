@@ -31,7 +31,7 @@ class Habits:
     even: Mapping[str, Mapping[str, float]]
 
 
-def head_habits(model: Transformer, pairs: Sequence[Pair], punctuation: Collection[int] = ()) -> Habits:
+def head_habits(model: Transformer, pairs: Sequence[Pair], punctuation: Collection[int]) -> Habits:
     """The habits of all heads.
 
     Args:

@@ -58,7 +58,7 @@ def paired_tests(
     bootstrap_samples: int,
     randomization_trials: int,
     seed: int,
-    lowercase: bool = False,
+    lowercase: bool,
 ) -> list[MetricTest]:
     """The `compared` METRICS (BLEU and chrF2) of each (name, hypotheses), tested against the first.
 

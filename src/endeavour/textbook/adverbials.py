@@ -32,7 +32,7 @@ def some_time(draw: Draw, use: str) -> Slot | None:
     if use == "past" and dice < 0.95:
         preposition = draw.word("occasion")
         event = draw.noun_of("occasion")
-        determiner = possessive_of(draw) if "personal" in event.classes else "the"
+        determiner = possessive_of(draw, None) if "personal" in event.classes else "the"
         case = GENITIVE if preposition.use == "gen" else DATIVE
         phrase = NounPhrase(event, determiner)
         return Prepositional(preposition.german, preposition.english, case, phrase)
@@ -94,7 +94,7 @@ def place_phrase(draw: Draw, noun: Noun, subject: Slot | None) -> NounPhrase:
     return phrase
 
 
-def some_direction(draw: Draw, classes: tuple[str, ...], subject: Slot | None = None) -> Slot:
+def some_direction(draw: Draw, classes: tuple[str, ...], subject: Slot | None) -> Slot:
     """Where somebody goes: into, onto, to."""
     geographic = tuple(c for c in classes if c in ("city", "country"))
     if geographic and draw.chance(0.5):

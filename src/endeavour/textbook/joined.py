@@ -28,7 +28,7 @@ def pronoun_for(subject: Slot | None) -> Pronoun:
     return Pronoun("they" if every else pronoun_key(subject))
 
 
-def main_person(draw: Draw, mood: str = "", verb: Verb | None = None) -> Clause:
+def main_person(draw: Draw, mood: str, verb: Verb | None = None) -> Clause:
     """A clause about a person whom a second clause can take up by a pronoun."""
     while True:
         subject = some_subject(draw, ("person",))

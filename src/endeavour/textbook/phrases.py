@@ -55,7 +55,7 @@ def pronoun_key(phrase: Slot | None) -> str:
     return "they" if gender == "p" else "it_" + gender
 
 
-def possessive_of(draw: Draw, owner: Slot | None = None) -> str:
+def possessive_of(draw: Draw, owner: Slot | None) -> str:
     """The possessive of the subject, or of anybody."""
     person = isinstance(owner, NounPhrase) and "person" in owner.noun.classes
     if person or isinstance(owner, Pronoun | Name | Pair):
@@ -65,7 +65,7 @@ def possessive_of(draw: Draw, owner: Slot | None = None) -> str:
     return draw.pick(("my", "my", POSSESSIVES[draw.you], "his", "her", "our"))
 
 
-def some_person(draw: Draw, subject: Slot | None = None, pronouns: float = 0.25) -> Phrase:
+def some_person(draw: Draw, subject: Slot | None, pronouns: float = 0.25) -> Phrase:
     """Somebody as an object or in a prepositional phrase."""
     dice = draw.random.random()
     if dice < pronouns:

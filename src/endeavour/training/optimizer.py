@@ -72,9 +72,7 @@ class NonFiniteGuard:
         loss_scale: in fp16, adapted after every step.
     """
 
-    def __init__(
-        self, skipped_in_a_row: int, device: torch.device, *, loss_scale: LossScale | None = None
-    ) -> None:
+    def __init__(self, skipped_in_a_row: int, device: torch.device, *, loss_scale: LossScale | None) -> None:
         self.loss_scale = loss_scale
         self._in_a_row = torch.tensor(skipped_in_a_row, dtype=torch.int64, device=device)
         self._longest = self._in_a_row

@@ -49,6 +49,11 @@ def user_path(text: str | Path) -> Path:
         raise UserError(f"{text}: ~ stands for a home folder, and there is none of that name") from error
 
 
+def hidden_beside(path: Path, kind: str) -> Path:
+    """Where what belongs to `path` for a time is kept: `.NAME.partial` and the like, beside it."""
+    return path.with_name(f".{path.name}.{kind}")
+
+
 def cache_folder() -> Path:
     """Of what can be made again, and holds for this machine: $ENDEAVOUR_CACHE, otherwise in the user's cache folder.
 
@@ -91,7 +96,7 @@ def written_beside(path: Path) -> Generator[Path]:
 
     After an exception the file is left where it is, and so is the one at `path`.
     """
-    partial = _partial(path)
+    partial = hidden_beside(path, "partial")
     yield partial
     flush(partial)
     partial.replace(path)
@@ -169,7 +174,7 @@ def waiting_lock(made: Path, doing: str) -> Generator[None]:
 
     Of the processes of one training, which wait for each other, only the first says so.
     """
-    lock = file_lock(made.with_name(f".{made.name}.lock"))
+    lock = file_lock(hidden_beside(made, "lock"))
     try:
         held = lock.acquire(timeout=GLANCE)
     except Timeout:
@@ -187,7 +192,7 @@ def atomic_folder(folder: Path) -> Generator[Path]:
     After an exception nothing of it is left. Work that is to go on after an interruption fills a folder of its own
     and calls `publish`.
     """
-    partial = _partial(folder)
+    partial = hidden_beside(folder, "partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
@@ -209,7 +214,7 @@ def publish(partial: Path, folder: Path) -> None:
     for path in sorted((partial, *partial.rglob("*")), reverse=True):  # folders after their contents
         flush(path)
     # A folder cannot be replaced in one step: between the two renames its old self stands aside, complete.
-    aside = folder.with_name(f".{folder.name}.old")
+    aside = hidden_beside(folder, "old")
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
         folder.rename(aside)
@@ -247,7 +252,3 @@ def read_digests(folder: Path, remedy: str = "") -> dict[str, str]:
 
 def _ending(remedy: str) -> str:
     return f"; {remedy}" if remedy else ""
-
-
-def _partial(path: Path) -> Path:
-    return path.with_name(f".{path.name}.partial")

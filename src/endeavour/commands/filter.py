@@ -28,6 +28,7 @@ from endeavour.runs.translators import load_runs
 from endeavour.settings import STRICT
 from endeavour.storage import (
     atomic_folder,
+    hidden_beside,
     user_path,
     verify,
     waiting_lock,
@@ -86,7 +87,7 @@ def filter(config: FilterRoot) -> Path:
         with waiting_lock(output, f"filling {output}"):
             if not _has_scores(output, recipe):
                 _score(config, runs, pairs, hashes, output, console)
-            shutil.rmtree(_scratch(output), ignore_errors=True)
+            shutil.rmtree(hidden_beside(output, "scratch"), ignore_errors=True)
             report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]
             kept = output / KEPT
             selection = select_pairs(output / SCORES, kept, keep=config.keep, min_score=config.min_score)
@@ -155,10 +156,6 @@ def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
     return True
 
 
-def _scratch(output: Path) -> Path:
-    return output.with_name(f".{output.name}.scratch")
-
-
 def _score(
     config: FilterRoot,
     runs: tuple[Run, Run],
@@ -171,7 +168,7 @@ def _score(
     recipe, stamps = _recipe(config, runs, hashes), dict(hashes.stamps)
     if (first := next(pairs, None)) is None:
         raise UserError(f"pairs=[{','.join(config.pairs)}]: no pair in it, so there is nothing to filter")
-    scratch = _scratch(output)
+    scratch = hidden_beside(output, "scratch")
     begin(scratch, recipe | code_for(config.cleaning) | {"files": stamps})
     device = choose_device(config.device)
     scorer = DualScorer(*(load_runs([run], device, run.config.decoding.tag) for run in runs))

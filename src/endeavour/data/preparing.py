@@ -26,6 +26,7 @@ from endeavour.progress import Report
 from endeavour.storage import (
     atomic_folder,
     file_digest,
+    hidden_beside,
     json_digest,
     waiting_lock,
     write_atomically,
@@ -83,7 +84,7 @@ def prepare_data(
                         raise UserError(
                             f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
                         )
-    shutil.rmtree(_scratch(final), ignore_errors=True)
+    shutil.rmtree(hidden_beside(final, "scratch"), ignore_errors=True)
     return PreparedData.open(final)
 
 
@@ -101,7 +102,7 @@ def _scratch_folder(final: Path, begun_with: dict[str, Any]) -> Generator[Path]:
     It stays when this build is stopped, or a file cannot be read for the moment, but not after another `UserError`:
     once the user has put right what is wrong, the prepared folder has another name.
     """
-    scratch = _scratch(final)
+    scratch = hidden_beside(final, "scratch")
     begin(scratch, begun_with)
     try:
         yield scratch
@@ -109,10 +110,6 @@ def _scratch_folder(final: Path, begun_with: dict[str, Any]) -> Generator[Path]:
         if not isinstance(error.__cause__, OSError):
             shutil.rmtree(scratch, ignore_errors=True)
         raise
-
-
-def _scratch(final: Path) -> Path:
-    return final.with_name(f".{final.name}.scratch")
 
 
 def code_for(cleaning: CleaningConfig) -> dict[str, dict[str, str]]:

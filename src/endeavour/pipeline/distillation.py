@@ -40,7 +40,15 @@ from endeavour.runs.translators import (
     require_same_vocabularies,
     resolve_decoding,
 )
-from endeavour.storage import atomic_folder, json_digest, publish, verify, waiting_lock, write_errors
+from endeavour.storage import (
+    atomic_folder,
+    hidden_beside,
+    json_digest,
+    publish,
+    verify,
+    waiting_lock,
+    write_errors,
+)
 from endeavour.training.device import choose_device
 
 FOLDER = "teacher_data"  # below the data folder
@@ -263,7 +271,7 @@ def _translate(
         fewer = min(config.decoding.tokens_per_batch, decoding.tokens_per_batch)
         decoding = replace(decoding, tokens_per_batch=fewer)
     translator = open_translator(runs, loaded, decoding, WINDOW)
-    unfinished = folder.with_name(f".{folder.name}.partial")
+    unfinished = hidden_beside(folder, "partial")
     unfinished.mkdir(exist_ok=True)
     sides = ("target", "source") if backward else ("source", "target")
     read, written = (unfinished / f"{data.manifest[f'{side}_language']}.txt" for side in sides)

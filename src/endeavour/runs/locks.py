@@ -9,7 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from endeavour.errors import UserError
-from endeavour.storage import GLANCE, file_lock, write_errors
+from endeavour.storage import GLANCE, file_lock, hidden_beside, write_errors
 
 
 class FolderBusy(UserError):
@@ -25,7 +25,7 @@ def lock_folder(folder: Path, doing: str) -> AbstractContextManager[object]:
     with write_errors(folder, "output_folder"):
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return file_lock(_lock_path(folder)).acquire(timeout=GLANCE)
+            return file_lock(hidden_beside(folder, "lock")).acquire(timeout=GLANCE)
         except Timeout as error:
             raise FolderBusy(
                 f"{folder} is being {doing} by another process: wait for it, or choose another name=…"
@@ -34,7 +34,7 @@ def lock_folder(folder: Path, doing: str) -> AbstractContextManager[object]:
 
 def is_held(folder: Path) -> bool:
     """Whether a process holds the lock of a folder, as far as this user may know."""
-    path = _lock_path(folder)
+    path = hidden_beside(folder, "lock")
     try:
         from fcntl import LOCK_NB, LOCK_SH, flock
     except ModuleNotFoundError:  # on Windows
@@ -59,7 +59,3 @@ def _can_be_held(path: Path) -> bool:
         return True
     held.release()
     return True
-
-
-def _lock_path(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.lock")

@@ -10,7 +10,7 @@ from endeavour.runs.config import RunConfig
 from endeavour.runs.listing import begun_runs, trained_runs
 from endeavour.runs.run import Run
 from endeavour.runs.starts import was_started_in_this_job
-from endeavour.storage import write_errors
+from endeavour.storage import hidden_beside, write_errors
 
 
 def goes_on(run: Run, config: RunConfig) -> bool:
@@ -24,7 +24,7 @@ def goes_on(run: Run, config: RunConfig) -> bool:
 
 def restart_file(run: Run) -> Path:
     """A file that is there while what was trained is to be discarded."""
-    return run.folder.with_name(f".{run.folder.name}.restart")
+    return hidden_beside(run.folder, "restart")
 
 
 def note_restart(run: Run) -> None:
@@ -65,7 +65,7 @@ def discard(run: Run) -> None:
         UserError: other runs lie in its folder.
     """
     real = run.folder.resolve()
-    discarded = real.with_name(f".{real.name}.discarded")
+    discarded = hidden_beside(real, "discarded")
     shutil.rmtree(discarded, ignore_errors=True)  # of a restart that was killed
     if run.was_begun:
         require_alone(run)

@@ -23,7 +23,7 @@ from endeavour.export.parity import Parity
 from endeavour.optional import require
 from endeavour.pipeline.data import data_of
 from endeavour.progress import say
-from endeavour.runs.choice import require_translators, select_runs
+from endeavour.runs.choice import require_translators, select_run
 from endeavour.runs.evaluations import decoding_label, evaluations_of
 from endeavour.runs.run import Run
 from endeavour.settings import STRICT
@@ -60,9 +60,7 @@ def export(config: ExportRoot) -> list[Path]:
         UserError: the format, or of all formats none, can hold this model, or a float32 export is not the same model;
             then nothing is written.
     """
-    run, *others = select_runs(config.run, Path(config.output_folder))
-    if others:
-        raise UserError("an export holds one model: name one run with run=…")
+    run = select_run(config.run, Path(config.output_folder), "an export holds one model")
     require_translators([run])
     _check(config)
     trained = _trained(run, config)

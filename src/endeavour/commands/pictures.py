@@ -10,7 +10,7 @@ from endeavour.errors import UserError
 from endeavour.interface import TrainedRun
 from endeavour.playground.story_pictures import draw_story
 from endeavour.progress import progress_bar, say
-from endeavour.runs.choice import select_runs
+from endeavour.runs.choice import select_run
 from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.run import Run
@@ -39,9 +39,7 @@ def pictures(config: PicturesRoot) -> list[Path]:
     Raises:
         UserError: no such run, or it has no evaluation with sentences to measure on.
     """
-    run, *others = select_runs(config.run, Path(config.output_folder))
-    if others:
-        raise UserError("the pictures are of one model: name one run with run=…")
+    run = select_run(config.run, Path(config.output_folder), "the pictures are of one model")
     if config.text is None and config.translation is not None:
         raise UserError('translation=… needs its sentence: text="…"')
     pairs = _pairs(run)

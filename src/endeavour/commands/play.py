@@ -8,11 +8,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from endeavour.commands.opened import TranslatingRoot
-from endeavour.errors import UserError
 from endeavour.native import functions as native
 from endeavour.optional import require
 from endeavour.playground.limits import Limits
-from endeavour.runs.choice import select_runs
+from endeavour.runs.choice import select_run
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device
 
@@ -64,9 +63,12 @@ def open_playground(config: PlayRoot) -> "Playground":
     from endeavour.playground.server import Playground
     from endeavour.playground.systems import NotFound, Systems
 
-    run, *others = select_runs(config.run, Path(config.output_folder), begun=True)
-    if others:
-        raise UserError("the page begins with one run and offers all others: name one with run=…")
+    run = select_run(
+        config.run,
+        Path(config.output_folder),
+        "the page begins with one run and offers all others",
+        begun=True,
+    )
     device = choose_device(config.device)
     systems = Systems(run, config.decoding, device, config.limits.systems)
     if device.type == "cpu":

@@ -35,6 +35,18 @@ def select_runs(text: str | None, root: Path, *, begun: bool = False) -> list[Ru
     return runs
 
 
+def select_run(text: str | None, root: Path, reason: str, *, begun: bool = False) -> Run:
+    """The one run that `run=…` names, otherwise as `select_runs`.
+
+    Raises:
+        UserError: there is no such run, or several are named; `reason` says why there can only be one.
+    """
+    run, *others = select_runs(text, root, begun=begun)
+    if others:
+        raise UserError(f"{reason}: name one run with run=…")
+    return run
+
+
 def named_runs(key: str, text: str | None, root: Path) -> list[Run]:
     """The runs in `a b`, `a,b` or `[a, b]`, trained or not; none in an empty text.
 

@@ -123,11 +123,7 @@ def _one_for_each_direction(config: FilterRoot) -> tuple[Run, Run]:
 def _pairs(config: FilterRoot) -> Iterator[Pair]:
     if not config.pairs:
         raise UserError("filter needs pairs=[a.en,a.de] or pairs=[pairs.tsv]: the corpus to be filtered")
-    return read_pairs(
-        [user_path(path) for path in config.pairs],
-        english_column=config.english_column,
-        german_column=config.german_column,
-    )
+    return read_pairs(config.pairs, english_column=config.english_column, german_column=config.german_column)
 
 
 def _recipe(config: FilterRoot, runs: tuple[Run, Run], hashes: FileHashes) -> dict[str, Any]:

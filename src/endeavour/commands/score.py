@@ -11,15 +11,15 @@ from pydantic.dataclasses import dataclass
 from rich.console import Console
 
 from endeavour.commands.output import open_output, open_standard_input
-from endeavour.data.files import Pair, read_pairs
+from endeavour.data.files import Pair, directed, read_pairs
 from endeavour.data.tokenizer import encode_pairs
+from endeavour.directions import Direction
 from endeavour.errors import UserError, named_memory_error
 from endeavour.progress import progress_bar
 from endeavour.runs.choice import require_translators, select_runs
 from endeavour.runs.translators import Loaded, load_runs, score_pairs
 from endeavour.settings import STRICT
 from endeavour.special import EOS
-from endeavour.storage import user_path
 from endeavour.training.device import choose_device
 from endeavour.training.log import perplexity
 
@@ -54,7 +54,7 @@ def score(config: ScoreRoot) -> None:
     """
     runs = select_runs(config.run, Path(config.output_folder))
     require_translators(runs)
-    pairs = _pairs(config, reverse=runs[0].config.direction == "de-en")
+    pairs = _pairs(config, runs[0].config.direction)
     loaded = load_runs(runs, choose_device(config.device), runs[0].config.decoding.tag)
     total, tokens, scored, too_long = 0.0, 0, 0, 0
     with ExitStack() as stack:
@@ -96,8 +96,8 @@ def _line(loaded: Loaded, pair: Pair, values: list[float] | None, *, pieces: boo
     return "\t".join(columns)
 
 
-def _pairs(config: ScoreRoot, *, reverse: bool) -> Iterator[Pair]:
-    """(source, translation) pairs. `reverse`: the files have the source second."""
+def _pairs(config: ScoreRoot, direction: Direction) -> Iterator[Pair]:
+    """(source, translation) pairs."""
     if (config.text is None) != (config.translation is None):
         raise UserError('score needs both sides: text="A sentence." translation="Ein Satz."')
     if config.text is not None and config.translation is not None:
@@ -106,12 +106,8 @@ def _pairs(config: ScoreRoot, *, reverse: bool) -> Iterator[Pair]:
         return iter([(config.text, config.translation)])
     if not config.pairs:
         return _typed_pairs(open_standard_input("replace"))
-    pairs = read_pairs(
-        [user_path(path) for path in config.pairs],
-        english_column=config.english_column,
-        german_column=config.german_column,
-    )
-    return ((german, english) for english, german in pairs) if reverse else pairs
+    pairs = read_pairs(config.pairs, english_column=config.english_column, german_column=config.german_column)
+    return directed(pairs, direction)
 
 
 def _typed_pairs(lines: TextIO) -> Iterator[Pair]:

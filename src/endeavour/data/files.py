@@ -5,13 +5,15 @@ Every error names the file and the line.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 
 from endeavour.data.record_files import Columns, read_json_lines, read_parquet, read_tsv
 from endeavour.data.text_files import require_file, text_lines
+from endeavour.directions import Direction
 from endeavour.errors import UserError
+from endeavour.storage import user_path
 
 Pair = tuple[str, str]
 
@@ -30,14 +32,19 @@ def _plain(path: Path) -> str:
     return path.as_posix().lower().removesuffix(".gz")
 
 
+def directed(pairs: Iterable[Pair], direction: Direction) -> Iterator[Pair]:
+    """(English, German) pairs as (source, target) pairs."""
+    return iter(pairs) if direction == "en-de" else ((german, english) for english, german in pairs)
+
+
 def read_pairs(
-    paths: Sequence[Path], *, english_column: str, german_column: str, section: str = ""
+    paths: Sequence[str | Path], *, english_column: str, german_column: str, section: str = ""
 ) -> Iterator[Pair]:
     """The (English, German) pairs of one split.
 
     Args:
-        paths: pairs of line-aligned text files, the English one first, and `.tsv`, `.jsonl` and `.parquet`
-            files; read one after the other.
+        paths: as a user names them: pairs of line-aligned text files, the English one first, and `.tsv`, `.jsonl`
+            and `.parquet` files; read one after the other.
         english_column, german_column: a name in the TSV header, a key of the JSON object or a Parquet column
             ("translation.en" reaches into a nested one), or "1", "2", … for a TSV file without a header.
         section: of the config, whose keys these are.
@@ -51,11 +58,12 @@ def read_pairs(
         raise UserError(
             f"english_column and german_column are both {english_column!r}: a model would learn to copy"
         )
-    for path in paths:
+    files = [user_path(path) for path in paths]
+    for path in files:
         require_file(path)
     prefix = section and f"{section}."
     columns = Columns((english_column, german_column), f"{prefix}english_column and {prefix}german_column")
-    return chain.from_iterable(_sources(paths, columns))
+    return chain.from_iterable(_sources(files, columns))
 
 
 def _sources(paths: Sequence[Path], columns: Columns) -> list[Iterator[Pair]]:

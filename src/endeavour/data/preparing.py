@@ -5,7 +5,7 @@ terminal and no Hydra.
 """
 
 import shutil
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -15,12 +15,12 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
 from endeavour.data.corpus import TRAIN, fingerprint, load_parts, load_splits
 from endeavour.data.file_hashes import FileHashes
-from endeavour.data.files import Pair
+from endeavour.data.files import directed
 from endeavour.data.journal import begin
 from endeavour.data.prepared import HASHES, MANIFEST, PreparedData
 from endeavour.data.recipe import DataRecipe
 from endeavour.data.tokenizer import SIDES, load_tokenizers
-from endeavour.directions import Direction, languages_of
+from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.progress import Report
 from endeavour.storage import (
@@ -73,8 +73,8 @@ def prepare_data(
                     report = build(
                         partial,
                         scratch,
-                        _directed(splits, recipe.direction),
-                        _directed(parts, recipe.direction),
+                        {name: directed(pairs, recipe.direction) for name, pairs in splits.items()},
+                        {name: directed(pairs, recipe.direction) for name, pairs in parts.items()},
                         recipe,
                         progress,
                     )
@@ -86,13 +86,6 @@ def prepare_data(
                         )
     shutil.rmtree(hidden_beside(final, "scratch"), ignore_errors=True)
     return PreparedData.open(final)
-
-
-def _directed(splits: dict[str, Iterable[Pair]], direction: Direction) -> dict[str, Iterable[Pair]]:
-    """English–German pairs as (source, target) pairs."""
-    if direction == "en-de":
-        return splits
-    return {name: ((german, english) for english, german in pairs) for name, pairs in splits.items()}
 
 
 @contextmanager

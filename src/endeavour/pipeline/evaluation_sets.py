@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from endeavour.data.corpus import TRAIN, VALIDATION
-from endeavour.data.files import read_pairs
+from endeavour.data.files import directed, read_pairs
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
 from endeavour.data.text_files import aligned_lines, require_file
@@ -150,22 +150,21 @@ def _with_tokenized_references(
 def _read_files(
     settings: EvaluationConfig, direction: Direction, name: str, paths: Sequence[str]
 ) -> EvaluationSet:
-    pairs = list(
-        read_pairs(
-            [user_path(path) for path in paths],
-            english_column=settings.english_column,
-            german_column=settings.german_column,
-            section="evaluation",
-        )
+    read = read_pairs(
+        paths,
+        english_column=settings.english_column,
+        german_column=settings.german_column,
+        section="evaluation",
     )
+    pairs = list(directed(read, direction))
     listed = ", ".join(paths) or "no file"
     if not pairs:
         raise UserError(f"evaluation.files.{name}: {listed}, and no sentence in it")
     broken = next((number for number, pair in enumerate(pairs, start=1) if "\n" in "".join(pair)), None)
     if broken is not None:
         raise UserError(f"{listed}: a line break inside a sentence (pair {broken}); put each on one line")
-    english, german = ([pair[side] for pair in pairs] for side in (0, 1))
-    return EvaluationSet(name, *((english, german) if direction == "en-de" else (german, english)))
+    sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    return EvaluationSet(name, sources, references)
 
 
 def resolve_splits(asked: EvaluationConfig, trained: EvaluationConfig) -> EvaluationConfig:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, TextCleaner, restore_steps
-from endeavour.data.files import Pair
+from endeavour.data.files import Pair, directed
 from endeavour.data.journal import Journal
 from endeavour.data.part import clean_pairs
 from endeavour.data.scored_pairs import ScoredPair, join_scored, write_scored
@@ -38,7 +38,7 @@ class DualScorer:
     def score(self, pairs: Sequence[Pair]) -> list[ScoredPair]:
         """The pairs, English and German, with what they cost both models."""
         forward = _cross_entropies(self.forward, pairs)
-        backward = _cross_entropies(self.backward, [(german, english) for english, german in pairs])
+        backward = _cross_entropies(self.backward, list(directed(pairs, "de-en")))
         return [ScoredPair(*row) for row in zip(pairs, forward, backward, strict=True)]
 
 

@@ -5,11 +5,9 @@ translations that were made elsewhere.
 It reads what evaluation wrote, and those files; nothing is decoded again.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 from pydantic.dataclasses import dataclass
 from rich.console import Console
@@ -33,13 +31,13 @@ from endeavour.progress import progress_bar, results_console, say
 from endeavour.reports.comparison_report import show_comparison, write_comparison
 from endeavour.runs.command_lines import evaluate_command, play_command
 from endeavour.runs.evaluations import Evaluation
-from endeavour.runs.names import names_in
+from endeavour.runs.names import escaped, joined_or_digest, names_in
 from endeavour.runs.run import Run
 from endeavour.runs.selection import find_evaluations
 from endeavour.settings import STRICT
 from endeavour.storage import file_digest, user_path, write_errors
 
-LONGEST_NAME = 150  # bytes of the name of a comparison's folder; file systems take 255
+LONGEST_FOLDER = 150  # bytes of a comparison's; file systems take 255
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -216,10 +214,7 @@ def _comet_state(system: System) -> str:
 
 
 def _folder_name(names: Sequence[str], outside: Sequence[System]) -> str:
-    # No run's name has an @ once it is quoted, and files of one name differ by what they hold.
-    parts = [quote(name, safe=" ,=") for name in names]
-    parts += [f"{quote(system.name, safe=' ,=')}@{file_digest(Path(system.name))[:8]}" for system in outside]
-    name = "-vs-".join(parts)
-    if len(name.encode()) > LONGEST_NAME:
-        return f"{len(parts)}-systems-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return name
+    # No run's name has an @ once it is escaped, and files of one name differ by what they hold.
+    parts = [escaped(name) for name in names]
+    parts += [f"{escaped(system.name)}@{file_digest(Path(system.name))[:8]}" for system in outside]
+    return joined_or_digest(parts, "-vs-", "systems", LONGEST_FOLDER)

@@ -3,14 +3,12 @@
 <run>/evaluation/<test set>-<decoding>[-<engine>-<quantization>][-with-<runs>]/
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from endeavour.data.corpus import VALIDATION
 from endeavour.data.perturbations import PERTURBATIONS, copy_name
@@ -18,10 +16,11 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.config import folder_name
 from endeavour.runs.command_lines import evaluate_command
+from endeavour.runs.names import escaped, joined_or_digest
 from endeavour.runs.run import Run
 from endeavour.storage import read_lines
 
-LONGEST_NAME = 100  # bytes of the names of an ensemble's runs in that of a folder; file systems take 255
+LONGEST_ENSEMBLE = 100  # bytes of the names of its runs in that of a folder; file systems take 255
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,8 @@ def decoding_label(decoding: DecodingConfig, others: Sequence[Run] = ()) -> str:
 
 def joined_names(runs: Sequence[Run]) -> str:
     """The names of runs, in whatever order, as one that a file can have."""
-    # Quoted, so that x/y and x_y, or b+c and b with c, have folders of their own.
-    names = "+".join(sorted(quote(run.name, safe=" ,=") for run in runs))
-    if len(names.encode()) > LONGEST_NAME:
-        names = f"{len(runs)}-runs-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
-    return names
+    # Escaped, so that x/y and x_y, or b+c and b with c, have folders of their own.
+    return joined_or_digest(sorted(escaped(run.name) for run in runs), "+", "runs", LONGEST_ENSEMBLE)
 
 
 def evaluations_of(run: Run) -> list[Evaluation]:

@@ -1,13 +1,19 @@
-"""The names of runs as they are typed: one, or several in one setting. Knows neither configs nor runs."""
+"""The names of runs as they are typed, one or several in one setting, and as folders of several are called.
 
+Knows neither configs nor runs.
+"""
+
+import hashlib
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from endeavour.errors import UserError
 
 PREFIX = "hf:"  # of the names of checkpoints from elsewhere
-LONGEST = 240  # bytes of a folder's name: file systems allow 255, of which its lock needs some
+LONGEST_FOLDER = 240  # bytes of a folder's name: file systems allow 255, of which its lock needs some
 LARGEST_SEED = 2**63 - 1  # that torch's generators take as well as numpy's
 
 
@@ -18,8 +24,10 @@ def run_name(key: str, name: str, output_folder: str) -> str:
         UserError: it leads elsewhere, or is too long.
     """
     path = Path(_below(name, output_folder))
-    if any(len(os.fsencode(part)) > LONGEST for part in path.parts):
-        raise UserError(f"{key}={name[:20]}…: a run's name has at most {LONGEST} bytes; choose a shorter one")
+    if any(len(os.fsencode(part)) > LONGEST_FOLDER for part in path.parts):
+        raise UserError(
+            f"{key}={name[:20]}…: a run's name has at most {LONGEST_FOLDER} bytes; choose a shorter one"
+        )
     if not path.parts or path.is_absolute() or ".." in path.parts:
         raise UserError(f"{key}={name!r} must name a folder below output_folder ({output_folder})")
     return str(path)
@@ -104,3 +112,16 @@ def quoted(name: str) -> str:
     if not set(name) & set(" ,\t\n[]'\""):
         return name
     return f"'{name}'" if '"' in name else f'"{name}"'
+
+
+def escaped(name: str) -> str:
+    """A run's name, or a file's, as a part of a folder's: no two become the same, and none has a /, + or @."""
+    return quote(name, safe=" ,=")
+
+
+def joined_or_digest(parts: Sequence[str], between: str, what: str, longest: int) -> str:
+    """A folder's name of these parts, or where that has more than `longest` bytes, of their number and a digest."""
+    name = between.join(parts)
+    if len(name.encode()) > longest:
+        return f"{len(parts)}-{what}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return name

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from endeavour.config import load_config
 from endeavour.decoding.config import DecodingConfig
-from endeavour.decoding.translator import LONGEST, WINDOW, Part, Translation, Translator, part_of_pair
+from endeavour.decoding.translator import LONGEST_SOURCE, WINDOW, Part, Translation, Translator, part_of_pair
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.overrides import quote_literal
@@ -279,9 +279,9 @@ class TrainedRun:
         """
         own = self.translate(source) if translation is None else translation
         part = part_of_pair(self.loaded.tokenizers, source, own)
-        if (longest := max(len(part.source), len(part.target) + 1)) > LONGEST:
+        if (longest := max(len(part.source), len(part.target) + 1)) > LONGEST_SOURCE:
             raise UserError(
-                f"a sentence of {longest:,} tokens: attention is shown of at most {LONGEST}; cut it"
+                f"a sentence of {longest:,} tokens: attention is shown of at most {LONGEST_SOURCE}; cut it"
             )
         return part
 

@@ -15,7 +15,6 @@ from endeavour.config import load_config
 from endeavour.data.perturbations import PERTURBATIONS, copy_name
 from endeavour.decoding.config import LONGEST_NAME
 from endeavour.errors import UserError
-from endeavour.evaluation.config import LONGEST_NAME as LONGEST_SET
 from endeavour.overrides import literal, quote_literal
 from endeavour.runs.command_lines import evaluate_command, export_command, play_command
 from endeavour.runs.config import RunConfig, save_config
@@ -86,7 +85,7 @@ def test_each_ensemble_has_a_label_of_its_own_whatever_the_order() -> None:
 def test_the_longest_names_together_are_one_that_a_folder_can_have() -> None:
     name = "ü" * (LONGEST_NAME // 2)
     decoding = replace(run_config([]).decoding, name=name, engine="ctranslate2", quantization="int8_bfloat16")
-    test_set = copy_name("x" * LONGEST_SET, max(PERTURBATIONS, key=len))
+    test_set = copy_name("x" * LONGEST_NAME, max(PERTURBATIONS, key=len))
     folder = f"{test_set}-{decoding_label(decoding, others=[Run(Path('out'), 'y' * 100)])}"
     assert len(folder.encode()) <= 255
 

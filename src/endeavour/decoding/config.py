@@ -11,7 +11,8 @@ from endeavour.settings import STRICT
 UNSAMPLED = {"temperature": 1.0, "top_k": None, "epsilon": 0.0, "seed": 1}
 
 CHANGE_NO_SEARCH = ("tokens_per_batch", "cuda_graphs")  # keys; samples depend on their batch
-# Bytes: it is a part of folders' names, with those of a test set, an export and an ensemble's runs.
+# Bytes of a decoding's name, and characters of a test set's: both are parts of folders' names, with those of an export
+# and of an ensemble's runs.
 LONGEST_NAME = 50
 MOST = 10**6  # beyond which a number is a mistake, and soon out of the range of tensors
 

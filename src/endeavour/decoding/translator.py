@@ -29,7 +29,7 @@ SHARPNESS = 2.0
 # A window of long lines ends early, after this many characters.
 WINDOW_CHARACTERS = 2**20
 # The most tokens, EOS included, that are translated as one source.
-LONGEST = 512
+LONGEST_SOURCE = 512
 SENTENCE_ENDS = (".", "!", "?")
 
 
@@ -91,7 +91,7 @@ class Translator:
         engine: Engine,
         tokenizers: Tokenizers,
         window: int = WINDOW,
-        longest: int = LONGEST,
+        longest: int = LONGEST_SOURCE,
         *,
         decoding: DecodingConfig,
         language: str | None = None,

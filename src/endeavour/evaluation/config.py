@@ -12,8 +12,6 @@ from endeavour.settings import STRICT
 # Below this many resamples, 1/40 from either end (a 95% interval) is not even one sample.
 MIN_BOOTSTRAP_SAMPLES = 40
 
-LONGEST_NAME = 50  # characters of a test set's, which is a part of folders' names, see `decoding.config`
-
 
 @dataclass(kw_only=True, config=STRICT)
 class EvaluationConfig:

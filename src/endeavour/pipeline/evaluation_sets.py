@@ -13,9 +13,10 @@ from endeavour.data.files import directed, read_pairs
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
 from endeavour.data.text_files import aligned_lines, require_file
+from endeavour.decoding.config import LONGEST_NAME
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError
-from endeavour.evaluation.config import LONGEST_NAME, EvaluationConfig, folder_name
+from endeavour.evaluation.config import EvaluationConfig, folder_name
 from endeavour.evaluation.moses import read_tokenized
 from endeavour.evaluation.sets import EvaluationSet, one_line
 from endeavour.evaluation.standard_sets import check_standard_sets, read_standard_set

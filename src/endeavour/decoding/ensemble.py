@@ -47,6 +47,11 @@ class Ensemble(nn.Module):
         self.train(any(model.training for model in models))
 
     @property
+    def device(self) -> torch.device:
+        """Where all of them compute."""
+        return next(iter(self._transformers)).device
+
+    @property
     def max_target_length(self) -> int | None:
         """The limit of the model with the fewest positions; None if no model has a limit."""
         limits = [model.max_target_length for model in self._transformers]

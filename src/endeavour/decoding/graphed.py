@@ -31,8 +31,8 @@ def search_model(
     model: Transformer | Ensemble, decoding: DecodingConfig, limit: Callable[[int], int]
 ) -> Model:
     """What a search with these settings is given: a `GraphedModel` on a GPU, where `cuda_graphs` asks for it."""
-    on_gpu = next(model.parameters()).device.type == "cuda"
-    return GraphedModel(model, limit) if decoding.cuda_graphs and on_gpu else model
+    graphed = decoding.cuda_graphs and model.device.type == "cuda"
+    return GraphedModel(model, limit) if graphed else model
 
 
 class GraphedModel:
@@ -54,7 +54,7 @@ class GraphedModel:
     ) -> None:
         self._model: Any = model  # the memory, cache and states of either kind are passed back to it
         self._limit = limit
-        self._device = next(model.parameters()).device
+        self._device = model.device
         self._capture = capture or CudaCapture(self._device, remedy=REMEDY)
         self._seen: Counter[tuple[int, ...]] = Counter()
         self._graphed: OrderedDict[tuple[int, ...], list[GraphedCache]] = OrderedDict()

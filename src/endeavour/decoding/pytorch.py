@@ -53,7 +53,7 @@ class PyTorchEngine:
         results: list[list[Hypothesis]] = [[] for _ in sources]
         lengths = np.array([len(source) for source in sources], np.int32)
         each = self.decoding.num_hypotheses if self.decoding.sampling else self.decoding.beam_size
-        device = next(self.model.parameters()).device
+        device = self.model.device
         budget = max(1, self.decoding.tokens_per_batch // each) * (GPU_FACTOR if device.type == "cuda" else 1)
         generator = torch.Generator(device)
         if self.decoding.sampling:
@@ -63,7 +63,7 @@ class PyTorchEngine:
         for rows in length_batches(lengths, budget):
             shape = f"decoding {len(rows)} sentences of {lengths[rows[0]]} tokens"
             with named_memory_error(shape, SMALLER_BATCHES), self._named_precision():
-                found = self._search_batch([sources[row] for row in rows], device, generator)
+                found = self._search_batch([sources[row] for row in rows], generator)
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
         self.model.train(was_training)
@@ -93,11 +93,11 @@ class PyTorchEngine:
         return int.from_bytes(content.digest()[:8], "little") >> 1
 
     def _search_batch(
-        self, sources: Sequence[Sequence[int]], device: torch.device, generator: torch.Generator
+        self, sources: Sequence[Sequence[int]], generator: torch.Generator
     ) -> list[list[Hypothesis]]:
         """The hypotheses of one batch; samples are drawn with `generator`."""
         settings = self.decoding
-        source, limits = pad(sources).to(device), [self._limit(len(one)) for one in sources]
+        source, limits = pad(sources).to(self.model.device), [self._limit(len(one)) for one in sources]
         if settings.sampling:
             return sample(
                 self.model,

@@ -91,11 +91,10 @@ def measure_parity(
     """
     model, decoding = pytorch.model, pytorch.decoding
     assert decoding.precision == "fp32", "it would be judged by a rounded copy"
-    device = next(model.parameters()).device
     (ours, seconds), (theirs, their_seconds) = _searched(pytorch, exported, sources)
 
     def judge(ids: Sequence[Sequence[int]], excluded: Sequence[int] = ()) -> list[float]:
-        return log_probabilities(model, sources, ids, excluded=excluded, device=device)
+        return log_probabilities(model, sources, ids, excluded=excluded, device=model.device)
 
     own = [found.ids for found in theirs]
     reported = [found.log_probability for found in theirs]

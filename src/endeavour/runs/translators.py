@@ -86,7 +86,7 @@ def score_pairs(
         loaded.model,
         [sources[row] for row in rows],
         [targets[row] for row in rows],
-        device=loaded.first.device,
+        device=loaded.model.device,
     )
     results: list[list[float] | None] = [None] * len(pairs)
     for row, values in zip(rows, found, strict=True):
@@ -112,7 +112,7 @@ def open_translator(
     Raises:
         UserError: see `open_export` and `backward_runs`; those have other placeholders.
     """
-    device = loaded.first.device
+    device = loaded.model.device
     if decoding.engine == "ctranslate2":
         usable = str(device) if device.type == "cuda" else "cpu"  # CTranslate2 knows no other
         return open_export(runs, decoding, usable, window)

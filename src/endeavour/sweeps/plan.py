@@ -3,9 +3,9 @@
 Knows what is swept, and how runs are told apart; which points are next is up to Hydra (grids) or `sweeps.search`.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -20,7 +20,6 @@ from endeavour.optional import require
 from endeavour.overrides import in_quotes, is_group
 from endeavour.runs.config import NOT_PART_OF_A_RUN, is_in
 from endeavour.storage import user_path
-from endeavour.sweeps.trial_names import name_end
 
 GRID, SEARCH = "basic", "optuna"
 # The packages of Hydra's launchers; its own runs one trial after the other.
@@ -41,6 +40,7 @@ NOT_PART_OF_A_SWEEP = (
     "hydra.sweeper.n_trials",
     "hydra.sweeper.n_jobs",
 )
+LONGEST_END = 100  # characters of a name that tell what was swept; a folder's may have 255 bytes
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,15 @@ def make_plan(overrides: list[str]) -> Plan:
         added.append(f"tracking.group={in_quotes(folder.name)}")
     metric = given.get("hydra.sweeper.metric", METRIC) if searches else METRIC
     return Plan(folder, keys, metric, tuple(added), searches)
+
+
+def told_apart(*told: object) -> str:
+    """The end of a trial's name, `-key_value` for each swept key, such as a folder can have.
+
+    Args:
+        told: a key, its value, another key, and so on.
+    """
+    return _name_end("".join(f"-{key}_{value}" for key, value in zip(told[::2], told[1::2], strict=True)))
 
 
 def _check(swept: list[Override], given: dict[str, str]) -> bool:
@@ -132,9 +141,9 @@ def _sweep_name(swept: list[Override], others: list[Override], searches: bool) -
     settings = sorted(
         str(override.input_line) for override in marked if not is_in(_key(override), NOT_PART_OF_A_SWEEP)
     )
-    mark = hashlib.sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
+    mark = sha256("\n".join(settings).encode()).hexdigest()[:6] if settings else ""
     base = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in base)
-    keys = name_end("".join(f"-{_short(_key(override))}" for override in swept))
+    keys = _name_end("".join(f"-{_short(_key(override))}" for override in swept))
     return base + keys + (f"-{mark}" if mark else "")
 
 
@@ -153,6 +162,14 @@ def _run_name(keys: tuple[str, ...], given: dict[str, str]) -> str:
     ]
     ends = ",".join(f"{key},${{{value}}}" for key, value in values)
     return f"{template}${{told_apart:{ends}}}" if values else template
+
+
+def _name_end(text: str) -> str:
+    """`text` as a folder's name may end; with a mark of all of it, where that is less."""
+    plain = re.sub(r"[^\w.+-]+", "_", text)
+    if plain == text and len(plain) <= LONGEST_END:
+        return text
+    return f"{plain[:LONGEST_END]}-{sha256(text.encode()).hexdigest()[:6]}"
 
 
 def _given(overrides: list[Override]) -> dict[str, str]:

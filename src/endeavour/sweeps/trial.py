@@ -29,8 +29,8 @@ from endeavour.runs.config import RunConfig
 from endeavour.runs.restart import goes_on, note_restart
 from endeavour.runs.run import Run
 from endeavour.storage import write_errors, write_json
+from endeavour.sweeps.plan import told_apart
 from endeavour.sweeps.table import FAILED, PRUNED, Row, collect, less_is_better
-from endeavour.sweeps.trial_names import told_apart
 from endeavour.training.log import MetricLog
 from endeavour.training.loop import Pruned
 

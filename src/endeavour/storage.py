@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
@@ -105,6 +105,19 @@ def written_beside(path: Path) -> Generator[Path]:
 def write_json(path: Path, content: object) -> None:
     """Writes `content` atomically, indented, with characters beyond ASCII as they are."""
     write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file.
+
+    Raises:
+        ValueError: the file is no JSON, not UTF-8, or holds something else than an object.
+        OSError: it cannot be read.
+    """
+    content = json.loads(path.read_text("utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError("not a JSON object")
+    return cast(dict[str, Any], content)
 
 
 def json_digest(content: object) -> str:
@@ -240,10 +253,7 @@ def verify(folder: Path, remedy: str = "", *, digest_of: Callable[[Path], str] =
 def read_digests(folder: Path, remedy: str = "") -> dict[str, str]:
     """The SHA-256 of each file of a published folder, as noted in it. Raises `UserError` where that cannot be read."""
     try:
-        digests = json.loads((folder / DIGESTS).read_text("utf-8"))
-        if not isinstance(digests, dict):
-            raise ValueError("not a JSON object")
-        return cast(dict[str, str], digests)
+        return read_json_object(folder / DIGESTS)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{folder}: incomplete, {DIGESTS} cannot be read ({error}){_ending(remedy)}"

@@ -239,8 +239,8 @@ def test_a_run_begins_with_it_and_another_learns_from_it(
         ("config.json", lambda text: text.replace('"swish"', '"gelu_new"'), "activation_function=gelu_new"),
         ("vocab.json", lambda text: text.replace('"\\u2581the"', '">>deu<<"'), "several languages"),
         ("vocab.json", lambda text: text.replace('"<unk>"', '"<other>"'), "vocab.json"),
-        ("config.json", lambda text: "[]", "config.json: not a JSON object"),
-        ("tokenizer_config.json", lambda text: f"[{text}]", "tokenizer_config.json: not a JSON object"),
+        ("config.json", lambda text: "[]", "config.json: not readable (not a JSON object"),
+        ("tokenizer_config.json", lambda text: f"[{text}]", "tokenizer_config.json: not readable"),
         ("config.json", lambda text: text.replace('"d_model"', '"d_other"'), "d_model"),
         ("config.json", lambda text: text.replace('_ffn_dim": 48', '_ffn_dim": 40'), "size mismatch"),
         (

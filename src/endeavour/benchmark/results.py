@@ -1,12 +1,11 @@
 """Where the results of a benchmark go: its folder, and the files in it. Knows nothing of measuring."""
 
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
 from endeavour.benchmark.tables import as_markdown
-from endeavour.storage import write_atomically, write_errors, write_json
+from endeavour.storage import read_json_object, write_atomically, write_errors, write_json
 
 
 def result_folder(base: Path, settings: dict[str, Any]) -> Path:
@@ -31,6 +30,6 @@ def write_results(folder: Path, results: dict[str, Any]) -> None:
 def _settings_in(path: Path) -> object:
     """None where the file is damaged."""
     try:
-        return json.loads(path.read_text("utf-8"))["settings"]
-    except (ValueError, KeyError, TypeError):
+        return read_json_object(path)["settings"]
+    except (ValueError, KeyError):
         return None

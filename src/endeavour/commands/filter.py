@@ -1,6 +1,5 @@
 """`endeavour filter`: which pairs of a noisy corpus are worth training on, by cleaning and by two trained runs."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -29,6 +28,7 @@ from endeavour.settings import STRICT
 from endeavour.storage import (
     atomic_folder,
     hidden_beside,
+    read_json_object,
     user_path,
     verify,
     waiting_lock,
@@ -88,7 +88,7 @@ def filter(config: FilterRoot) -> Path:
             if not _has_scores(output, recipe):
                 _score(config, runs, pairs, hashes, output, console)
             shutil.rmtree(hidden_beside(output, "scratch"), ignore_errors=True)
-            report = json.loads((output / MANIFEST).read_text("utf-8"))["report"]
+            report = read_json_object(output / MANIFEST)["report"]
             kept = output / KEPT
             selection = select_pairs(output / SCORES, kept, keep=config.keep, min_score=config.min_score)
             write_atomically(output / "report.md", filter_as_markdown(report, selection, output.name))
@@ -146,7 +146,7 @@ def _has_scores(output: Path, recipe: dict[str, Any]) -> bool:
         raise UserError(f"output={output} holds something else than scores: {remedy}")
     remedy += ", or delete it"
     verify(output, remedy)
-    saved = json.loads((output / MANIFEST).read_text("utf-8"))["recipe"]
+    saved = read_json_object(output / MANIFEST)["recipe"]
     if differing := [key for key, value in recipe.items() if saved[key] != value]:
         raise UserError(f"output={output} holds the scores of other {' and '.join(differing)}: {remedy}")
     return True

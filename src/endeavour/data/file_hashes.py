@@ -6,10 +6,10 @@ Knows nothing of what the files hold.
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from endeavour.data.text_files import read_errors, require_file
-from endeavour.storage import file_digest, write_atomically
+from endeavour.storage import file_digest, read_json_object, write_atomically
 
 
 class FileHashes:
@@ -29,10 +29,8 @@ class FileHashes:
         self._changed = False
         self._known: dict[str, list[Any]] = {}
         with suppress(OSError, ValueError):  # without the store, the files are only read once more
-            known = json.loads(store.read_text("utf-8")) if store else None
-            if isinstance(known, dict):
-                entries = cast("dict[str, Any]", known).items()
-                self._known = {key: entry for key, entry in entries if isinstance(entry, list)}
+            known = read_json_object(store) if store else {}
+            self._known = {key: entry for key, entry in known.items() if isinstance(entry, list)}
 
     def of(self, path: Path) -> str:
         """The SHA-256 of a file's content, in hexadecimal. Raises `UserError` where it cannot be read."""

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from endeavour.storage import flush, write_atomically
+from endeavour.storage import flush, read_json_object, write_atomically
 
 
 def begin(folder: Path, recipe: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class Journal:
     def read(self, part: str) -> dict[str, Any] | None:
         """What was noted when `part` was done; None if it is not, or the note is damaged."""
         try:
-            return json.loads(self.path(part, "json").read_text("utf-8"))
+            return read_json_object(self.path(part, "json"))
         except (FileNotFoundError, ValueError):
             return None
 

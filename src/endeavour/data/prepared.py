@@ -12,7 +12,6 @@
 Knows no config and no corpus, only what the manifest says.
 """
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 from endeavour.data.file_hashes import FileHashes
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers, with_tag
 from endeavour.errors import UserError
-from endeavour.storage import json_digest, read_digests, read_lines, verify
+from endeavour.storage import json_digest, read_digests, read_json_object, read_lines, verify
 
 MANIFEST = "prepared.json"
 HASHES = ".hashes.json"  # beside the prepared folders, of their files and those of the corpora
@@ -39,9 +38,7 @@ class PreparedData:
     def open(cls, folder: Path) -> "PreparedData":
         """Reads the manifest; `verify` reads everything. Raises `UserError` where the folder is not complete."""
         try:
-            manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-            if not isinstance(manifest, dict):
-                raise ValueError("not a JSON object")
+            manifest = read_json_object(folder / MANIFEST)
             digests = read_digests(folder)
         except (OSError, ValueError, UserError) as error:
             raise UserError(f"{folder}: no complete prepared data ({error}); {_remedy(folder)}") from error
@@ -77,7 +74,7 @@ class PreparedData:
     @property
     def report(self) -> dict[str, Any]:
         """What cleaning changed and dropped: `read` and `kept` pairs of the training split, and each step's."""
-        return json.loads((self.folder / "report.json").read_text("utf-8"))
+        return read_json_object(self.folder / "report.json")
 
     @property
     def training_text(self) -> Path | None:

@@ -5,12 +5,11 @@ hf:Helsinki-NLP/opus-mt-en-de becomes the run hf/Helsinki-NLP/opus-mt-en-de. Kno
 known to `model.marian` and `data.marian_vocabulary`.
 """
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import load_file
@@ -25,7 +24,15 @@ from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.names import PREFIX, is_imported
 from endeavour.runs.restart import require_alone
 from endeavour.runs.run import IMPORTED, Run
-from endeavour.storage import atomic_folder, file_digest, user_path, waiting_lock, write_errors, write_json
+from endeavour.storage import (
+    atomic_folder,
+    file_digest,
+    read_json_object,
+    user_path,
+    waiting_lock,
+    write_errors,
+    write_json,
+)
 from endeavour.training.checkpoint import write_model
 
 FILES = ("config.json", "vocab.json", "source.spm", "target.spm")
@@ -227,11 +234,8 @@ def _read_weights(folder: Path) -> dict[str, Tensor]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text("utf-8"))
+        return read_json_object(path)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path}: not readable ({error}); a Marian checkpoint has {', '.join(FILES)}"
         ) from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: not a JSON object")
-    return cast("dict[str, Any]", content)

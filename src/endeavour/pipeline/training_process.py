@@ -4,7 +4,6 @@ Its data are there, and its run's folder is locked. Knows a run and what is said
 """
 
 import gc
-import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -32,7 +31,7 @@ from endeavour.reports.run_pictures import draw_attention, draw_curves, validati
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.config import RunConfig
 from endeavour.runs.run import Run, Summary
-from endeavour.storage import atomic_folder
+from endeavour.storage import atomic_folder, read_json_object
 from endeavour.training.checkpoint import checkpoints_in, write_model
 from endeavour.training.device import keep_memory
 from endeavour.training.display import TrainingDisplay
@@ -136,7 +135,7 @@ class TrainingProcess:
         for path in [] if anew else reversed(checkpoints_in(self.run.checkpoint_folder)):
             # A damaged one is skipped, as it will be by the loop.
             with suppress(OSError, ValueError, KeyError):
-                name = json.loads((path / "state.json").read_text("utf-8"))["state"]["precision"]
+                name = read_json_object(path / "state.json")["state"]["precision"]
                 return Precision(name, f"{name}: as this run began")
         return choose_training_precision(
             settings.precision,

@@ -1,6 +1,5 @@
 """Translating by a run's export for CTranslate2. Imports no PyTorch, which would take most of the start."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from endeavour.errors import UserError
 from endeavour.optional import require
 from endeavour.runs.command_lines import export_command
 from endeavour.runs.run import Run
-from endeavour.storage import verify
+from endeavour.storage import read_json_object, verify
 
 
 def open_export(runs: Sequence[Run], decoding: DecodingConfig, device: str, window: int) -> Translator:
@@ -56,7 +55,7 @@ def _whole_export(run: Run, quantization: str) -> Path:
     if not folder.is_dir():
         raise UserError(f"decoding.engine=ctranslate2 needs {folder}: {remedy}")
     verify(folder, remedy)
-    description = json.loads((folder / DESCRIPTION).read_text("utf-8"))
+    description = read_json_object(folder / DESCRIPTION)
     if description["weights_sha256"] != run.weights_digest:
         raise UserError(f"{folder} was made from other weights than {run.model_folder} has: {remedy}")
     return folder

@@ -20,7 +20,7 @@ from endeavour.data.tokenizer import SIDES, Tokenizers, load_tokenizers, save_to
 from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.model.transformer import Transformer
-from endeavour.storage import DIGESTS, safetensors_errors, verify
+from endeavour.storage import DIGESTS, read_json_object, safetensors_errors, verify
 from endeavour.training.sharding import local_part, whole_tensor
 
 Tensors = dict[str, Tensor]
@@ -48,7 +48,7 @@ def load_model(folder: Path, device: torch.device) -> tuple[Transformer, Tokeniz
         UserError: a file is missing or altered, or the tokenizer is not the one the model was trained with.
     """
     verify(folder)
-    description = json.loads((folder / "model.json").read_text("utf-8"))
+    description = read_json_object(folder / "model.json")
     tokenizers = load_tokenizers(folder)
     for side, tokenizer in zip(SIDES, tokenizers, strict=True):
         if tokenizer.digest != description["tokenizers"][side]:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from endeavour.native import functions as native
 from endeavour.native.layer_step import INPUTS, most_rows
-from endeavour.storage import cache_folder
+from endeavour.storage import cache_folder, read_json_object
 from endeavour.training.bf16_speed import decoding_speedup, training_speedup
 from endeavour.training.device import processor
 
@@ -132,10 +132,9 @@ def _machine() -> str:
 def _read() -> dict[str, Any]:
     """What was measured so far; empty where that cannot be read."""
     try:
-        content: object = json.loads((cache_folder() / CACHE).read_text("utf-8"))
+        return read_json_object(cache_folder() / CACHE)
     except (OSError, ValueError, RuntimeError, RecursionError):
         return {}
-    return cast(dict[str, Any], content) if isinstance(content, dict) else {}
 
 
 def _remembered(key: str) -> float | None:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import RunError, UserError
 from endeavour.model.transformer import Transformer
-from endeavour.storage import atomic_folder, verify
+from endeavour.storage import atomic_folder, read_json_object, verify
 from endeavour.training import loss_scale
 from endeavour.training.checkpoint import (
     checkpoints_in,
@@ -171,7 +171,7 @@ class Checkpoints:
                 continue
             load_weights(model, path)
             restore_optimizer(optimizer, load_file(path / "optimizer.safetensors"))
-            content: dict[str, Any] = json.loads((path / "state.json").read_text())
+            content = read_json_object(path / "state.json")
             state = TrainState(**content["state"])
             state.best = [(metric, update) for metric, update in state.best]
             states: list[dict[str, Any]] = content["random"]

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
-from endeavour.__main__ import COMMANDS, LONG_NAMES
+from endeavour.commands import COMMANDS, LONG_NAMES
 from endeavour.settings import config_folder
 
 

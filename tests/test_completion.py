@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands import endeavour
-from endeavour.__main__ import COMMANDS
+from endeavour.commands import COMMANDS
 from endeavour.completion import SCRIPTS, complete
 
 

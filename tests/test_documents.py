@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import endeavour
-from endeavour.__main__ import COMMANDS
+from endeavour.commands import COMMANDS
 from endeavour.data.crawled import CrawledConfig
 from endeavour.data.perturbations import PERTURBATIONS
 from endeavour.export.formats import FORMATS

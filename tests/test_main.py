@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from commands import endeavour, places
 from configs import run_config
-from endeavour.__main__ import COMMANDS
+from endeavour.commands import COMMANDS
 from endeavour.commands.compare import CompareRoot
 from endeavour.config import load_config
 from endeavour.overrides import LITERAL_KEYS, quote_literal

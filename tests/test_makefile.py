@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from endeavour.__main__ import COMMANDS, LONG_NAMES
+from endeavour.commands import COMMANDS, LONG_NAMES
 from roots import KINDS
 
 ROOT = Path(__file__).parents[1]

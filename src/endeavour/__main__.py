@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn, get_type_hints
 
+from endeavour.commands import COMMANDS, LONG_NAMES
 from endeavour.errors import RunError, UserError, kind_and_first_line
 
 USAGE = """\
@@ -37,23 +38,6 @@ endeavour COMMAND --help shows every group and key, --cfg job a command's config
 endeavour --install-completion says how a shell completes all this; --version shows which one this is.
 """
 
-# Command → its root in conf/. The function of the same name is in `commands/`.
-COMMANDS = {
-    "prepare": "train",
-    "train": "train",
-    "evaluate": "evaluate",
-    "eval": "evaluate",
-    "translate": "translate",
-    "score": "score",
-    "filter": "filter",
-    "compare": "compare",
-    "play": "play",
-    "pictures": "pictures",
-    "export": "export",
-    "sweep": "train",
-    "bench": "bench",
-}
-LONG_NAMES = {"eval": "evaluate"}
 # What they did before they were stopped is on disk and is not repeated.
 RESUMABLE = {"prepare", "train", "sweep", "filter"}
 

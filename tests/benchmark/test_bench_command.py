@@ -11,7 +11,6 @@ import pytest
 import torch
 from bench_config import load_bench
 
-from endeavour.__main__ import COMMANDS, LONG_NAMES
 from endeavour.benchmark import parts, scale
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.process import in_fresh_process, peak_memory
@@ -20,7 +19,7 @@ from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.tables import TABLES, part_table
 from endeavour.benchmark.task import Task
-from endeavour.commands.bench import bench, command_names, settings_of_figures
+from endeavour.commands.bench import bench, settings_of_figures
 from endeavour.errors import UserError
 from endeavour.pipeline.data import recipe_of
 
@@ -265,7 +264,6 @@ def uncounted(_: int) -> Callable[[], None]:
 
 
 def test_start_up_is_timed_in_processes_of_their_own() -> None:
-    assert command_names() == sorted(COMMANDS.keys() - LONG_NAMES)
     rows = measure_startup(["prepare"], repeats=1, steps=uncounted)
     assert [(row["command"], row["what"]) for row in rows] == [
         ("", "python"),

@@ -6,7 +6,6 @@
                              growth.png, profile-<size>.txt, trace-<size>.json
 """
 
-import pkgutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.steps import Results, Steps, with_bar
 from endeavour.benchmark.tables import part_table
 from endeavour.benchmark.task import Task
+from endeavour.commands import COMMANDS, LONG_NAMES
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.tokenizer import TokenizerConfig
@@ -44,8 +44,6 @@ from endeavour.runs.names import quoted, run_name
 from endeavour.runs.provenance import describe_start
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
-
-SHARED = {"opened", "output"}  # modules of this folder that are no commands
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -133,12 +131,6 @@ def settings_of_figures(config: BenchRoot, device: torch.device) -> dict[str, An
     return settings
 
 
-def command_names() -> list[str]:
-    """All commands, by the files of this folder."""
-    modules = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    return [name for name in modules if name not in SHARED]
-
-
 def played_run(config: BenchRoot) -> PlayedRun:
     """Whose page is measured."""
     name = config.bench.played_run
@@ -149,6 +141,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
     """How each part is measured."""
     settings = config.bench
     played = played_run(config)
+    commands = sorted(COMMANDS.keys() - LONG_NAMES)
 
     def data(_: Steps) -> Results:
         with tempfile.TemporaryDirectory(prefix="endeavour-bench-") as root:
@@ -173,7 +166,7 @@ def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Ca
         "epochs": subject.epochs,
         "decoding": subject.decoding_rows,
         "data": data,
-        "startup": lambda steps: measure_startup(command_names(), repeats=settings.repeats, steps=steps),
+        "startup": lambda steps: measure_startup(commands, repeats=settings.repeats, steps=steps),
         "growth": lambda steps: subject.growth(folder, steps),
         "scale": scale,
         "playground": lambda steps: measure_page(played, repeats=settings.played_repeats, steps=steps),

@@ -8,6 +8,7 @@ import pytest
 from html_page import Page
 from invented import corpus, evaluation
 
+from endeavour import storage
 from endeavour.reports import evaluation_report
 from endeavour.reports.evaluation_report import write_evaluation
 from endeavour.reports.figures import FEW_SENTENCES
@@ -53,7 +54,8 @@ def test_scores_json_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert not (tmp_path / "scores.json").exists()
         written.append(path.name)
 
-    monkeypatch.setattr(evaluation_report, "write_atomically", write)
+    for module in (evaluation_report, storage):  # which writes the JSON
+        monkeypatch.setattr(module, "write_atomically", write)
     write_evaluation(tmp_path, evaluation())
     assert sorted(written) == FILES
     assert written[-1] == "scores.json"

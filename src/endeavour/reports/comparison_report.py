@@ -3,7 +3,6 @@
 Knows how a comparison is shown; not where its figures come from.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from difflib import SequenceMatcher
@@ -20,7 +19,7 @@ from endeavour.reports.comparison_tables import (
 )
 from endeavour.reports.render import render_html, render_markdown
 from endeavour.reports.tables import screen_table
-from endeavour.storage import write_atomically
+from endeavour.storage import write_atomically, write_json
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:
@@ -40,11 +39,11 @@ def write_comparison(folder: Path, comparison: Comparison) -> None:
     texts = {
         "report.md": render_markdown("comparison.md.j2", **values),
         "report.html": render_html("comparison.html.j2", **values, word_diff=word_diff),
-        "comparison.json": json.dumps(asdict(comparison), indent=2, ensure_ascii=False) + "\n",
     }
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_atomically(folder / name, text)
+    write_json(folder / "comparison.json", asdict(comparison))
 
 
 def show_comparison(console: Console, comparison: Comparison) -> None:

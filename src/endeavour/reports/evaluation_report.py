@@ -4,7 +4,6 @@ reports report.md and report.html.
 Knows the words of the report; its figures come with the result, its look from the templates.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from endeavour.evaluation.subsets import FEW_FOR_INTERVAL
 from endeavour.reports.figures import AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown
 from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, settings_table
-from endeavour.storage import write_atomically
+from endeavour.storage import write_atomically, write_json
 
 # What sacreBLEU calls what its labels are, in words.
 KINDS = {"docid": "document", "origlang": "original language"}
@@ -62,11 +61,11 @@ def write_evaluation(
     texts = {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
     texts["report.md"] = render_markdown("evaluation.md.j2", **values)
     texts["report.html"] = render_html("evaluation.html.j2", **values)
-    texts["scores.json"] = json.dumps(result.record(), indent=2, ensure_ascii=False, default=str) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "scores.json").unlink(missing_ok=True)  # of an earlier evaluation, until this one is complete
     for name, text in texts.items():
         write_atomically(folder / name, text)
+    write_json(folder / "scores.json", result.record())
 
 
 def overlap_line(result: EvaluationResult) -> str:

@@ -71,7 +71,7 @@ def export(config: ExportRoot) -> list[Path]:
         console.print(format_table([row for _, row in written]))
     folders = [folder for folder, _ in written]
     if config.push is not None:
-        console.print(f"uploaded: {upload(folders[0], config.push)}", markup=False)
+        say(console, f"uploaded: {upload(folders[0], config.push)}")
     return folders
 
 
@@ -106,7 +106,7 @@ def _exports(run: Run, config: ExportRoot, trained: Trained, console: Console) -
         except UserError as error:
             if config.format != "all" or isinstance(error.__cause__, OSError):  # a full disk is full for all
                 raise
-            console.print(f"left out: {format} in {quantization}: {error}", markup=False)
+            say(console, f"left out: {format} in {quantization}: {error}")
     if not written:
         raise UserError(f"{run}: no format holds this model")
     return written
@@ -125,7 +125,7 @@ def _asked(
         try:
             kind.check(trained.model.config)
         except UserError as error:
-            console.print(f"left out: {error}", markup=False)
+            say(console, f"left out: {error}")
             continue
         for quantization in kind.quantizations:
             yield format, quantization
@@ -200,13 +200,15 @@ def _scored(run: Run) -> Iterator[ScoredSet]:
 
 def _show(folder: Path, parity: Parity, console: Console) -> None:
     differing = parity.sentences - parity.identical
-    console.print(f"exported: {folder}", markup=False)
-    console.print(
+    say(console, f"exported: {folder}")
+    say(
+        console,
         f"{parity.identical} of {parity.sentences} translations identical; of the other {differing}, our model "
-        f"scores {parity.ties} the same, {parity.ours_better} lower, {parity.theirs_better} higher"
+        f"scores {parity.ties} the same, {parity.ours_better} lower, {parity.theirs_better} higher",
     )
-    console.print(f"largest difference of a log-probability: {parity.largest_difference:.1e} nats a token")
-    console.print(
+    say(console, f"largest difference of a log-probability: {parity.largest_difference:.1e} nats a token")
+    say(
+        console,
         f"validation BLEU: {parity.bleu_pytorch:.2f} PyTorch, {parity.bleu_exported:.2f} exported "
-        f"({parity.bleu_difference:+.2f}); computed in {parity.compute_type}, at {parity.speed:.2f} times the speed"
+        f"({parity.bleu_difference:+.2f}); computed in {parity.compute_type}, at {parity.speed:.2f} times the speed",
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from endeavour.evaluation.comparison import Comparison, Difference
+from endeavour.progress import say
 from endeavour.reports.comparison_tables import (
     anomalies_line,
     differing_settings,
@@ -50,7 +51,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
     for table in result_tables(comparison):
         console.print(screen_table(table))
     for line in (anomalies_line(comparison), *comparison.notes):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
 
 
 def word_diff(one: str, other: str) -> list[tuple[bool, str, str]]:

@@ -45,6 +45,8 @@ SERIES = (
     "yellow",
 )  # of several systems; the baseline comes first
 
+BLUE, ORANGE, GREEN, GREY = "#1d4ed8", "#c2410c", "#4d7c0f", "#7a869a"  # of charts in PNG files
+
 FEW_SENTENCES = 30  # a bar of fewer is drawn pale: its score is mostly noise
 FONT_SIZE = 12  # pixels
 # Above ASCII these are no XML; below they would break the layout of a line.

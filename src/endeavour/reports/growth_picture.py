@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from endeavour.reports.figures import new_figure, save_png, tidy
+from endeavour.reports.figures import BLUE, new_figure, save_png, tidy
 
 PANELS = (
     ("batch", "tokens_per_batch", "tokens per batch"),
@@ -23,9 +23,7 @@ def draw_growth(rows: Sequence[dict[str, Any]], path: Path, *, title: str) -> No
         medians = [rate["median"] for rate in rates]
         below = [rate["median"] - rate["lowest"] for rate in rates]
         above = [rate["highest"] - rate["median"] for rate in rates]
-        axes.errorbar(
-            places, medians, yerr=[below, above], color="#1d4ed8", marker="o", markersize=4, capsize=3
-        )
+        axes.errorbar(places, medians, yerr=[below, above], color=BLUE, marker="o", markersize=4, capsize=3)
         axes.set_xscale("log", base=2)
         axes.set_xticks(places, [str(place) for place in places])
         axes.minorticks_off()

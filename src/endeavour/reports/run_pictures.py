@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from endeavour.reports.figures import new_figure, save_png, show_shares, tidy
+from endeavour.reports.figures import BLUE, GREEN, GREY, ORANGE, new_figure, save_png, show_shares, tidy
 
 # Rows of the table on the screen; the log has them all.
 TABLE_ROWS = 12
@@ -27,13 +27,13 @@ def draw_curves(lines: Sequence[dict[str, Any]], path: Path, *, title: str, r_dr
     loss, bleu, rate = figure.subplots(3, 1, sharex=True, height_ratios=(3, 3, 1.2))
     figure.suptitle(title, parse_math=False)
     trained = f"training, with {r_drop:g} × divergence (R-Drop)" if r_drop else "training"
-    loss.plot(*_series(train, "loss"), label=trained, color="#7a869a", linewidth=1)
-    loss.plot(*_series(validation, "loss"), label="validation", color="#c2410c", marker="o", markersize=3)
+    loss.plot(*_series(train, "loss"), label=trained, color=GREY, linewidth=1)
+    loss.plot(*_series(validation, "loss"), label="validation", color=ORANGE, marker="o", markersize=3)
     loss.set_ylabel("loss (nats per token)")
     loss.legend()
-    bleu.plot(*_series(validation, "bleu"), color="#1d4ed8", marker="o", markersize=3)
+    bleu.plot(*_series(validation, "bleu"), color=BLUE, marker="o", markersize=3)
     bleu.set_ylabel("validation BLEU")
-    rate.plot(*_series(train, "learning_rate"), color="#4d7c0f", linewidth=1)
+    rate.plot(*_series(train, "learning_rate"), color=GREEN, linewidth=1)
     rate.set_ylabel("learning rate")
     rate.set_xlabel("update")
     for axes in (loss, bleu, rate):

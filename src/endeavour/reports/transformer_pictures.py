@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from endeavour.reports.figures import new_figure, save_png, show_shares, tidy
+from endeavour.reports.figures import GREY, new_figure, save_png, show_shares, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 Numbers = Mapping[str, Any]
 
-BLUE, ORANGE, GREY = "#2b50c8", "#b4540a", "#7a869a"
+BLUE, ORANGE = "#2b50c8", "#b4540a"  # the ends of the map of signs, and what is drawn beside it
 SMALL: dict[str, Any] = {"fontsize": 7, "parse_math": False}
 
 

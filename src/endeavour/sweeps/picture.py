@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from endeavour.reports.figures import new_figure, save_png, tidy
+from endeavour.reports.figures import BLUE, GREY, ORANGE, new_figure, save_png, tidy
 from endeavour.sweeps.table import FINISHED, PRUNED, Row
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DECADE = 10
 COLUMNS = 3
 # Marker and colour of each status; a pruned run is drawn where it ended.
-_STYLES = {PRUNED: ("x", "#7a869a"), FINISHED: ("o", "#1d4ed8")}
+_STYLES = {PRUNED: ("x", GREY), FINISHED: ("o", BLUE)}
 
 
 def draw_results(rows: Sequence[Row], keys: Sequence[str], metric: str, path: Path) -> bool:
@@ -64,7 +64,7 @@ def _panel(axes: "Axes", rows: Sequence[Row], key: str, metric: str) -> None:
             axes.plot(at, reached, marker, color=color, markersize=5, label=status)
     if rows[0]["status"] == FINISHED:
         axes.plot(
-            places[:1], scores[:1], "o", markersize=11, markerfacecolor="none", color="#c2410c", label="best"
+            places[:1], scores[:1], "o", markersize=11, markerfacecolor="none", color=ORANGE, label="best"
         )
     axes.set_xlabel(key)
     tidy(axes)

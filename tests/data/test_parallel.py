@@ -27,7 +27,7 @@ from waiting import until
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first item on."""
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.setattr(parallel, "ALONE", 0)
+    monkeypatch.setattr(parallel, "SECONDS_ALONE", 0)
 
 
 def place(item: int) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def heeded(_: int) -> tuple[bool, tuple[int, int, int], int]:
 
 def test_the_first_are_done_here_and_all_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "monotonic", count().__next__)
-    monkeypatch.setattr(parallel, "ALONE", 6)
+    monkeypatch.setattr(parallel, "SECONDS_ALONE", 6)
     found = list(map_in_order(place, range(20)))
     assert [item for item, _ in found] == list(range(20))
     assert [pid == os.getpid() for _, pid in found] == [True] * 5 + [False] * 15
@@ -76,7 +76,7 @@ def test_few_items_and_one_core_need_no_process(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(parallel, "_started", lambda *_: pytest.fail("processes were started"))
     assert list(map_in_order(str, [])) == []
     with monkeypatch.context() as patch:
-        patch.setattr(parallel, "ALONE", 1000)
+        patch.setattr(parallel, "SECONDS_ALONE", 1000)
         assert list(map_in_order(str, range(3))) == ["0", "1", "2"]
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert list(map_in_order(str, [0, None, 2])) == ["0", "None", "2"]
@@ -134,7 +134,7 @@ def test_ctrl_c_and_the_garbage_collector_are_the_callers_matter() -> None:
 def test_none_outlives_a_caller_that_is_killed() -> None:
     code = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
-        "from endeavour.data import parallel\nfrom test_parallel import place\nparallel.ALONE = 0\n"
+        "from endeavour.data import parallel\nfrom test_parallel import place\nparallel.SECONDS_ALONE = 0\n"
         "for _, pid in parallel.map_in_order(place, range(1000)):\n"
         "    print(pid, flush=True)\n"
     )

@@ -23,7 +23,7 @@ from endeavour.evaluation.comparison import (
     compare_systems,
     compared_by_comet,
 )
-from endeavour.evaluation.subsets import lowercased
+from endeavour.evaluation.subsets import without_capitals
 from endeavour.evaluation.words import TrainingText
 from endeavour.nested import flatten
 from endeavour.pipeline.data import training_texts
@@ -78,8 +78,8 @@ def compare(config: CompareRoot) -> Comparison:
         notes.append(
             f"All text is compared in small letters, because that is all that is written by {', '.join(lowercase)}."
         )
-        sources, references = lowercased(sources), lowercased(references)
-        everything = [replace(one, hypotheses=lowercased(one.hypotheses)) for one in everything]
+        sources, references = without_capitals(sources), without_capitals(references)
+        everything = [replace(one, hypotheses=without_capitals(one.hypotheses)) for one in everything]
     with progress_bar(Console(stderr=True)) as progress:
         task = progress.add_task("reading the training text", total=None)
         training = _training_text(baseline.run, Path(config.data_folder), lowercase=bool(lowercase))

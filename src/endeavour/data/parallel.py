@@ -27,7 +27,8 @@ from endeavour.errors import RunError
 
 MOST = 16  # processes: the one that reads text keeps no more of them busy
 AHEAD = 2  # batches that are read for each of them beforehand
-ALONE = 2  # seconds of work before others are started, which takes about one
+SECONDS_ALONE = 2  # of work before others are started, which takes about one
+RETRY = "start the same command again, or with the environment variable OMP_NUM_THREADS=1 to have one process"
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -53,7 +54,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> G
         RunError: one of the processes could not be started, or was killed.
     """
     processes = min(usable_cores(), MOST)
-    end = monotonic() + ALONE if processes > 1 else math.inf
+    end = monotonic() + SECONDS_ALONE if processes > 1 else math.inf
     remaining = iter(items)
     for item in remaining:
         if monotonic() >= end:
@@ -114,7 +115,7 @@ class _Process:
                 env=os.environ | own,
             )
         except OSError as error:
-            raise RunError(f"no further process can be started ({error.strerror}); {_ALONE}") from error
+            raise RunError(f"no further process can be started ({error.strerror}); {RETRY}") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
@@ -128,7 +129,7 @@ class _Process:
             self._requests.flush()
             error, result = pickle.load(self._answers)
         except (OSError, EOFError, pickle.UnpicklingError) as gone:
-            raise RunError(f"a process was killed, perhaps because memory ran out; {_ALONE}") from gone
+            raise RunError(f"a process was killed, perhaps because memory ran out; {RETRY}") from gone
         if error is not None:
             raise error
         return result
@@ -143,11 +144,6 @@ class _Process:
         self.kill()
         with suppress(BrokenPipeError), self._process:
             pass  # closes its streams and takes its status
-
-
-_ALONE = (
-    "start the same command again, or with the environment variable OMP_NUM_THREADS=1 to have one process"
-)
 
 
 def serve() -> None:

@@ -22,7 +22,7 @@ from endeavour.evaluation.subsets import (
     LengthBucket,
     bleu_by_label,
     bleu_by_source_length,
-    lowercased,
+    without_capitals,
 )
 
 EXAMPLES_EACH = 10  # of the best, the worst and random translations
@@ -93,7 +93,7 @@ class EvaluationResult:
         return self._as_read(self.hypotheses), self._as_read(self.references)
 
     def _as_read(self, lines: Sequence[str]) -> Sequence[str]:
-        return lowercased(lines) if self.lowercase else lines
+        return without_capitals(lines) if self.lowercase else lines
 
     @cached_property
     def buckets(self) -> list[LengthBucket]:

@@ -109,7 +109,7 @@ def range_label(low: int, high: int | None) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def lowercased(lines: Sequence[str]) -> list[str]:
+def without_capitals(lines: Sequence[str]) -> list[str]:
     """Lines as sacreBLEU's lowercased BLEU sees them."""
     return [line.lower() for line in lines]
 

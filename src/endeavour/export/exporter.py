@@ -17,7 +17,7 @@ from endeavour.decoding.config import Quantization
 from endeavour.decoding.ctranslate2 import DESCRIPTION
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.errors import UserError
-from endeavour.evaluation.subsets import lowercased
+from endeavour.evaluation.subsets import without_capitals
 from endeavour.export.ctranslate2 import exported_positions
 from endeavour.export.formats import FORMATS, Format, FormatName, Trained, shared_readme_values
 from endeavour.export.parity import TOLERANCE, ExportedEngine, Parity, measure_parity
@@ -99,7 +99,7 @@ class Exporter:
             engine,
             sources=sources,
             targets=targets,
-            references=lowercased(references) if target.lowercase else references,
+            references=without_capitals(references) if target.lowercase else references,
             decode=target.decode,
             excluded=self.kind.excluded,
         )

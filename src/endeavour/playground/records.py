@@ -15,7 +15,7 @@ from endeavour.decoding.config import DecodingConfig
 from endeavour.errors import UserError
 from endeavour.evaluation.metrics import bleu_key, check_counts, length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
-from endeavour.evaluation.subsets import lowercased
+from endeavour.evaluation.subsets import without_capitals
 from endeavour.playground.systems import NotFound, checkpoint_update, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.run import OWN_FOLDERS, Run
@@ -182,7 +182,7 @@ def _evaluation_rows(evaluation: Evaluation, stamp: int) -> list[dict[str, Any]]
     check_counts(sources=sources, references=references, hypotheses=hypotheses)
     judged = [sources, hypotheses, references]
     if evaluation.run.config.tokenizer.lowercase:
-        judged = [lowercased(lines) for lines in judged]
+        judged = [without_capitals(lines) for lines in judged]
     chrf, flags = sentence_scores(*judged[1:]), map(output_flags, *judged[:2])
     columns = zip(sources, references, hypotheses, chrf, flags, strict=True)
     return [

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.data.tokenizer_training import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError, first_line

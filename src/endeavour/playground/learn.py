@@ -10,14 +10,14 @@ Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from endeavour.errors import UserError
 from endeavour.model.attention import causal_mask, padding_mask
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.model.transformer import AttentionKind, DecoderLayer, EncoderLayer, Transformer
 from endeavour.playground.learn_code import code_of
 from endeavour.playground.learn_layers import (
     Attended,
@@ -29,8 +29,6 @@ from endeavour.playground.learn_layers import (
 )
 from endeavour.playground.learn_vocabulary import Pieces, named_pieces, neighbours, predictions, top_by_layer
 from endeavour.special import BOS, EOS, PAD
-
-Kind = Literal["encoder", "decoder", "cross"]
 
 LONGEST = 64  # pieces on either side; nobody can read the pictures of longer sentences
 # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide.
@@ -59,7 +57,7 @@ def learn(
     source_ids: Sequence[int],
     target_ids: Sequence[int],
     *,
-    kind: Kind,
+    kind: AttentionKind,
     layer: int,
     head: int,
     pieces: tuple[Pieces, Pieces],
@@ -130,7 +128,7 @@ def learn(
     }
 
 
-def _check(model: Transformer, longest: int, kind: Kind, layer: int, head: int) -> None:
+def _check(model: Transformer, longest: int, kind: AttentionKind, layer: int, head: int) -> None:
     layers = len(model.encoder if kind == "encoder" else model.decoder)
     if longest > LONGEST:
         raise UserError(
@@ -175,7 +173,13 @@ def _embedded(model: Transformer, ids: Tensor, embedding: nn.Embedding, position
 
 
 def _take_apart(
-    model: Transformer, encoder: Way, decoder: Way, memory: Tensor, mask: Tensor, kind: Kind, layer: int
+    model: Transformer,
+    encoder: Way,
+    decoder: Way,
+    memory: Tensor,
+    mask: Tensor,
+    kind: AttentionKind,
+    layer: int,
 ) -> tuple[Attended, Attended]:
     """The attention of this kind and layer, in all heads, and the last one of the layer."""
     chosen = _layer_of(model, kind, layer)
@@ -191,11 +195,11 @@ def _take_apart(
     return across if kind == "cross" else own, across
 
 
-def _layer_of(model: Transformer, kind: Kind, layer: int) -> EncoderLayer | DecoderLayer:
+def _layer_of(model: Transformer, kind: AttentionKind, layer: int) -> EncoderLayer | DecoderLayer:
     return cast(EncoderLayer | DecoderLayer, (model.encoder if kind == "encoder" else model.decoder)[layer])
 
 
-def _components(model: Transformer, source: int, target: int, kind: Kind) -> int:
+def _components(model: Transformer, source: int, target: int, kind: AttentionKind) -> int:
     """How many numbers of each vector fit into an answer of `MOST_NUMBERS`."""
     config = model.config
     queries = source if kind == "encoder" else target

@@ -10,7 +10,7 @@ Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,15 @@ class Way:
     """Each (1, length, width)."""
 
 
+class Passed(NamedTuple):
+    """What a sentence pair becomes in the model: both sides, the encoded source, and the mask that hides its PADs."""
+
+    encoder: Way
+    decoder: Way
+    memory: Tensor
+    mask: Tensor
+
+
 @torch.no_grad()
 def learn(
     model: Transformer,
@@ -89,13 +98,14 @@ def learn(
     decoder = _decoder_way(model, target_in, memory, mask)
     final = model.decoder_norm(decoder.stream[-1])
 
-    part, last = _take_apart(model, encoder, decoder, memory, mask, kind, layer)
+    passed = Passed(encoder, decoder, memory, mask)
+    part, last = _take_apart(model, passed, kind, layer)
     components = _components(model, count, target_in.shape[1], kind)
     queries = count if kind == "encoder" else target_in.shape[1]
     cross_layer, cross = layer, last
     if kind == "encoder":
         cross_layer = len(model.decoder) - 1
-        cross, _ = _take_apart(model, encoder, decoder, memory, mask, "cross", cross_layer)
+        cross, _ = _take_apart(model, passed, "cross", cross_layer)
     return {
         "kind": kind,
         "layer": layer,
@@ -173,25 +183,19 @@ def _embedded(model: Transformer, ids: Tensor, embedding: nn.Embedding, position
 
 
 def _take_apart(
-    model: Transformer,
-    encoder: Way,
-    decoder: Way,
-    memory: Tensor,
-    mask: Tensor,
-    kind: AttentionKind,
-    layer: int,
+    model: Transformer, passed: Passed, kind: AttentionKind, layer: int
 ) -> tuple[Attended, Attended]:
     """The attention of this kind and layer, in all heads, and the last one of the layer."""
     chosen = _layer_of(model, kind, layer)
-    way = encoder if kind == "encoder" else decoder
+    way = passed.encoder if kind == "encoder" else passed.decoder
     rotation = model.rotation(0, way.ids.shape[1])
     if isinstance(chosen, EncoderLayer):
-        own = attended(chosen, way.stream[layer], mask=mask, rotation=rotation)
+        own = attended(chosen, way.stream[layer], mask=passed.mask, rotation=rotation)
         return own, own
     states = way.stream[layer]
     hidden = causal_mask(states.shape[1], states.dtype, states.device)
     own = attended(chosen, states, mask=hidden, rotation=rotation)
-    across = cross_attended(chosen, own.after, memory, mask=mask)
+    across = cross_attended(chosen, own.after, passed.memory, mask=passed.mask)
     return across if kind == "cross" else own, across
 
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from commands import endeavour, places, write_lines, write_splits
 from configs import QUICK, TINY, run_config
 from endeavour.__main__ import unexpected
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.storage import file_digest
 
 GOOD = {"train": 30, "validation": 3, "test": 2}
@@ -124,7 +124,7 @@ def other_tokenizer(folder: Path) -> None:
     config = run_config(["tokenizer.vocabulary_size=300"]).tokenizer
     model = folder / "outputs" / "run" / "model"
     text = [f"ganz anderer Text von anderswo {i}" for i in range(99)]
-    Tokenizer.train(text, config).save(model / "source.model")
+    train_tokenizer(text, config).save(model / "source.model")
     sign(model)
 
 

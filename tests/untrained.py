@@ -7,7 +7,8 @@ import torch
 
 from configs import run_config
 from endeavour.data.normalization import normalize
-from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.runs.config import RunConfig, save_config
 from endeavour.runs.run import Run
@@ -23,7 +24,7 @@ SENTENCES = [f"Satz {i} hat Worte wie {i * 7}. Ja!" for i in range(300)]
 
 def small_tokenizers(config: RunConfig) -> Tokenizers:
     """One of the words above, for both sides."""
-    tokenizer = Tokenizer.train(SENTENCES, config.tokenizer)
+    tokenizer = train_tokenizer(SENTENCES, config.tokenizer)
     return tokenizer, tokenizer
 
 

@@ -14,7 +14,7 @@ from endeavour.data.cleaning import visible
 from endeavour.data.files import read_pairs
 from endeavour.data.normalization import normalize
 from endeavour.data.scored_pairs import ScoredPair, join_scored, select_pairs, write_scored
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.pipeline.filtering import DualScorer
 from endeavour.storage import atomic_folder
 from untrained import TINIEST, by_hand, untrained_runs
@@ -40,7 +40,7 @@ DIRTY = [
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outputs")
-    tokenizer = Tokenizer.train([text for pair in PAIRS for text in pair], run_config(TINIEST).tokenizer)
+    tokenizer = train_tokenizer([text for pair in PAIRS for text in pair], run_config(TINIEST).tokenizer)
     runs = {"there": [], "back": ["direction=de-en"], "other": []}
     runs["short"] = ["model.positions=learned", "model.max_length=20"]
     runs["restorer"] = ["augmentation.denoising=1"]

@@ -22,6 +22,7 @@ from endeavour.data.cleaning import CleaningConfig, HeldOut, LengthCleaner, Text
 from endeavour.data.files import Pair
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.runs.config import RunConfig
 from endeavour.textbook.generate import textbook_splits
 
@@ -132,7 +133,7 @@ def main(command: str, folder: Path, *files: Path) -> None:
         )
         steps = single_steps(crawled.cleaning)
         steps |= {"cleaning=default": default.cleaning, "**cleaning=crawled**": crawled.cleaning}
-        tokenizer = Tokenizer.train((text for _, pair in noisy for text in pair), default.tokenizer)
+        tokenizer = train_tokenizer((text for _, pair in noisy for text in pair), default.tokenizer)
         print(table(noisy, {name: kept_by(config, noisy, tokenizer) for name, config in steps.items()}))
     else:
         print(table(noisy, {file.name: kept_in(read_kept(file), noisy) for file in files}))

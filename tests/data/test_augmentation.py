@@ -7,9 +7,10 @@ from math import sqrt
 from building import CLEANING, TEST, TOKENIZER, TRAIN, pairs_of, prepared, rates, rows, text_of, write
 
 from commands import endeavour
+from endeavour.data import build
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 
 
 def copies(data: PreparedData) -> dict[str, tuple[int, int]]:
@@ -105,9 +106,10 @@ def test_capitals_alone_alter_nothing_for_a_vocabulary_that_lowercases(settings)
 
 def test_the_vocabulary_is_learnt_from_copies_too_and_from_no_more_text_than_asked(settings, monkeypatch):
     seen = []
-    train = Tokenizer.train
     monkeypatch.setattr(
-        Tokenizer, "train", lambda texts, *rest: train((seen.append(text) or text for text in texts), *rest)
+        build,
+        "train_tokenizer",
+        lambda texts, *rest: train_tokenizer((seen.append(text) or text for text in texts), *rest),
     )
     few = replace(TOKENIZER, max_sentences=60, vocabulary_size=320)
     prepared(**(settings | {"tokenizer": few}), augmentation=rates(upper_case=1.0))

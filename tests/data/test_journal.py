@@ -25,10 +25,11 @@ from building import (
 )
 
 from configs import run_config
+from endeavour.data import build
 from endeavour.data.cleaning import PairJudge
 from endeavour.data.encoding import TrainingEncoder
 from endeavour.data.prepared import PreparedData
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 
 CRAWLED = replace(CLEANING, crawled=run_config(["cleaning=crawled"]).cleaning.crawled)
 COPIES = rates(upper_case=0.4, title_case=0.4, typos=0.7, no_final_punctuation=0.4)
@@ -114,9 +115,11 @@ def test_a_stopped_build_goes_on_where_it_was_and_ends_as_an_undisturbed_one(
     whole, settings = undisturbed(recipe), settings_of(recipe, tmp_path)
     stop_at(event, settings, monkeypatch)
     cleaned, trained, encoded = [], [], []
-    clean, train, encode = PairJudge.__call__, Tokenizer.train, TrainingEncoder.__call__
+    clean, encode = PairJudge.__call__, TrainingEncoder.__call__
     monkeypatch.setattr(PairJudge, "__call__", lambda self, pairs: cleaned.append(1) or clean(self, pairs))
-    monkeypatch.setattr(Tokenizer, "train", lambda *arguments: trained.append(1) or train(*arguments))
+    monkeypatch.setattr(
+        build, "train_tokenizer", lambda *arguments: trained.append(1) or train_tokenizer(*arguments)
+    )
     monkeypatch.setattr(
         TrainingEncoder, "__call__", lambda self, pairs: encoded.append(1) or encode(self, pairs)
     )

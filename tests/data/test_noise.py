@@ -8,7 +8,7 @@ from measure_noise import kept_by, kept_in, single_steps, table
 from noise import CLEAN, KINDS, add_noise
 
 from configs import run_config
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.textbook.generate import textbook_splits
 
 
@@ -25,7 +25,7 @@ def noisy(pairs):
 @pytest.fixture(scope="module")
 def tokenizer(noisy):
     config = replace(run_config([]).tokenizer, vocabulary_size=1000)
-    return Tokenizer.train((text for _, pair in noisy for text in pair), config)
+    return train_tokenizer((text for _, pair in noisy for text in pair), config)
 
 
 def test_noise_is_half_as_much_as_there_is_clean_text(noisy, pairs):

@@ -26,11 +26,11 @@ from building import (
 )
 
 from configs import run_config
-from endeavour.data import file_hashes, part, preparing
+from endeavour.data import build, file_hashes, part, preparing
 from endeavour.data.duplicates import SeenHashes
 from endeavour.data.normalization import normalize
 from endeavour.data.prepared import MANIFEST, PreparedData, find_prepared
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.errors import UserError
 from endeavour.special import EOS
 from endeavour.storage import DIGESTS
@@ -134,11 +134,10 @@ def test_joint_and_separate_vocabularies(settings, data):
 
 def test_a_sample_for_the_tokenizer_is_even_and_bounded(settings, monkeypatch):
     seen = []
-    train = Tokenizer.train
     monkeypatch.setattr(
-        Tokenizer,
-        "train",
-        lambda texts, *rest: train((seen.append(text) or text for text in texts), *rest),
+        build,
+        "train_tokenizer",
+        lambda texts, *rest: train_tokenizer((seen.append(text) or text for text in texts), *rest),
     )
     few = replace(TOKENIZER, max_sentences=40, vocabulary_size=320)
     assert prepared(**(settings | {"tokenizer": few})).splits["train"]["pairs"] == len(TRAIN)
@@ -416,7 +415,7 @@ def script(settings, progress: str = "lambda *_: None") -> str:
         "from pathlib import Path, PosixPath\n"
         "from endeavour.data.corpus import CorpusConfig\n"
         "from endeavour.data.cleaning import CleaningConfig\n"
-        "from endeavour.data.tokenizer import TokenizerConfig\n"
+        "from endeavour.data.tokenizer_training import TokenizerConfig\n"
         "from endeavour.data.preparing import prepare_data\n"
         "from endeavour.data.recipe import DataRecipe\n"
         f"prepare_data(DataRecipe({recipe}), {settings['folder']!r}, {progress})\n"

@@ -20,7 +20,8 @@ from endeavour.data.protection import (
     restore,
     symbols,
 )
-from endeavour.data.tokenizer import Tokenizer, encode_pairs
+from endeavour.data.tokenizer import encode_pairs
+from endeavour.data.tokenizer_training import train_tokenizer
 
 SPANS = [
     "<b>",
@@ -126,12 +127,12 @@ SENTENCES = [f"Press <b>{word}</b> {{key}}." for word in ("one", "two", "three",
 
 def test_vocabularies_have_the_symbols_and_pairs_use_them() -> None:
     config = run_config(["tokenizer.vocabulary_size=300"]).tokenizer
-    tokenizer = Tokenizer.train([protect(text, 3).text for text in SENTENCES], config, symbols(3))
+    tokenizer = train_tokenizer([protect(text, 3).text for text in SENTENCES], config, symbols(3))
     assert tokenizer.placeholders == 3
     ((source,), (target,)) = encode_pairs((tokenizer, tokenizer), [("Press <b>%s", "<b> drücke %s")])
     kept = [[piece for piece in tokenizer.pieces(ids) if "⟦" in piece] for ids in (source, target)]
     assert kept == [["⟦1⟧", "⟦2⟧"], ["⟦1⟧", "⟦2⟧"]]
-    bare = Tokenizer.train(SENTENCES, config)
+    bare = train_tokenizer(SENTENCES, config)
     assert bare.placeholders == 0
     assert encode_pairs((bare, tokenizer), [("<b>", "<b>")]) == (
         bare.encode(["<b>"]),

@@ -14,6 +14,7 @@ from sentencepiece import sentencepiece_model_pb2
 from configs import run_config
 from endeavour.data.normalization import normalize
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.errors import UserError
 from endeavour.special import BOS, EOS, PAD, UNK
 
@@ -43,7 +44,7 @@ KINDS = {
 
 @cache
 def trained(kind: str) -> Tokenizer:
-    return Tokenizer.train(SENTENCES, *KINDS[kind])
+    return train_tokenizer(SENTENCES, *KINDS[kind])
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def test_its_model_lowercases_in_other_programs_too_and_keeps_symbols(tokenizer)
     assert tokenizer.lowercase
     assert not trained("bpe").lowercase
     with pytest.raises(UserError, match="two of the corpus's parts have the tag <mine>"):
-        Tokenizer.train(SENTENCES, replace(CONFIG, lowercase=True), ["<mine>", "<Mine>"])
+        train_tokenizer(SENTENCES, replace(CONFIG, lowercase=True), ["<mine>", "<Mine>"])
 
 
 @kinds(*KINDS)
@@ -163,7 +164,7 @@ def test_special_ids_are_fixed_and_never_decoded(tokenizer):
 
 @pytest.mark.parametrize(("algorithm", "size"), [("bpe", 330), ("unigram", 305)])
 def test_training_is_deterministic(algorithm, size):
-    again = Tokenizer.train(iter(SENTENCES), replace(CONFIG, algorithm=algorithm, vocabulary_size=size))
+    again = train_tokenizer(iter(SENTENCES), replace(CONFIG, algorithm=algorithm, vocabulary_size=size))
     assert again.digest == trained(algorithm).digest
     assert again.vocabulary_size == size
 
@@ -188,20 +189,20 @@ def test_whatever_ids_a_model_writes_the_text_is_one_line(tokenizer):
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 def test_too_large_a_vocabulary_names_the_largest_possible(algorithm):
     with pytest.raises(UserError, match=r"vocabulary_size=5000: this corpus allows at most (\d+)") as caught:
-        Tokenizer.train(SENTENCES, replace(CONFIG, algorithm=algorithm, vocabulary_size=5000))
+        train_tokenizer(SENTENCES, replace(CONFIG, algorithm=algorithm, vocabulary_size=5000))
     largest = int(str(caught.value).split("at most ")[1].split(";")[0])
-    found = Tokenizer.train(SENTENCES, replace(CONFIG, algorithm=algorithm, vocabulary_size=largest))
+    found = train_tokenizer(SENTENCES, replace(CONFIG, algorithm=algorithm, vocabulary_size=largest))
     assert found.vocabulary_size == largest
 
 
 def test_too_small_a_vocabulary_names_the_smallest_possible():
     with pytest.raises(UserError, match=r"need at least (\d+)") as caught:
-        Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=100))
+        train_tokenizer(SENTENCES, replace(CONFIG, vocabulary_size=100))
     smallest = int(re.search(r"at least (\d+)", str(caught.value))[1])
-    assert Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=smallest)).vocabulary_size == smallest
+    assert train_tokenizer(SENTENCES, replace(CONFIG, vocabulary_size=smallest)).vocabulary_size == smallest
     assert "character_coverage" in str(caught.value)
     with pytest.raises(UserError, match=r"choose a larger vocabulary$"):
-        Tokenizer.train(SENTENCES, replace(CONFIG, vocabulary_size=4, character_coverage=0.9998))
+        train_tokenizer(SENTENCES, replace(CONFIG, vocabulary_size=4, character_coverage=0.9998))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_a_model_comes_back_from_its_file_and_a_damaged_or_missing_one_is_named(
 
 
 def test_the_trainer_is_silent(capfd):
-    Tokenizer.train(SENTENCES, CONFIG)
+    train_tokenizer(SENTENCES, CONFIG)
     assert capfd.readouterr() == ("", "")
 
 
@@ -249,5 +250,5 @@ def test_each_symbol_is_one_piece_wherever_it_stands(tokenizer, parts):
 
 
 def test_without_symbols_the_vocabulary_is_as_ever():
-    assert Tokenizer.train(SENTENCES, CONFIG, []).digest == trained("bpe").digest
+    assert train_tokenizer(SENTENCES, CONFIG, []).digest == trained("bpe").digest
     assert not set(SYMBOLS) & set(trained("bpe").pieces(range(trained("bpe").vocabulary_size)))

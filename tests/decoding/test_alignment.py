@@ -10,6 +10,7 @@ from reference import random_model, random_sources
 from configs import run_config
 from endeavour.data.protection import symbols
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.decoding import alignment
 from endeavour.decoding.alignment import (
     align_translation,
@@ -92,7 +93,7 @@ def test_words_align_by_the_layer_before_the_last() -> None:
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     text = [f"Das Haus {i} hat Häute wie {i * 7}." for i in range(200)]
-    return Tokenizer.train(text, run_config(["tokenizer.vocabulary_size=300"]).tokenizer)
+    return train_tokenizer(text, run_config(["tokenizer.vocabulary_size=300"]).tokenizer)
 
 
 def test_the_words_of_a_line_in_parts_are_counted_through(tokenizer: Tokenizer) -> None:
@@ -138,7 +139,7 @@ def test_words_of_pieces_are_those_that_spaces_separate(tokenizer: Tokenizer) ->
 def test_a_symbol_counts_as_the_words_that_it_stands_for() -> None:
     """Alignments are of the words of the text, which has the spans back."""
     text = [f"Das Haus {i} hat Häute wie {i * 7}." for i in range(200)]
-    marked = Tokenizer.train(text, run_config(["tokenizer.vocabulary_size=310"]).tokenizer, symbols(3))
+    marked = train_tokenizer(text, run_config(["tokenizer.vocabulary_size=310"]).tokenizer, symbols(3))
     line = 'Das <a href="x y">Haus</a> hat'
     source, target, spans = part_of_pair((marked, marked), line, line)
     assert spans == ['<a href="x y">', "</a>"]

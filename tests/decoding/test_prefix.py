@@ -16,6 +16,7 @@ from reference import (
 
 from configs import run_config
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.prefix import ForcedPrefix, Prefix, typed_prefix
 from endeavour.errors import UserError
@@ -143,7 +144,7 @@ TEXT = [f"Das Haus {i} hat Häute wie {i * 7}, Übermut und größere Bäume." f
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return Tokenizer.train(TEXT, run_config(["tokenizer.vocabulary_size=340"]).tokenizer)
+    return train_tokenizer(TEXT, run_config(["tokenizer.vocabulary_size=340"]).tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_whole_words_are_split_as_ever_and_the_last_one_is_open(
 
 def test_what_is_typed_for_a_lowercased_vocabulary_is_lowercased() -> None:
     settings = ["tokenizer.vocabulary_size=340", "tokenizer.lowercase=true"]
-    tokenizer = Tokenizer.train(TEXT, run_config(settings).tokenizer)
+    tokenizer = train_tokenizer(TEXT, run_config(settings).tokenizer)
     assert typed_prefix(tokenizer, "DAS Hau") == typed_prefix(tokenizer, "das hau")
     assert typed_prefix(tokenizer, "DAS Hau").text == "▁hau".encode()
 

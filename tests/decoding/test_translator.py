@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from configs import run_config
 from endeavour.data.protection import symbols
-from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
@@ -128,7 +129,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_named(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("longest", [6, 100])
 def test_spans_come_back_of_symbols_in_every_part_of_a_line(longest: int) -> None:
     count = 5
-    marked = Tokenizer.train(SENTENCES, CONFIG.tokenizer, symbols(count))
+    marked = train_tokenizer(SENTENCES, CONFIG.tokenizer, symbols(count))
     engine = Echo()
     line = "Satz <b>7</b> hat {0} Worte %s wie a@b.de Ja!"
     both = Translator(engine, (marked, marked), longest=longest, decoding=CONFIG.decoding)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from endeavour.data.tokenizer import Tokenizer, TokenizerConfig
+from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import TokenizerConfig, train_tokenizer
 from textbook_sides import textbook_sides
 
 
@@ -23,7 +24,7 @@ def trained(
     *,
     lowercase: bool = False,
 ) -> Tokenizer:
-    return Tokenizer.train(
+    return train_tokenizer(
         lines,
         TokenizerConfig(
             name="test",

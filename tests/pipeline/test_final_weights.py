@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from configs import run_config
-from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.model.transformer import Transformer
 from endeavour.pipeline.final_weights import WORSE, load_final_weights
 from endeavour.training.distributed import Ranks
@@ -34,7 +34,7 @@ class LossNear:
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Transformer, Checkpoints, TrainState]:
     """A run of three checkpoints, all of them kept, the best two noted."""
     config = run_config(["tokenizer.vocabulary_size=300", "model.width=16", "model.feed_forward=32"])
-    tokenizer = Tokenizer.train([f"Satz {n} hat Worte wie {n * 7}" for n in range(300)], config.tokenizer)
+    tokenizer = train_tokenizer([f"Satz {n} hat Worte wie {n * 7}" for n in range(300)], config.tokenizer)
     model = Transformer(config.model, source_vocabulary=300, target_vocabulary=300)
     optimizer = torch.optim.Adam(model.parameters())
     checkpoints = Checkpoints(

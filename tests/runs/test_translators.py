@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from configs import TINY, run_config
-from endeavour.data.tokenizer import Tokenizer, Tokenizers
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.decoding.ensemble import Ensemble
 from endeavour.decoding.pytorch import PyTorchEngine
 from endeavour.decoding.translator import Translator
@@ -31,7 +32,7 @@ TEXT = ["the dog sees a tree", "often the old man finds the dog today", "der Hun
 @cache
 def vocabularies() -> Tokenizers:
     config = run_config(SMALL).tokenizer
-    tokenizer = Tokenizer.train([f"{line} {i}" for i in range(99) for line in TEXT], config)
+    tokenizer = train_tokenizer([f"{line} {i}" for i in range(99) for line in TEXT], config)
     return tokenizer, tokenizer
 
 
@@ -68,7 +69,7 @@ def other_direction(run: Run) -> None:
 def other_vocabulary(run: Run) -> None:
     shutil.rmtree(run.folder)
     text = [f"ganz anderer Text von anderswo {i}" for i in range(99)]
-    tokenizer = Tokenizer.train(text, run_config(SMALL).tokenizer)
+    tokenizer = train_tokenizer(text, run_config(SMALL).tokenizer)
     config = run_config([*SMALL, f"name={run.name}", f"output_folder={run.root}"])
     untrained_run(config, (vocabularies()[0], tokenizer))
 

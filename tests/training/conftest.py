@@ -11,12 +11,13 @@ from starting import VOCABULARY
 from configs import run_config
 from endeavour.data.dataset import ParallelDataset, flat, save_rows
 from endeavour.data.tokenizer import Tokenizer
+from endeavour.data.tokenizer_training import train_tokenizer
 
 
 @pytest.fixture(scope="package")
 def tokenizer() -> Tokenizer:
     config = run_config([f"tokenizer.vocabulary_size={VOCABULARY}"]).tokenizer
-    return Tokenizer.train([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
+    return train_tokenizer([f"Satz {number} hat Worte wie {number * 7}" for number in range(300)], config)
 
 
 def random_pairs(folder: Path, pairs: int, first: int | None = None) -> ParallelDataset:

@@ -19,7 +19,7 @@ from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
 from endeavour.data.files import Pair
 from endeavour.data.recipe import DataRecipe
-from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.data.tokenizer_training import TokenizerConfig
 from endeavour.textbook import textbook_splits
 
 SENTENCES = 50_000  # that lines are made of: 2.5 billion different ones

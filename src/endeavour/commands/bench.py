@@ -32,7 +32,7 @@ from endeavour.benchmark.task import Task
 from endeavour.commands import COMMANDS, LONG_NAMES
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.data.tokenizer_training import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.directions import Direction
 from endeavour.errors import UserError

@@ -65,41 +65,36 @@ def compare(config: CompareRoot) -> Comparison:
     )
     baseline, names = evaluations[0], _names(evaluations)
     sources, references = baseline.lines("sources"), baseline.lines("references")
-    for other, name in zip(evaluations[1:], names[1:], strict=True):
-        _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
-    systems = [_system(one, name, sources, references) for one, name in zip(evaluations, names, strict=True)]
+    own = _own_systems(evaluations, names, sources, references)
     outside = _outside_systems(files, len(references), taken=[REFERENCES, *names])
-    everything = [*systems, *outside]
+    systems = [*own, *outside]
     lowercase = [
         name for one, name in zip(evaluations, names, strict=True) if one.run.config.tokenizer.lowercase
     ]
-    notes: list[str] = []
     if lowercase:
-        notes.append(
-            f"All text is compared in small letters, because that is all that is written by {', '.join(lowercase)}."
-        )
         sources, references = without_capitals(sources), without_capitals(references)
-        everything = [replace(one, hypotheses=without_capitals(one.hypotheses)) for one in everything]
+        systems = [replace(one, hypotheses=without_capitals(one.hypotheses)) for one in systems]
     with progress_bar(Console(stderr=True)) as progress:
         task = progress.add_task("reading the training text", total=None)
         training = _training_text(baseline.run, Path(config.data_folder), lowercase=bool(lowercase))
         progress.update(task, total=1, completed=1)
         progress.add_task("testing", total=None)
+        notes = [
+            _training_note(names[0], baseline.run, training),
+            *_case_notes(lowercase),
+            *_comet_notes(systems),
+            f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
+            *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
+        ]
         comparison = compare_systems(
-            everything,
-            title=f"{_title([system.name for system in everything])}: {baseline.folder_name}",
+            systems,
+            title=f"{_title([system.name for system in systems])}: {baseline.folder_name}",
             sources=sources,
             references=references,
             training=training,
             config=config,
             lowercase=bool(lowercase),
-            notes=[
-                _training_note(names[0], baseline.run, training),
-                *notes,
-                *_comet_notes(everything),
-                f"Sentence by sentence, in the view Runs: {play_command(baseline.run)}",
-                *(f"{system.name}: SHA-256 {file_digest(Path(system.name))}" for system in outside),
-            ],
+            notes=notes,
         )
     folder = Path(config.output_folder) / "comparisons" / _folder_name(names, outside) / baseline.folder_name
     with write_errors(folder, "output_folder"):
@@ -139,6 +134,15 @@ def _check_same_test_set(baseline: str, name: str, other: Evaluation, wanted: di
                 f"{baseline} and {name} were evaluated on different {column} ({where}): only outputs for the same "
                 "test set can be compared"
             )
+
+
+def _own_systems(
+    evaluations: Sequence[Evaluation], names: Sequence[str], sources: list[str], references: list[str]
+) -> list[System]:
+    """The runs' translations, all of the same text. Raises `UserError` where they are not."""
+    for other, name in zip(evaluations[1:], names[1:], strict=True):
+        _check_same_test_set(names[0], name, other, {"sources": sources, "references": references})
+    return [_system(one, name, sources, references) for one, name in zip(evaluations, names, strict=True)]
 
 
 def _system(one: Evaluation, name: str, sources: Sequence[str], references: Sequence[str]) -> System:
@@ -192,6 +196,15 @@ def _training_note(name: str, run: Run, training: TrainingText | None) -> str:
             return f"{name} came without training text, so {missing}."
         return f"The prepared data of {name} is not at hand, so {missing}; `{evaluate_command(run)}` prepares it."
     return f"Word frequencies are those in the training text of {name}."
+
+
+def _case_notes(lowercase: Sequence[str]) -> list[str]:
+    """What must be known where runs, by these names, write no capitals."""
+    if not lowercase:
+        return []
+    return [
+        f"All text is compared in small letters, because that is all that is written by {', '.join(lowercase)}."
+    ]
 
 
 def _comet_notes(systems: Sequence[System]) -> list[str]:

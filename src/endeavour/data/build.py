@@ -39,6 +39,7 @@ from endeavour.data.tokenizer import (
     tag_of,
     with_tag,
 )
+from endeavour.data.tokenizer_training import train_tokenizer
 from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.progress import Report
@@ -225,7 +226,7 @@ def _train_tokenizers(
         )
         texts = (pair[side] for pair in sample for side in sides)
         tags = source_tags if SIDES.index("source") in sides else ()
-        return Tokenizer.train(texts, config, [*tags, *symbols(config.placeholders)])
+        return train_tokenizer(texts, config, [*tags, *symbols(config.placeholders)])
 
     if journal.read(SIDES[-1]) is None:
         source = train(0, 1) if config.joint else train(0)

@@ -44,9 +44,14 @@ def _corpus_name(name: str) -> str:
     return name
 
 
+def test_splits(names: Iterable[str]) -> list[str]:
+    """Those of a corpus's splits that are for tests: all but `train` and `validation`, whatever they are called."""
+    return [name for name in names if name not in (TRAIN, VALIDATION)]
+
+
 @dataclass(kw_only=True, config=STRICT)
 class CorpusConfig:
-    """One corpus. Every split other than `train` and `validation` is a test split, whatever its name."""
+    """One corpus."""
 
     name: Annotated[str, AfterValidator(_corpus_name)]  # the first part of the prepared folder's name
     kind: Literal["textbook", "hub", "files"]

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.cleaning_report import as_markdown
@@ -47,45 +47,69 @@ def prepare_data(
     Raises:
         UserError: an input or a setting is wrong, or an input cannot be read or downloaded.
     """
-    corpus, extra_pairs = recipe.corpus, recipe.extra_pairs
     root = folder / "prepared"
     with write_errors(folder, "data_folder"):
         root.mkdir(parents=True, exist_ok=True)
-    hashes = FileHashes(root / HASHES)
-    inputs, stamps = fingerprint(corpus, hashes, extra_pairs), dict(hashes.stamps)
-    hashes.save()
-    described = recipe.as_json(inputs)
-    digest = json_digest(described)
-    final = root / f"{corpus.name}-{digest[:12]}"
+    inputs = _inputs_of(recipe, root)
+    described = recipe.as_json(inputs.content)
+    described["digest"] = json_digest(described)
+    final = root / f"{recipe.corpus.name}-{described['digest'][:12]}"
     if not (final / MANIFEST).is_file():
         with write_errors(folder, "data_folder"), waiting_lock(final, f"preparing {final}"):
-            if not (final / MANIFEST).is_file():  # another process may have built it meanwhile
-                progress("load the corpus", 0, None)
-                splits = load_splits(corpus, extra_pairs=extra_pairs, progress=progress)
-                parts = load_parts(corpus) or {"": splits.pop(TRAIN)}
-                code = code_for(recipe.cleaning)
-                # Without the stamps, files that were changed for a while and put back would not be noticed.
-                begun_with = code | {"files": stamps}
-                with _scratch_folder(final, begun_with) as scratch, atomic_folder(final) as partial:
-                    # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
-                    from endeavour.data.build import build
-
-                    report = build(
-                        partial,
-                        scratch,
-                        {name: directed(pairs, recipe.direction) for name, pairs in splits.items()},
-                        {name: directed(pairs, recipe.direction) for name, pairs in parts.items()},
-                        recipe,
-                        progress,
-                    )
-                    described |= {"digest": digest, "versions": code["versions"]}
-                    _describe(partial, final.name, described, report)
-                    if (fingerprint(corpus, hashes, extra_pairs), hashes.stamps) != (inputs, stamps):
-                        raise UserError(
-                            f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
-                        )
+            _build_once(recipe, inputs, described, final, progress)
     shutil.rmtree(hidden_beside(final, "scratch"), ignore_errors=True)
     return PreparedData.open(final)
+
+
+class _Inputs(NamedTuple):
+    """What a corpus is read from.
+
+    Attributes:
+        content: its fingerprint.
+        stamps: size and times of change of each file. Without them, files that were changed for a while and put back
+            would not be noticed.
+    """
+
+    content: dict[str, Any]
+    stamps: dict[str, list[int]]
+
+
+def _inputs_of(recipe: DataRecipe, root: Path) -> _Inputs:
+    hashes = FileHashes(root / HASHES)
+    content = fingerprint(recipe.corpus, hashes, recipe.extra_pairs)
+    hashes.save()
+    return _Inputs(content, hashes.stamps)
+
+
+def _build_once(
+    recipe: DataRecipe, inputs: _Inputs, described: dict[str, Any], final: Path, progress: Report
+) -> None:
+    """Builds the folder `final`, unless another process has done so meanwhile."""
+    if (final / MANIFEST).is_file():
+        return
+    # Imported here: `datasets` takes seconds to import, and nothing to do should not wait for it.
+    from endeavour.data.build import build
+
+    corpus = recipe.corpus
+    progress("load the corpus", 0, None)
+    splits = load_splits(corpus, extra_pairs=recipe.extra_pairs, progress=progress)
+    parts = load_parts(corpus) or {"": splits.pop(TRAIN)}
+    code = code_for(recipe.cleaning)
+    begun_with = code | {"files": inputs.stamps}
+    with _scratch_folder(final, begun_with) as scratch, atomic_folder(final) as partial:
+        report = build(
+            partial,
+            scratch,
+            {name: directed(pairs, recipe.direction) for name, pairs in splits.items()},
+            {name: directed(pairs, recipe.direction) for name, pairs in parts.items()},
+            recipe,
+            progress,
+        )
+        _describe(partial, final.name, described | {"versions": code["versions"]}, report)
+        if _inputs_of(recipe, final.parent) != inputs:
+            raise UserError(
+                f"corpus {corpus.name}: a file changed while it was read; run `endeavour prepare` again"
+            )
 
 
 @contextmanager

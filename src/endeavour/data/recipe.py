@@ -7,7 +7,8 @@ from typing import Any
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig, ExtraPairs
-from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer_training import TokenizerConfig
 from endeavour.directions import Direction
 
 _FORMAT = 6  # to be raised when the same settings are to give other files

@@ -9,6 +9,7 @@ Shapes: batch = sentences; draws = unfinished translations of all sentences.
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +19,41 @@ from endeavour.decoding.engine import Hypothesis
 from endeavour.decoding.length_penalty import length_penalty
 from endeavour.decoding.model import Model
 from endeavour.special import BOS, EOS, PAD
+
+
+class _Draws(NamedTuple):
+    """Samples that are not finished, or not yet taken out: a row each, like a beam of one, because they share no past.
+
+    Attributes:
+        numbers: (draws,) which they are of all.
+        limits: (draws,) tokens that they may have.
+        ids: (draws, tokens so far), from BOS on.
+        log_probabilities: (draws,) so far.
+        ended: (draws,) whether they have EOS; PAD follows it.
+    """
+
+    numbers: Tensor
+    limits: Tensor
+    ids: Tensor
+    log_probabilities: Tensor
+    ended: Tensor
+
+    def select(self, rows: Tensor) -> "_Draws":
+        return _Draws(*(column[rows] for column in self))
+
+    def extended(self, tokens: Tensor, logits: Tensor) -> "_Draws":
+        """With the next tokens drawn, (draws,), which EOS or PAD replaces where a sample must end or has ended.
+
+        Args:
+            logits: (draws, vocabulary) the model's.
+        """
+        tokens = tokens.masked_fill(self.limits == self.ids.shape[1] - 1, EOS).masked_fill(self.ended, PAD)
+        log_probabilities = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)
+        return self._replace(
+            ids=torch.cat([self.ids, tokens[:, None]], dim=1),
+            log_probabilities=self.log_probabilities + log_probabilities.masked_fill(self.ended, 0.0),
+            ended=self.ended | (tokens == EOS),
+        )
 
 
 @torch.inference_mode()
@@ -50,37 +86,33 @@ def sample(
     if not results:
         return []
     device = source.device
-    # Each sample is a row of its own, like a beam of one, because samples share no past.
-    samples = torch.arange(len(source) * num_hypotheses, device=device)
-    limit = torch.tensor(limits, device=device).repeat_interleave(num_hypotheses)
-    drawn = torch.full((len(samples), 1), BOS, device=device)
-    log_probabilities = torch.zeros(len(samples), device=device)
-    ended = torch.zeros(len(samples), dtype=torch.bool, device=device)
+    count = len(source) * num_hypotheses
+    draws = _Draws(
+        numbers=torch.arange(count, device=device),
+        limits=torch.tensor(limits, device=device).repeat_interleave(num_hypotheses),
+        ids=torch.full((count, 1), BOS, device=device),
+        log_probabilities=torch.zeros(count, device=device),
+        ended=torch.zeros(count, dtype=torch.bool, device=device),
+    )
     cache = model.start(model.encode(source), beam_size=1)
-    cache.select(samples // num_hypotheses)
+    cache.select(draws.numbers // num_hypotheses)
     unseen = STEPS_UNSEEN.get(device.type, 1)
-    while len(samples):
-        logits = model.project(model.step(drawn[:, -1:], cache)).float().squeeze(1)
+    while len(draws.numbers):
+        logits = model.project(model.step(draws.ids[:, -1:], cache)).float().squeeze(1)
         probabilities = truncated(logits, temperature=temperature, top_k=top_k, epsilon=epsilon)
         # Where there are none, something is drawn, and its log-probability says so.
         probabilities.nan_to_num_(nan=1.0)
-        tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
-        tokens = tokens.masked_fill(limit == drawn.shape[1] - 1, EOS).masked_fill(ended, PAD)
-        token_log_probabilities = logits.log_softmax(dim=-1).gather(1, tokens[:, None]).squeeze(1)
-        log_probabilities += token_log_probabilities.masked_fill(ended, 0.0)
-        drawn = torch.cat([drawn, tokens[:, None]], dim=1)
-        ended |= tokens == EOS
-        generated = drawn.shape[1] - 1
+        draws = draws.extended(torch.multinomial(probabilities, 1, generator=generator).squeeze(1), logits)
+        generated = draws.ids.shape[1] - 1
         if generated % unseen and generated <= max(limits):
             continue
-        if ended.sum() >= DONE_SHARE * len(ended):
-            columns = (samples, drawn, log_probabilities)
-            for number, ids, log_probability in zip(*(c[ended].tolist() for c in columns), strict=True):
+        if draws.ended.sum() >= DONE_SHARE * len(draws.ended):
+            done = draws.select(draws.ended.nonzero().squeeze(1))
+            columns = (column.tolist() for column in (done.numbers, done.ids, done.log_probabilities))
+            for number, ids, log_probability in zip(*columns, strict=True):
                 results[number // num_hypotheses][number] = _hypothesis(ids, log_probability, alpha)
-            remaining = (~ended).nonzero().squeeze(1)
-            samples, limit, drawn, log_probabilities, ended = (
-                column[remaining] for column in (samples, limit, drawn, log_probabilities, ended)
-            )
+            remaining = (~draws.ended).nonzero().squeeze(1)
+            draws = draws.select(remaining)
             cache.select(remaining)
     return [[found[number] for number in sorted(found)] for found in results]
 

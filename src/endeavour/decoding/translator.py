@@ -7,6 +7,7 @@ a very long line in parts, so memory grows neither with the number of lines nor 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
+from itertools import chain
 from typing import NamedTuple
 
 from endeavour.data.normalization import SPACE_MARK, normalize
@@ -64,6 +65,14 @@ class Translation(NamedTuple):
     score: float
     log_probability: float
     parts: tuple[Part, ...]
+
+
+class _Source(NamedTuple):
+    """What the engine translates at once: ids, with EOS, what their symbols stand for, and the space after its text."""
+
+    ids: list[int]
+    spans: Sequence[str]
+    space: str
 
 
 class Translator:
@@ -135,28 +144,33 @@ class Translator:
         return all(len(ids) < self.longest for (ids,) in sides)
 
     def _translate_window(self, lines: Sequence[str]) -> Iterator[list[Translation]]:
+        sources = self._sources(lines)
+        found = iter(self._engine.search([one.ids for row in sources for one in row]))
+        for row in sources:
+            parts = [self._texts(one, next(found)) for one in row]
+            yield join_parts(parts, [one.space for one in row], drawn=self._drawn)
+
+    def _sources(self, lines: Sequence[str]) -> list[list[_Source]]:
+        """What is translated of each line: its sentences, or where they are too long their parts."""
         sentences = [self._sentences(line) for line in lines]
         texts = [protect(normalize(text), self._placeholders) for row in sentences for text, _ in row]
         encoded = zip(self._source.encode([text for text, _ in texts]), texts, strict=True)
-        sources: list[list[int]] = []
-        spans_of: list[list[str]] = []  # of each source, what its symbols stand for
-        spaces_of: list[list[str]] = []  # of each line, what follows each of its parts
+        sources: list[list[_Source]] = []
         for row in sentences:
-            spaces: list[str] = []
-            cut = False
+            cut: list[list[_Source]] = []
             for _, space in row:
                 ids, (_, spans) = next(encoded)
-                parts = self._parts(ids[len(self._source.tag) :])
-                sources += [[*self._source.tag, *part, EOS] for part in parts]
-                spans_of += [spans] * len(parts)
-                spaces += [*[" "] * (len(parts) - 1), space][: len(parts)]
-                cut |= len(parts) > 1
-            self.in_parts += cut
-            spaces_of.append(spaces)
-        each = zip(sources, self._engine.search(sources), spans_of, strict=True)
-        for spaces in spaces_of:
-            parts = [self._texts(*next(each)) for _ in spaces]
-            yield join_parts(parts, spaces, drawn=self._drawn)
+                cut.append(self._cut(ids, spans, space))
+            self.in_parts += any(len(parts) > 1 for parts in cut)
+            sources.append(list(chain.from_iterable(cut)))
+        return sources
+
+    def _cut(self, ids: list[int], spans: Sequence[str], space: str) -> list[_Source]:
+        """The sources of a sentence with `space` after it, each with the vocabulary's tag; see `_parts`."""
+        tag = self._source.tag
+        parts = self._parts(ids[len(tag) :])
+        spaces = [space if number == len(parts) else " " for number in range(1, len(parts) + 1)]
+        return [_Source([*tag, *part, EOS], spans, after) for part, after in zip(parts, spaces, strict=True)]
 
     def _sentences(self, line: str) -> list[tuple[str, str]]:
         """Each sentence and the whitespace after it."""
@@ -179,13 +193,11 @@ class Translator:
             start += cut
         return [*parts, ids[start:]] if ids else []
 
-    def _texts(
-        self, source: Sequence[int], hypotheses: list[Hypothesis], spans: Sequence[str]
-    ) -> list[Translation]:
+    def _texts(self, source: _Source, hypotheses: list[Hypothesis]) -> list[Translation]:
         decoded = self._target.decode([hypothesis.ids for hypothesis in hypotheses])
-        texts = [restore(text, spans, self._placeholders) for text in decoded]
+        texts = [restore(text, source.spans, self._placeholders) for text in decoded]
         found = [
-            Translation(text, one.score, one.log_probability, (Part(source, one.ids, spans),))
+            Translation(text, one.score, one.log_probability, (Part(source.ids, one.ids, source.spans),))
             for text, one in zip(texts, hypotheses, strict=True)
         ]
         if self._utility is None:

@@ -6,16 +6,17 @@ al. 2019, "Analyzing Multi-Head Self-Attention", and Clark et al. 2019, "What Do
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from endeavour.decoding.alignment import attention
 from endeavour.evaluation.lexical_alignment import Pair, learn_lexicon, partners
-from endeavour.model.transformer import Transformer
+from endeavour.model.transformer import AttentionKind, Transformer
 from endeavour.special import BOS
 
-KINDS = ("encoder", "decoder", "cross")
+KINDS = get_args(AttentionKind)
 
 
 @dataclass(frozen=True)

@@ -85,22 +85,17 @@ def paired_tests(
     randomization_trials = affordable(randomization_trials, len(references), size=TRIAL_BYTES)
     bootstrap, bootstrap_signatures = _run("bs", systems, references, bootstrap_samples, seed, lowercase)
     randomized, randomized_signatures = _run("ar", systems, references, randomization_trials, seed, lowercase)
-    return [
-        MetricTest(
-            metric,
-            [
-                _system_score(name, results[0].score, one, other, count)
-                for (name, _), one, other, count in zip(
-                    systems, results, randomized[metric], differing, strict=True
-                )
-            ],
-            str(bootstrap_signatures[metric]),
-            str(randomized_signatures[metric]),
-        )
-        for (metric, results), differing in zip(
-            bootstrap.items(), _differing(systems, references, lowercase), strict=True
-        )
-    ]
+    differing = _differing(systems, references, lowercase)
+    tests: list[MetricTest] = []
+    for (metric, results), counts in zip(bootstrap.items(), differing, strict=True):
+        columns = zip(systems, results, randomized[metric], counts, strict=True)
+        scores = [
+            _system_score(name, results[0].score, result, other, count)
+            for (name, _), result, other, count in columns
+        ]
+        signatures = str(bootstrap_signatures[metric]), str(randomized_signatures[metric])
+        tests.append(MetricTest(metric, scores, *signatures))
+    return tests
 
 
 def _metrics(lowercase: bool) -> dict[str, Metric]:

@@ -7,7 +7,7 @@ Shapes: batch = sentences; source, target = padded lengths; beam = hypotheses of
 
 from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,9 @@ class Memory(NamedTuple):
 
     states: Tensor
     mask: Tensor | None
+
+
+AttentionKind = Literal["encoder", "decoder", "cross"]
 
 
 class AttentionMaps(NamedTuple):

@@ -15,7 +15,8 @@ from endeavour.data.file_hashes import FileHashes
 from endeavour.data.prepared import HASHES, PreparedData, find_prepared
 from endeavour.data.preparing import prepare_data
 from endeavour.data.recipe import DataRecipe
-from endeavour.data.tokenizer import TokenizerConfig, Tokenizers
+from endeavour.data.tokenizer import Tokenizers
+from endeavour.data.tokenizer_training import TokenizerConfig
 from endeavour.directions import Direction
 from endeavour.errors import UserError
 from endeavour.progress import reported_progress, say

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from endeavour.data.corpus import TRAIN, VALIDATION
+from endeavour.data.corpus import TRAIN, test_splits
 from endeavour.data.files import directed, read_pairs
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
@@ -105,9 +105,7 @@ def _check_names(settings: EvaluationConfig, chosen: Sequence[str], splits: Sequ
 
 def _chosen(settings: EvaluationConfig, splits: Sequence[str]) -> Sequence[str]:
     """The splits to evaluate: by default all test splits."""
-    if settings.splits is not None:
-        return settings.splits
-    return [split for split in splits if split not in (TRAIN, VALIDATION)]
+    return test_splits(splits) if settings.splits is None else settings.splits
 
 
 def _perturbed_copies(
@@ -176,16 +174,9 @@ def resolve_splits(asked: EvaluationConfig, trained: EvaluationConfig) -> Evalua
     others = bool(asked.files or asked.sacrebleu)
     if asked.splits is None:
         asked = replace(asked, splits=[] if others else trained.splits)
-    same = not others and asked.splits != [] and not _other_splits(asked.splits, trained.splits)
+    chosen = asked.splits or []
+    evaluated = test_splits(chosen) if trained.splits is None else trained.splits
+    same = not others and asked.splits != [] and set(chosen) <= set(evaluated)
     if not same and asked.tokenized_references == trained.tokenized_references:
         asked = replace(asked, tokenized_references=None)
     return asked
-
-
-def _other_splits(asked: list[str] | None, evaluated: list[str] | None) -> bool:
-    """Whether one that is asked for was not evaluated after training; None stands for all test splits of the corpus."""
-    if asked is None or asked == evaluated:
-        return False
-    return any(
-        split in (TRAIN, VALIDATION) if evaluated is None else split not in evaluated for split in asked
-    )

@@ -12,8 +12,6 @@ from pathlib import Path
 import torch
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
 
 from endeavour.decoding.alignment import attention_picture
 from endeavour.decoding.config import CHANGE_NO_SEARCH, DecodingConfig
@@ -27,9 +25,8 @@ from endeavour.evaluation.overlap import Overlap, measure_overlap
 from endeavour.evaluation.result import EvaluationResult, PerturbedScores
 from endeavour.evaluation.sets import EvaluationSet
 from endeavour.progress import progress_bar, say
-from endeavour.reports.evaluation_report import overlap_line, perturbed_tables, write_evaluation
+from endeavour.reports.evaluation_report import show_evaluation, write_evaluation
 from endeavour.reports.figures import AttentionMap
-from endeavour.reports.tables import screen_table
 from endeavour.runs.command_lines import play_command
 from endeavour.runs.evaluations import Evaluation, decoding_label
 from endeavour.runs.run import Run
@@ -106,7 +103,8 @@ class Evaluator:
                 results[one.name] = result
         results = {one.name: results[one.name] for one in test_sets}
         shown = {one.name: results[one.name] for one in test_sets if one.copy_of is None}
-        _show(shown, evaluations, f"{self.runs[0].name}, {self._title}")
+        folders = {name: evaluations[name].folder for name in shown}
+        show_evaluation(Console(soft_wrap=True), shown, folders, f"{self.runs[0].name}, {self._title}")
         return {
             name: {key: score.value for key, score in result.scores.items()}
             for name, result in results.items()
@@ -276,31 +274,3 @@ def _perturbed(
         for copy in test_sets
         if copy.copy_of == test_set.name
     }
-
-
-def _show(results: dict[str, EvaluationResult], evaluations: dict[str, Evaluation], title: str) -> None:
-    """Prints the tables, how the scores were made, what was known before, and where the reports lie."""
-    output = Console(soft_wrap=True)
-    output.print(_table({name: result.scores for name, result in results.items()}, title))
-    for table in perturbed_tables(results.values()):
-        output.print(screen_table(table))
-    for name, result in results.items():
-        for key in (result.bleu_key, "bleu_tokenized"):
-            if key in result.scores:
-                say(output, f"{name}: {result.scores[key].signature}")
-        if result.overlap is not None and result.overlap.sources:
-            say(output, f"{name}: {overlap_line(result)}")
-        say(output, f"report: {evaluations[name].folder / 'report.html'}")
-
-
-def _table(results: Mapping[str, Mapping[str, Score]], title: str) -> Table:
-    """A row a score and a column a test set: as a column each, the scores would not fit a terminal."""
-    table = Table("score", title=Text(title))
-    for name in results:
-        table.add_column(name, justify="right")
-    names = {key: score.name for scores in results.values() for key, score in scores.items()}
-    for key, name in names.items():
-        found = [scores.get(key) for scores in results.values()]
-        cells = ["–" if one is None else f"{one.value:.2f} [{one.low:.1f}, {one.high:.1f}]" for one in found]
-        table.add_row(name, *cells)
-    return table

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from rich.console import Console
@@ -68,46 +69,84 @@ def train_run(
         check_several()
     console = Console(stderr=True, quiet=not is_main())
     run = Run.of(config)
-    begun, splits = goes_on(run, config), config.corpus.split_names
-    restarts = config.training.restart and not begun and is_main()
-    with restart_noted(run) if restarts else nullcontext():
-        if not begun:  # a run that goes on is not held up by these
-            if run.was_begun and not config.training.restart:
-                say(
-                    console,
-                    f"note: {run} will be thrown away, as training.restart=true said before it was stopped "
-                    f"(to keep it, stop this and delete {restart_file(run)})",
-                )
-            run.require_free_place()
-            check_evaluation(config.evaluation, config.direction, splits)
-            if is_main():
-                require_tracker(config.tracking)
-            if config.teachers is not None:
-                Teachers(config).check_runs()
-            if first := pretraining_of(config):
-                _train_first(first, run, command, "pretrained")
-        config, tokenizers = take_vocabularies(config)
-        if begun:
-            run.require_same(config)
-            if run.is_finished and not files_changed(run, config.corpus, Path(config.data_folder)):
-                return _nothing_to_do(run)
-        check_graphs(config.training.cuda_graphs, device, alone=is_alone())
-        translations: list[ExtraPairs] = []
-        if begun and config.teachers is not None:
-            tokenizers, translations = run.load_tokenizers(), teacher_pairs(run)
-        data = text or prepare(config, tokenizers=tokenizers, extra_pairs=translations, console=console)
-        test_sets = choose_evaluation_sets(config.evaluation, config.direction, data, splits)
-        if not begun:
-            require_trainable(config, data)
-            if run.was_begun:
-                require_alone(run)
-            if config.teachers is not None:
-                translations = _taught(run, config, data, command, console)
-                # They do not change the vocabularies.
-                data = prepare(
-                    config, tokenizers=data.load_tokenizers(), extra_pairs=translations, console=console
-                )
-        return _train_together(config, data, translations, test_sets, device, command, prune)
+    if goes_on(run, config):
+        inputs = _inputs_to_go_on(run, config, device, text, console)
+        return _nothing_to_do(run) if inputs is None else _train_together(inputs, device, command, prune)
+    with restart_noted(run) if config.training.restart and is_main() else nullcontext():
+        inputs = _inputs_to_begin(run, config, device, command, text, console)
+        return _train_together(inputs, device, command, prune)
+
+
+class _Inputs(NamedTuple):
+    """What the processes of a run need to train it together."""
+
+    config: RunConfig
+    data: PreparedData
+    translations: Sequence[ExtraPairs]
+    test_sets: Sequence[EvaluationSet]
+
+
+def _inputs_to_go_on(
+    run: Run, config: RunConfig, device: torch.device, text: PreparedData | None, console: Console
+) -> _Inputs | None:
+    """Those of a run that goes on, which nothing holds up that only a start needs; None if it is finished."""
+    config, tokenizers = take_vocabularies(config)
+    run.require_same(config)
+    if run.is_finished and not files_changed(run, config.corpus, Path(config.data_folder)):
+        return None
+    check_graphs(config.training.cuda_graphs, device, alone=is_alone())
+    translations: list[ExtraPairs] = []
+    if config.teachers is not None:
+        tokenizers, translations = run.load_tokenizers(), teacher_pairs(run)
+    data = text or prepare(config, tokenizers=tokenizers, extra_pairs=translations, console=console)
+    return _Inputs(config, data, translations, _test_sets(config, data))
+
+
+def _inputs_to_begin(
+    run: Run,
+    config: RunConfig,
+    device: torch.device,
+    command: Sequence[str],
+    text: PreparedData | None,
+    console: Console,
+) -> _Inputs:
+    """Those of a new run, once everything that can be wrong is checked and what it needs is trained."""
+    _check_start(run, config, console)
+    if first := pretraining_of(config):
+        _train_first(first, run, command, "pretrained")
+    config, tokenizers = take_vocabularies(config)
+    check_graphs(config.training.cuda_graphs, device, alone=is_alone())
+    data = text or prepare(config, tokenizers=tokenizers, console=console)
+    test_sets = _test_sets(config, data)
+    require_trainable(config, data)
+    if run.was_begun:
+        require_alone(run)
+    translations: list[ExtraPairs] = []
+    if config.teachers is not None:
+        translations = _taught(run, config, data, command, console)
+        # They do not change the vocabularies.
+        data = prepare(config, tokenizers=data.load_tokenizers(), extra_pairs=translations, console=console)
+    return _Inputs(config, data, translations, test_sets)
+
+
+def _check_start(run: Run, config: RunConfig, console: Console) -> None:
+    """Raises `UserError` for what prevents a start and is seen without data."""
+    if run.was_begun and not config.training.restart:
+        say(
+            console,
+            f"note: {run} will be thrown away, as training.restart=true said before it was stopped "
+            f"(to keep it, stop this and delete {restart_file(run)})",
+        )
+    run.require_free_place()
+    check_evaluation(config.evaluation, config.direction, config.corpus.split_names)
+    if is_main():
+        require_tracker(config.tracking)
+    if config.teachers is not None:
+        Teachers(config).check_runs()
+
+
+def _test_sets(config: RunConfig, data: PreparedData) -> list[EvaluationSet]:
+    return choose_evaluation_sets(config.evaluation, config.direction, data, config.corpus.split_names)
 
 
 def await_summary(run: Run) -> None:
@@ -117,15 +156,10 @@ def await_summary(run: Run) -> None:
 
 
 def _train_together(
-    config: RunConfig,
-    data: PreparedData,
-    translations: Sequence[ExtraPairs],
-    test_sets: Sequence[EvaluationSet],
-    device: torch.device,
-    command: Sequence[str],
-    prune: Prune | None,
+    inputs: _Inputs, device: torch.device, command: Sequence[str], prune: Prune | None
 ) -> Summary:
     """Joins the processes of the run, and begins or continues it; see `train_run`."""
+    config, data, translations, test_sets = inputs
     with join_ranks(device, config.training.communication_timeout) as ranks, ExitStack() as held:
         run = Run.of(config)  # read anew: another process may have trained it meanwhile
         summary: Summary = {}

@@ -10,14 +10,14 @@ Shapes: source, target = pieces of one sentence, on a batch dimension of 1.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from endeavour.errors import UserError
 from endeavour.model.attention import causal_mask, padding_mask
-from endeavour.model.transformer import DecoderLayer, EncoderLayer, Transformer
+from endeavour.model.transformer import AttentionKind, DecoderLayer, EncoderLayer, Transformer
 from endeavour.playground.learn_code import code_of
 from endeavour.playground.learn_layers import (
     Attended,
@@ -29,8 +29,6 @@ from endeavour.playground.learn_layers import (
 )
 from endeavour.playground.learn_vocabulary import Pieces, named_pieces, neighbours, predictions, top_by_layer
 from endeavour.special import BOS, EOS, PAD
-
-Kind = Literal["encoder", "decoder", "cross"]
 
 LONGEST = 64  # pieces on either side; nobody can read the pictures of longer sentences
 # PADs after the source, as in a batch with a longer sentence, so that the mask has something to hide.
@@ -53,13 +51,22 @@ class Way:
     """Each (1, length, width)."""
 
 
+class Passed(NamedTuple):
+    """What a sentence pair becomes in the model: both sides, the encoded source, and the mask that hides its PADs."""
+
+    encoder: Way
+    decoder: Way
+    memory: Tensor
+    mask: Tensor
+
+
 @torch.no_grad()
 def learn(
     model: Transformer,
     source_ids: Sequence[int],
     target_ids: Sequence[int],
     *,
-    kind: Kind,
+    kind: AttentionKind,
     layer: int,
     head: int,
     pieces: tuple[Pieces, Pieces],
@@ -91,13 +98,14 @@ def learn(
     decoder = _decoder_way(model, target_in, memory, mask)
     final = model.decoder_norm(decoder.stream[-1])
 
-    part, last = _take_apart(model, encoder, decoder, memory, mask, kind, layer)
+    passed = Passed(encoder, decoder, memory, mask)
+    part, last = _take_apart(model, passed, kind, layer)
     components = _components(model, count, target_in.shape[1], kind)
     queries = count if kind == "encoder" else target_in.shape[1]
     cross_layer, cross = layer, last
     if kind == "encoder":
         cross_layer = len(model.decoder) - 1
-        cross, _ = _take_apart(model, encoder, decoder, memory, mask, "cross", cross_layer)
+        cross, _ = _take_apart(model, passed, "cross", cross_layer)
     return {
         "kind": kind,
         "layer": layer,
@@ -130,7 +138,7 @@ def learn(
     }
 
 
-def _check(model: Transformer, longest: int, kind: Kind, layer: int, head: int) -> None:
+def _check(model: Transformer, longest: int, kind: AttentionKind, layer: int, head: int) -> None:
     layers = len(model.encoder if kind == "encoder" else model.decoder)
     if longest > LONGEST:
         raise UserError(
@@ -175,27 +183,27 @@ def _embedded(model: Transformer, ids: Tensor, embedding: nn.Embedding, position
 
 
 def _take_apart(
-    model: Transformer, encoder: Way, decoder: Way, memory: Tensor, mask: Tensor, kind: Kind, layer: int
+    model: Transformer, passed: Passed, kind: AttentionKind, layer: int
 ) -> tuple[Attended, Attended]:
     """The attention of this kind and layer, in all heads, and the last one of the layer."""
     chosen = _layer_of(model, kind, layer)
-    way = encoder if kind == "encoder" else decoder
+    way = passed.encoder if kind == "encoder" else passed.decoder
     rotation = model.rotation(0, way.ids.shape[1])
     if isinstance(chosen, EncoderLayer):
-        own = attended(chosen, way.stream[layer], mask=mask, rotation=rotation)
+        own = attended(chosen, way.stream[layer], mask=passed.mask, rotation=rotation)
         return own, own
     states = way.stream[layer]
     hidden = causal_mask(states.shape[1], states.dtype, states.device)
     own = attended(chosen, states, mask=hidden, rotation=rotation)
-    across = cross_attended(chosen, own.after, memory, mask=mask)
+    across = cross_attended(chosen, own.after, passed.memory, mask=passed.mask)
     return across if kind == "cross" else own, across
 
 
-def _layer_of(model: Transformer, kind: Kind, layer: int) -> EncoderLayer | DecoderLayer:
+def _layer_of(model: Transformer, kind: AttentionKind, layer: int) -> EncoderLayer | DecoderLayer:
     return cast(EncoderLayer | DecoderLayer, (model.encoder if kind == "encoder" else model.decoder)[layer])
 
 
-def _components(model: Transformer, source: int, target: int, kind: Kind) -> int:
+def _components(model: Transformer, source: int, target: int, kind: AttentionKind) -> int:
     """How many numbers of each vector fit into an answer of `MOST_NUMBERS`."""
     config = model.config
     queries = source if kind == "encoder" else target

@@ -79,7 +79,7 @@ def show_attention(system: System, asked: Pair, longest: int) -> Numbers:
         "source": named_pieces(sentence.ids, sentence.source_pieces),
         "target_in": named_pieces([BOS, *target], sentence.target_pieces),
         "target_out": named_pieces([*target, EOS], sentence.target_pieces),
-        **{kind: rounded(getattr(maps, kind).nan_to_num()) for kind in ("encoder", "decoder", "cross")},
+        **{kind: rounded(weights.nan_to_num()) for kind, weights in maps._asdict().items()},
     }
 
 

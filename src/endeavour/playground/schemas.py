@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from endeavour.errors import UserError
+from endeavour.model.transformer import AttentionKind
 
 MOST_FIELDS = 10_000  # of a form
 
@@ -81,7 +82,7 @@ class AnalysisRequest(Pair):
 class LearnRequest(Pair):
     """One attention head of the Learn view; layers and heads count from 0."""
 
-    kind: Literal["encoder", "decoder", "cross"]
+    kind: AttentionKind
     layer: NonNegativeInt
     head: NonNegativeInt
 

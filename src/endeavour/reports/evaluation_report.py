@@ -1,19 +1,24 @@
 """What an evaluation writes into one folder: sources.txt, references.txt, hypotheses.txt, scores.json, and the
-reports report.md and report.html.
+reports report.md and report.html; and what the terminal shows of several.
 
 Knows the words of the report; its figures come with the result, its look from the templates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as ScreenTable
+from rich.text import Text
 
 from endeavour.evaluation.comet import COMET_FILE
 from endeavour.evaluation.metrics import METRICS
 from endeavour.evaluation.result import EvaluationResult
 from endeavour.evaluation.subsets import FEW_FOR_INTERVAL
+from endeavour.progress import say
 from endeavour.reports.figures import AttentionMap, Bars
 from endeavour.reports.render import render_html, render_markdown
-from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, settings_table
+from endeavour.reports.tables import NOISE_NOTE, Table, rates_table, screen_table, settings_table
 from endeavour.storage import write_atomically, write_json
 
 # What sacreBLEU calls what its labels are, in words.
@@ -66,6 +71,39 @@ def write_evaluation(
     for name, text in texts.items():
         write_atomically(folder / name, text)
     write_json(folder / "scores.json", result.record())
+
+
+def show_evaluation(
+    console: Console, results: Mapping[str, EvaluationResult], folders: Mapping[str, Path], title: str
+) -> None:
+    """Prints the tables, how the scores were made, what was known before, and where the reports lie.
+
+    Args:
+        results, folders: by test set.
+    """
+    console.print(_screen_scores(results, title))
+    for table in perturbed_tables(results.values()):
+        console.print(screen_table(table))
+    for name, result in results.items():
+        for key in (result.bleu_key, "bleu_tokenized"):
+            if key in result.scores:
+                say(console, f"{name}: {result.scores[key].signature}")
+        if result.overlap is not None and result.overlap.sources:
+            say(console, f"{name}: {overlap_line(result)}")
+        say(console, f"report: {folders[name] / 'report.html'}")
+
+
+def _screen_scores(results: Mapping[str, EvaluationResult], title: str) -> ScreenTable:
+    """A row a score and a column a test set: as a column each, the scores would not fit a terminal."""
+    table = ScreenTable("score", title=Text(title))
+    for name in results:
+        table.add_column(name, justify="right")
+    names = {key: score.name for result in results.values() for key, score in result.scores.items()}
+    for key, name in names.items():
+        found = [result.scores.get(key) for result in results.values()]
+        cells = ["–" if one is None else f"{one.value:.2f} [{one.low:.1f}, {one.high:.1f}]" for one in found]
+        table.add_row(name, *cells)
+    return table
 
 
 def overlap_line(result: EvaluationResult) -> str:

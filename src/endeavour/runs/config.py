@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from endeavour.data.augmentation import AugmentationConfig
 from endeavour.data.cleaning import CleaningConfig
 from endeavour.data.corpus import CorpusConfig
-from endeavour.data.tokenizer import TokenizerConfig
+from endeavour.data.tokenizer_training import TokenizerConfig
 from endeavour.decoding.config import DecodingConfig
 from endeavour.directions import Direction, languages_of
 from endeavour.errors import UserError, first_line
@@ -85,9 +85,9 @@ class RunConfig:
     evaluation: EvaluationConfig
     tracking: TrackingConfig
 
+    # The validators are called in this order.
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        """Refuses values that do not go together; brings names of runs to their normal form."""
+    def _check_decoding(self) -> Self:
         validation = self.validation_decoding
         for key, searches in (
             ("engine", validation.engine == "pytorch"),
@@ -110,6 +110,10 @@ class RunConfig:
             raise ValueError(
                 f"decoding.engine={self.decoding.engine} needs an export, and so a trained run: train without it first"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
         if self.model.tie == "all" and not self.tokenizer.joint:
             raise ValueError(
                 "model.tie=all needs tokenizer.joint=true: set model.tie=decoder or none for two vocabularies"
@@ -125,21 +129,10 @@ class RunConfig:
                 "augmentation.denoising restores sentences of both languages, and translates none: it needs "
                 "tokenizer.joint=true, and has no teachers"
             )
-        self._check_parts()
-        self.augmentation.require_source(languages_of(self.direction)[0])
-        self.name = run_name("name", self.name, self.output_folder)
-        if self.pretrained is not None:
-            self.pretrained = model_name("pretrained", self.pretrained, self.output_folder)
-            pretraining_config(self)
-        if self.teachers is not None:
-            self.teachers = normal_teachers(self.teachers, self.output_folder)
-        if self.teacher_settings:
-            if self.teachers is None:
-                raise ValueError("teacher_settings are for teachers that are seeds: set teachers")
-            teacher_config(self, self.seed, self.name)
         return self
 
-    def _check_parts(self) -> None:
+    @model_validator(mode="after")
+    def _check_data(self) -> Self:
         parts = self.corpus.parts
         if parts and self.teachers is not None:
             raise ValueError(
@@ -153,6 +146,23 @@ class RunConfig:
                     f"training.mixture: {', '.join(sorted(unknown))} is not one of corpus.parts "
                     f"({', '.join(parts) or 'there are none'})"
                 )
+        self.augmentation.require_source(languages_of(self.direction)[0])
+        return self
+
+    @model_validator(mode="after")
+    def _normalize_names(self) -> Self:
+        """Brings names of runs to their normal form; checks the configs of those that are trained before this one."""
+        self.name = run_name("name", self.name, self.output_folder)
+        if self.pretrained is not None:
+            self.pretrained = model_name("pretrained", self.pretrained, self.output_folder)
+            pretraining_config(self)
+        if self.teachers is not None:
+            self.teachers = normal_teachers(self.teachers, self.output_folder)
+        if self.teacher_settings:
+            if self.teachers is None:
+                raise ValueError("teacher_settings are for teachers that are seeds: set teachers")
+            teacher_config(self, self.seed, self.name)
+        return self
 
 
 def teacher_config(config: RunConfig, seed: int, name: str) -> RunConfig:

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from endeavour.data.corpus import TRAIN, VALIDATION
+from endeavour.data.corpus import TRAIN, VALIDATION, test_splits
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.directions import languages_of
 from endeavour.errors import UserError
@@ -166,7 +166,7 @@ class Run:
     @property
     def test_splits(self) -> list[str]:
         """Those among its `splits` that are neither trained on nor validated on."""
-        return [split for split in self.splits if split not in (TRAIN, VALIDATION)]
+        return test_splits(self.splits)
 
     @property
     def source_language(self) -> str:

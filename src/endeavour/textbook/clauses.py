@@ -79,41 +79,37 @@ def draw_clause(
 
 def add_complements(draw: Draw, tree: Clause) -> None:
     verb, subject = tree.verb, tree.subject
-    frame = verb.frame
-    if frame in ("acc", "acc onto", "acc wall", "dat acc") or (frame == "acc?" and draw.chance(0.85)):
-        tree.direct = object_of(draw, verb, subject)
-    if frame == "dat":
-        tree.indirect = some_person(draw, subject, pronouns=0.35)
-    elif frame == "dat acc":
-        tree.indirect = some_person(draw, subject, pronouns=0.4)
-    elif frame == "oblique":
-        tree.oblique = object_of(draw, verb, subject)
-    elif frame == "dir":
-        tree.direction = some_direction(draw, verb.object, subject)
-    elif frame == "loc":
-        tree.place = some_place(draw, verb.where, subject)
-    elif frame == "on":
-        tree.place = position_near(draw, tree.subject, DATIVE)
-    elif frame in ("onto", "acc onto"):
-        if verb.object == ("seat",):
-            tree.direction = on_seat(draw)
-        else:
-            tree.direction = position_near(draw, tree.direct or tree.subject, ACCUSATIVE)
-    elif frame == "acc wall":
-        word = draw.word("wall")
-        landmark = "Wand" if word.german == "an" else draw.pick(draw.lexicon.noun_groups["below_pictures"])
-        tree.direction = Prepositional(
-            word.german, word.english, ACCUSATIVE, NounPhrase(draw.noun_named[landmark])
-        )
-    elif frame == "acc body":
-        noun = draw.noun(verb.object)
-        own = possessive_of(draw, subject)
-        if pronoun_key(subject) not in POSSESSIVES:  # a child, nobody
-            girl = isinstance(subject, NounPhrase) and "Mädchen" in subject.noun.classes
-            own = "her" if girl else "their"
-        if "only_one" in noun.classes and person_of(subject) > 2:
-            noun = draw.noun_of("washed_by_several")
-        tree.direct = NounPhrase(noun, "the", "only_one" not in noun.classes, english_determiner=own)
+    match verb.frame:
+        case "acc":
+            tree.direct = object_of(draw, verb, subject)
+        case "acc?":
+            if draw.chance(0.85):
+                tree.direct = object_of(draw, verb, subject)
+        case "dat":
+            tree.indirect = some_person(draw, subject, pronouns=0.35)
+        case "dat acc":
+            tree.direct = object_of(draw, verb, subject)
+            tree.indirect = some_person(draw, subject, pronouns=0.4)
+        case "oblique":
+            tree.oblique = object_of(draw, verb, subject)
+        case "dir":
+            tree.direction = some_direction(draw, verb.object, subject)
+        case "loc":
+            tree.place = some_place(draw, verb.where, subject)
+        case "on":
+            tree.place = position_near(draw, subject, DATIVE)
+        case "onto":
+            tree.direction = onto_something(draw, verb, subject)
+        case "acc onto":
+            tree.direct = object_of(draw, verb, subject)
+            tree.direction = onto_something(draw, verb, tree.direct)
+        case "acc wall":
+            tree.direct = object_of(draw, verb, subject)
+            tree.direction = to_wall(draw)
+        case "acc body":
+            tree.direct = part_of_body(draw, verb, subject)
+        case _:  # "swap" has its own already, and the others have none
+            pass
 
 
 def object_of(draw: Draw, verb: Verb, subject: Slot | None) -> Slot:
@@ -132,9 +128,30 @@ def object_of(draw: Draw, verb: Verb, subject: Slot | None) -> Slot:
     return phrase
 
 
-def on_seat(draw: Draw) -> Slot:
+def onto_something(draw: Draw, verb: Verb, thing: Slot | None) -> Slot:
+    """Where `thing` gets to: onto a seat with verbs of sitting down, else onto something, or near it."""
+    if verb.object != ("seat",):
+        return position_near(draw, thing, ACCUSATIVE)
     noun = draw.noun(("seat",))
     return Prepositional(noun.whereto, noun.english_where, ACCUSATIVE, place_phrase(draw, noun, None))
+
+
+def to_wall(draw: Draw) -> Slot:
+    word = draw.word("wall")
+    landmark = "Wand" if word.german == "an" else draw.pick(draw.lexicon.noun_groups["below_pictures"])
+    return Prepositional(word.german, word.english, ACCUSATIVE, NounPhrase(draw.noun_named[landmark]))
+
+
+def part_of_body(draw: Draw, verb: Verb, subject: Slot | None) -> Slot:
+    """What people wash and the like, of their own: die Hände, my hands."""
+    noun = draw.noun(verb.object)
+    own = possessive_of(draw, subject)
+    if pronoun_key(subject) not in POSSESSIVES:  # a child, nobody
+        girl = isinstance(subject, NounPhrase) and "Mädchen" in subject.noun.classes
+        own = "her" if girl else "their"
+    if "only_one" in noun.classes and person_of(subject) > 2:
+        noun = draw.noun_of("washed_by_several")
+    return NounPhrase(noun, "the", "only_one" not in noun.classes, english_determiner=own)
 
 
 def add_adverbials(draw: Draw, tree: Clause) -> None:

@@ -122,56 +122,57 @@ def oblique(verb: Verb, slot: Slot) -> str:
 
 
 def _middle_field(tree: Clause, fronted: str, please: bool, tail: list[str]) -> list[str]:
-    """Everything between the brackets; relative clauses of objects are added to `tail`."""
-    verb = tree.verb
+    """Everything between the brackets, in order; relative clauses of objects are added to `tail`."""
     objects = {n: s for n in ("direct", "indirect") if n != fronted and (s := getattr(tree, n)) is not None}
     tail.extend(
         _relative(getattr(tree, n)) for n in (*objects, "oblique", "place", "direction") if n != fronted
     )
-    pronouns = _pronouns(tree, objects)
+
     nouns = {n: s for n, s in objects.items() if not _personal(s)}
-
-    words: list[str] = []
-    if fronted != "subject" and (tree.subject is not None or verb.frame == "there"):
-        subject = _slot(tree, "subject") + _relative(tree.subject)
-        personal = verb.frame == "there" or _personal(tree.subject)
-        # A pronoun that could be the subject itself stays behind: dass seine Tante sie nicht versteht.
-        unclear = bool(AMBIGUOUS.intersection(pronouns))
-        words = [subject, *pronouns] if personal or unclear else [*pronouns, subject]
-    else:
-        words = pronouns
-    if please:
-        words.append("bitte")
-
     direct = nouns.get("direct")
     kein = tree.negated and not tree.attitude and (_takes_kein(direct) or _takes_kein(tree.predicate))
-    texts = {"direct": phrase(direct, ACCUSATIVE, kein) if direct is not None else ""}
-    texts["indirect"] = _slot(tree, "indirect") if "indirect" in nouns else ""
-    late = "" if direct is None or _definite(direct) else texts.pop("direct")
-    known = [texts["indirect"], texts.get("direct", "")]
-    early = bool(tree.aspect) or (tree.negated and not tree.attitude)
-    denial = "nicht" if tree.negated and not kein else ""
+    accusative = "" if direct is None else phrase(direct, ACCUSATIVE, kein)
+    dative = _slot(tree, "indirect") if "indirect" in nouns else ""
+    is_new = direct is not None and not _definite(direct)
+    known, new = ([dative], accusative) if is_new else ([dative, accusative], "")
+    known_first = bool(tree.aspect) or (tree.negated and not tree.attitude)
 
-    def parts(*names: str) -> list[str]:
+    denial = "nicht" if tree.negated and not kein else ""
+    attitude = [denial, ATTITUDES[tree.attitude]] if tree.attitude else []
+    aspect = ASPECTS.get(tree.aspect, "")
+    if tree.aspect == "yet" and kein and new:
+        aspect, new = "", f"{aspect} {new}"  # noch kein stays together
+    shown = tree.predicate if fronted != "predicate" else None
+    predicate = "" if shown is None else phrase(shown, NOMINATIVE, kein)
+
+    def slots(*names: str) -> list[str]:
         return [_slot(tree, n) for n in names if n != fronted and getattr(tree, n) is not None]
 
-    words.extend(known if early else ())
-    words.extend(parts("time", "frequency", "reason"))
-    aspect = ASPECTS.get(tree.aspect, "")
-    if tree.aspect == "yet" and kein and late:
-        late, aspect = f"{aspect} {late}", ""  # noch kein stays together
-    words.append(aspect)
-    if tree.attitude:
-        words.extend([denial, ATTITUDES[tree.attitude]])
-        denial = ""
-    words.extend(() if early else known)
-    words.append(denial)
-    words.extend(parts("companion", "manner", "place"))
-    words.append(late)
-    words.extend(parts("oblique", "direction"))
-    if tree.predicate is not None and fronted != "predicate":
-        words.append(phrase(tree.predicate, NOMINATIVE, kein))
-    return words
+    return [
+        *_subject_and_pronouns(tree, fronted, objects),
+        "bitte" if please else "",
+        *(known if known_first else ()),
+        *slots("time", "frequency", "reason"),
+        aspect,
+        *attitude,
+        *(() if known_first else known),
+        "" if attitude else denial,
+        *slots("companion", "manner", "place"),
+        new,
+        *slots("oblique", "direction"),
+        predicate,
+    ]
+
+
+def _subject_and_pronouns(tree: Clause, fronted: str, objects: dict[str, Slot]) -> list[str]:
+    pronouns = _pronouns(tree, objects)
+    there = tree.verb.frame == "there"
+    if fronted == "subject" or (tree.subject is None and not there):
+        return pronouns
+    subject = _slot(tree, "subject") + _relative(tree.subject)
+    # A pronoun that could be the subject itself stays behind: dass seine Tante sie nicht versteht.
+    unclear = bool(AMBIGUOUS.intersection(pronouns))
+    return [subject, *pronouns] if there or _personal(tree.subject) or unclear else [*pronouns, subject]
 
 
 def _pronouns(tree: Clause, objects: dict[str, Slot]) -> list[str]:

@@ -7,6 +7,7 @@ function that it is given.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -110,20 +111,9 @@ def train(
                 if loss_scale is not None:
                     state.loss_scale = loss_scale.state()
                 checkpoints.save(model, optimizer, state, ranks, stopped=not validates)
-                ends = _finished(state, config)  # asked again, because the validation took time too
-                pruned = False
-                if validates and not ends and prune is not None:
-                    pruned = ranks.broadcast(ranks.main and prune())
-                # A signal may have come meanwhile, and there may be no next update that would heed it.
-                (signalled,) = ranks.all_reduce_max(stop.number)
-                if signalled:
-                    raise Interrupted(
-                        int(signalled), str(checkpoints.path(state.update, stopped=not validates))
-                    )
-                if ends:
+                saved = checkpoints.path(state.update, stopped=not validates)
+                if _ends(state, config, ranks, stop, saved, prune=prune if validates else None):
                     break
-                if pruned:
-                    raise Pruned(f"after update {state.update}")
     return state
 
 
@@ -204,6 +194,27 @@ def _validate(
         keep=config.keep_best,
     )
     monitor.validated(state.update, validation)
+
+
+def _ends(
+    state: TrainState,
+    config: TrainingConfig,
+    ranks: Ranks,
+    stop: StopSignal,
+    saved: Path,
+    *,
+    prune: Callable[[], bool] | None,
+) -> bool:
+    """Whether a limit is reached, now that the checkpoint `saved` is written; raises what else ends a training."""
+    ends = _finished(state, config)  # asked again, because the validation took time too
+    pruned = prune is not None and not ends and ranks.broadcast(ranks.main and prune())
+    # A signal may have come meanwhile, and there may be no next update that would heed it.
+    (signalled,) = ranks.all_reduce_max(stop.number)
+    if signalled:
+        raise Interrupted(int(signalled), str(saved))
+    if pruned:
+        raise Pruned(f"after update {state.update}")
+    return ends
 
 
 def _finished(state: TrainState, config: TrainingConfig) -> bool:

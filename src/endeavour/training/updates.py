@@ -89,8 +89,8 @@ def updates(
             # The last update of an epoch leads to the next one's start, and so does its checkpoint.
             position += len(window)
             after = (epoch, position) if following else (epoch + 1, 0)
-            tokens = sum(int(data.target.lengths[rows].sum()) for rows in window)
-            batches = [_share(data, rows, rank, count) for rows in window]
+            tokens = sum(int(data.target.lengths[batch].sum()) for batch in window)
+            batches = [_share(data, batch, rank, count) for batch in window]
             if pinned:
                 batches = [batch.pin_memory() for batch in batches]
             yield Update(batches, tokens, *after, stage_epoch)

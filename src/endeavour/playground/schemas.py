@@ -15,7 +15,6 @@ from pydantic import (
 )
 
 from endeavour.errors import UserError
-from endeavour.model.transformer import AttentionKind
 
 MOST_FIELDS = 10_000  # of a form
 
@@ -82,7 +81,7 @@ class AnalysisRequest(Pair):
 class LearnRequest(Pair):
     """One attention head of the Learn view; layers and heads count from 0."""
 
-    kind: AttentionKind
+    kind: Literal["encoder", "decoder", "cross"]
     layer: NonNegativeInt
     head: NonNegativeInt
 

@@ -20,7 +20,7 @@ OVERRIDES = $(foreach key_,$(typed),$(call quote,$(key_)=$(value $(key_))))
 unexport $(typed)
 
 .DEFAULT_GOAL := help
-.PHONY: prepare train eval translate score filter play pictures compare export sweep bench test slow faults mutants docs check format clean help
+.PHONY: prepare train eval translate score filter play pictures compare average export sweep bench test slow faults mutants docs check format clean help
 
 prepare: $(VENV)/installed  ## download or read a corpus, clean and encode it
 	@$(ENDEAVOUR) prepare $(OVERRIDES)
@@ -48,6 +48,9 @@ filter: $(VENV)/installed  ## the pairs of a noisy corpus worth training on: pai
 
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(ENDEAVOUR) compare $(OVERRIDES)
+
+average: $(VENV)/installed  ## a run of checkpoints of another one, or of one alone: run=NAME updates=[600,800]
+	@$(ENDEAVOUR) average $(OVERRIDES)
 
 export: $(VENV)/installed  ## a trained run for other programs: format=ctranslate2, huggingface, argos or all
 	@$(ENDEAVOUR) export $(OVERRIDES)

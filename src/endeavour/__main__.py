@@ -29,6 +29,7 @@ endeavour COMMAND [key=value …]
   compare    runs="a b": which run is better, tested for significance, and where; also systems=FILE; unusual outputs
   play       a page to watch a trained run translate, question and steer it; POST /translate for programs
   pictures   draw one sentence on its way through a trained run, the pictures of docs/transformer.md
+  average    make a run of checkpoints of another one, also while that is being trained: updates=[600,800]
   export     write a trained run for CTranslate2, Hugging Face or Argos: format=…, quantization=…
   sweep      train every combination, model=tiny,small seed=1,2, or search with hydra/sweeper=optuna
   bench      measure training, decoding, preparation and start-up on this machine, beside other toolkits

@@ -210,7 +210,7 @@ def test_hydras_multirun_flag_sweeps_too_and_each_run_ends_in_the_average_that_i
         run = tmp_path / "outputs" / f"files-tiny-1-average_{average}"
         summary = json.loads((run / "summary.json").read_text("utf-8"))
         assert summary["checkpoints"] == [f"update-{update:08d}" for update in updates]
-        averaged = average_weights([run / "checkpoints" / f"update-{update:08d}" for update in updates])
+        averaged = average_weights([run / "checkpoints" / f"update-{update:08d}" for update in updates], "")
         final = load_file(run / "model" / "weights.safetensors")
         assert all(torch.equal(final[name], averaged[name]) for name in final)
 
@@ -254,7 +254,9 @@ def test_a_model_that_was_damaged_and_deleted_is_made_again_as_is_said(
     (model / "weights.safetensors").write_bytes(b"")
     assert again in complaint().splitlines()[-1]
     shutil.rmtree(model)
-    assert ("is not finished: its own command" if checkpoints else again) in complaint()
+    assert (
+        f"is not finished: `{shlex.join(['endeavour', 'train', *settings])}`" if checkpoints else again
+    ) in complaint()
     assert endeavour("train", *settings) == 0
     said = capsys.readouterr().err
     assert ("nothing to do" in said) is not checkpoints

@@ -1,6 +1,7 @@
 """A run as an object: found by name, the newest one, where it may lie."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from endeavour.runs.choice import joined, named_runs, select_runs
 from endeavour.runs.config import save_config
 from endeavour.runs.listing import begun_runs, trained_runs
 from endeavour.runs.run import IMPORTED, Run
+from endeavour.storage import write_json
 from run_folders import begun_run, finished_run
 
 
@@ -61,6 +63,11 @@ def test_a_run_that_has_begun_is_selected_where_that_is_enough(tmp_path: Path) -
 def test_a_run_that_is_not_finished_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
     run, _, _ = begun_run(tmp_path)
     with pytest.raises(UserError, match="run is not finished: its own command continues it"):
+        select_runs("run", run.root)
+    words = ["name=run", "corpus.splits.train=[a b.en]", "training.restart=true"]
+    write_json(run.starts_file, [{"command": ["/bin/endeavour", "train", *words]}])
+    continues = "`endeavour train name=run 'corpus.splits.train=[a b.en]'` continues it"
+    with pytest.raises(UserError, match=re.escape(continues)):
         select_runs("run", run.root)
     with run.lock(), pytest.raises(UserError, match="run is being trained"):
         select_runs("run", run.root)

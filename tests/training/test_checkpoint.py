@@ -136,7 +136,7 @@ def test_an_average_is_the_mean_of_each_number(count: int, tmp_path: Path) -> No
     for folder, own in zip(folders, weights, strict=True):
         with atomic_folder(folder) as partial:
             save_file(own, partial / "weights.safetensors")
-    mean = average_weights(folders)
+    mean = average_weights(folders, "")
     for name in ("a", "b"):
         expected = torch.stack([own[name].double() for own in weights]).mean(dim=0)
         assert mean[name].dtype == torch.float32

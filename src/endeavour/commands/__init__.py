@@ -12,6 +12,7 @@ COMMANDS = {
     "compare": "compare",
     "play": "play",
     "pictures": "pictures",
+    "average": "average",
     "export": "export",
     "sweep": "train",
     "bench": "bench",

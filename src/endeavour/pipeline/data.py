@@ -88,7 +88,7 @@ def data_of(run: Run, folder: Path, corpus_path: str | None = None) -> PreparedD
     if run.is_imported:
         raise UserError(f"{run} came without data: name other text, or a run trained from it")
     if digest is None:
-        raise UserError(f"{run} is not finished: its own command continues it")
+        raise UserError(f"{run} is not finished: {run.continuation}")
     if found := find_prepared(folder, digest):
         return _verified(found, console)
     config = copy(run.config)

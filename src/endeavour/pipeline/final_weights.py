@@ -11,6 +11,7 @@ from endeavour.training.state import Checkpoints, TrainState
 
 # By how much a mean's validation loss (nats per target token) may be above that of one checkpoint; less means nothing.
 WORSE = 0.01
+ALTERED = "delete that checkpoint, and the same command, without training.restart, continues"
 
 
 def load_final_weights(
@@ -33,10 +34,10 @@ def load_final_weights(
     if not several:  # the best was damaged, and deleted
         several = checkpoints.last(state)[-1:]
         print(f"note: the best checkpoints are gone: the final model is {several[0]}", file=sys.stderr)
-    mean = average_weights(several)
+    mean = average_weights(several, ALTERED)
     if len(several) > 1:
         one = several[-1] if average == "last" else several[0]
-        alone = average_weights([one])
+        alone = average_weights([one], ALTERED)
         losses = [_loss(model, weights, validator) for weights in (mean, alone)]
         if math.isnan(losses[0]) or losses[0] > losses[1] + WORSE:
             print(

@@ -16,11 +16,11 @@ from endeavour.errors import UserError
 from endeavour.evaluation.metrics import bleu_key, check_counts, length_ratio, sentence_scores
 from endeavour.evaluation.rates import output_flags
 from endeavour.evaluation.subsets import without_capitals
-from endeavour.playground.systems import NotFound, checkpoint_update, named_run
+from endeavour.playground.systems import NotFound, named_run
 from endeavour.runs.evaluations import Evaluation, evaluations_of
 from endeavour.runs.run import OWN_FOLDERS, Run
 from endeavour.storage import DIGESTS
-from endeavour.training.checkpoint import checkpoints_in
+from endeavour.training.checkpoint import checkpoints_in, update_of
 
 EXAMPLES = 5
 MODEL_KEYS = ("name", "width", "encoder_layers", "decoder_layers", "num_heads", "norm", "positions")
@@ -79,13 +79,13 @@ def _describe_files(run: Run, stamps: tuple[tuple[Path, int], ...]) -> dict[str,
         "finished": run.is_trained,
         # When they were written: a run that is trained again may have as many updates.
         "weights": None if folder is None else _changed(folder / DIGESTS),
-        "updates": summary.get("updates", checkpoint_update(checkpoints[-1]) if checkpoints else None),
+        "updates": summary.get("updates", update_of(checkpoints[-1]) if checkpoints else None),
         "bleu": _bleu(summary, lowercase=lowercase),
         "lowercase": lowercase,
         "model": {key: model[key] for key in MODEL_KEYS}
         | {"parameters": None if folder is None else _parameters(folder / "weights.safetensors")},
         "decoding": describe_decoding(run.config.decoding),
-        "checkpoints": sorted({checkpoint_update(path) for path in checkpoints}),
+        "checkpoints": sorted({update_of(path) for path in checkpoints}),
         "examples": _examples(evaluations),
         "evaluations": [
             {

@@ -20,7 +20,7 @@ from endeavour.runs.names import run_name
 from endeavour.runs.run import Run
 from endeavour.runs.translators import Loaded, open_translator, resolve_decoding
 from endeavour.storage import DIGESTS
-from endeavour.training.checkpoint import checkpoints_in, load_model
+from endeavour.training.checkpoint import checkpoints_in, load_model, update_of
 
 LONGEST_NAME = 255  # bytes of a folder's name
 LONGEST_PATH = 1000  # characters of several
@@ -147,7 +147,7 @@ def find_system(root: Path, name: str) -> tuple[Run, Path]:
     if run_part and update.isdecimal():
         run = named_run("system", run_part, root)
         for folder in checkpoints_in(run.checkpoint_folder):
-            if checkpoint_update(folder) == int(update):
+            if update_of(folder) == int(update):
                 return run, folder
         raise NotFound(f"system={name}: {run} has no checkpoint of update {update}")
     # One that is still being trained.
@@ -162,11 +162,6 @@ def named_run(key: str, name: str, root: Path) -> Run:
     if not fits or any(len(part.encode()) > LONGEST_NAME for part in name.split("/")):
         raise NotFound(f"{key}: no run can have this name")
     return Run(root, run_name(key, name, str(root)))
-
-
-def checkpoint_update(folder: Path) -> int:
-    """The update after which a checkpoint was written: 600 of `update-00000600` and of `update-00000600-stopped`."""
-    return int(folder.name.split("-")[1])
 
 
 def _stamp(folder: Path) -> Stamp:

@@ -71,7 +71,7 @@ def require_trained(run: Run, remedy: str) -> None:
             raise UserError(f"{run} is being trained")
         if run.is_finished:
             raise UserError(f"{run} has lost its model: restore it, or {run.model_again}")
-        raise UserError(f"{run} is not finished: its own command continues it")
+        raise UserError(f"{run} is not finished: {run.continuation}")
     names = [one.name for one in trained_runs(run.root)]
     closest = get_close_matches(run.name, names, n=8, cutoff=0)
     more = f" … and {len(names) - len(closest)} more" if len(names) > len(closest) else ""

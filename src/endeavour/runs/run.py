@@ -25,7 +25,7 @@ from endeavour.directions import languages_of
 from endeavour.errors import UserError
 from endeavour.runs.config import RunConfig, differing_keys, read_config, save_config
 from endeavour.runs.locks import is_held, lock_folder
-from endeavour.runs.starts import note_start
+from endeavour.runs.starts import last_command, note_start
 from endeavour.storage import file_digest, read_digests, verify, write_errors, write_json
 
 if TYPE_CHECKING:  # without PyTorch, which takes seconds to import, an export is found and opened
@@ -46,7 +46,8 @@ OWN_FOLDERS = {
     "tensorboard",
 }
 WEIGHTS = "weights.safetensors"
-IMPORTED = "imported"  # the status of a run whose weights come from elsewhere
+# The status of a run that was not trained: its weights come from elsewhere, or are those of another run's checkpoints.
+IMPORTED, AVERAGED = "imported", "averaged"
 
 
 class OtherRun(UserError):
@@ -153,6 +154,11 @@ class Run:
         return self.summary.get("status") == IMPORTED
 
     @property
+    def is_averaged(self) -> bool:
+        """Whether its weights are those of checkpoints of another run."""
+        return self.summary.get("status") == AVERAGED
+
+    @property
     def restores(self) -> bool:
         """Whether it learns to restore masked sentences, and not to translate."""
         return self.has_config and self.config.augmentation.denoising > 0
@@ -220,12 +226,20 @@ class Run:
         if self.is_imported:
             name = self.summary["checkpoint"]
             return f"delete {self}, and the next training that names {name} imports it again"
+        if self.is_averaged:
+            return f"delete {self}, and average checkpoints of {self.summary['run']} again"
         if self._has_checkpoints:
             return (
                 f"delete {self.model_folder}, and the command that trained the run makes it again from its last "
                 "checkpoint"
             )
         return "train the run anew, by its own command with training.restart=true"
+
+    @property
+    def continuation(self) -> str:
+        """What lets an unfinished run go on, to end a message with."""
+        command = last_command(self.starts_file)
+        return "its own command continues it" if command is None else f"`{command}` continues it"
 
     @contextmanager
     def _model_remedy(self) -> Generator[None]:
@@ -246,7 +260,9 @@ class Run:
     # Its life
 
     def require_same(self, config: RunConfig) -> None:
-        """Raises `OtherRun` where the folder holds a run of other settings than `config`."""
+        """Raises `OtherRun` where the folder holds a run of other settings than `config`, or an averaged one."""
+        if self.is_averaged:
+            raise OtherRun(f"{self} was made of checkpoints of {self.summary['run']}, not trained")
         if differences := differing_keys(config, self.config):
             raise OtherRun(f"{self} holds a run with another config ({'; '.join(differences)})")
 

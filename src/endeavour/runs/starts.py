@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,15 @@ def note_start(path: Path, device: "torch.device", command: Sequence[str]) -> No
 
     start = describe_start(device, command) | {"job": _job()}
     write_json(path, [*_starts(path), start])
+
+
+def last_command(path: Path) -> str | None:
+    """What continues the run of this run.json: the command that started it last, but for a restart; None if unknown."""
+    try:
+        _, *words = _starts(path)[-1]["command"]  # the first is how the program was called
+    except (UserError, IndexError, KeyError, TypeError, ValueError):
+        return None
+    return shlex.join(["endeavour", *(word for word in words if not word.startswith("training.restart="))])
 
 
 def was_started_in_this_job(path: Path) -> bool:

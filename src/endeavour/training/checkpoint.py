@@ -90,15 +90,18 @@ def size_of(model: Transformer) -> int:
     return 3 * sum(tensor.numel() * tensor.element_size() for tensor in model.parameters()) + 2**20
 
 
-def average_weights(folders: Sequence[Path]) -> Tensors:
+def average_weights(folders: Sequence[Path], remedy: str) -> Tensors:
     """The mean of several model folders' weights, in fp32, parameter by parameter.
+
+    Args:
+        remedy: what the user can do about a folder that was altered.
 
     Raises:
         UserError: a folder was altered, which the mean would not show.
     """
     mean: Tensors = {}
     for folder in folders:
-        verify(folder, remedy=f"delete {folder}, and the same command, without training.restart, continues")
+        verify(folder, remedy)
         for name, tensor in load_file(folder / "weights.safetensors").items():
             part = tensor.float() / len(folders)
             mean[name] = mean[name] + part if name in mean else part
@@ -154,6 +157,11 @@ def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
 def checkpoints_in(folder: Path) -> list[Path]:
     """The complete checkpoints in `folder`, oldest first, including those written after a signal."""
     return sorted(path for path in folder.glob("update-*") if (path / DIGESTS).is_file())
+
+
+def update_of(checkpoint: Path) -> int:
+    """The update after which it was written: 600 of `update-00000600` and of `update-00000600-stopped`."""
+    return int(checkpoint.name.split("-")[1])
 
 
 def _bytes_tensor(text: str) -> Tensor:

@@ -1,0 +1,87 @@
+"""Runs that are made of checkpoints of another run: their mean, or one of them alone.
+
+Knows run folders and checkpoints; not how either came about.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from endeavour.errors import UserError
+from endeavour.runs.config import save_config
+from endeavour.runs.names import run_name
+from endeavour.runs.run import AVERAGED, Run
+from endeavour.storage import atomic_folder, read_json_object, write_errors, write_json
+from endeavour.training.checkpoint import (
+    average_weights,
+    checkpoints_in,
+    load_model,
+    update_of,
+    write_model,
+)
+
+
+def average_checkpoints(run: Run, updates: Sequence[int] | None, name: str | None) -> Run:
+    """Writes a run whose weights are the mean of checkpoints of `run`, which may be trained meanwhile.
+
+    Args:
+        updates: after which the checkpoints were written; None takes all.
+        name: of the new run; None is that of `run` with the first and the last of these updates.
+
+    Returns:
+        The new run. Its config is that of `run`, so it is evaluated and exported like it.
+    Raises:
+        UserError: there is no such checkpoint, or none any more; or there is something of that name.
+    """
+    folders = _chosen(run, updates)
+    made_of = sorted({update_of(folders[0]), update_of(folders[-1])})
+    name = "-".join(map(str, [run.name, *made_of])) if name is None else name
+    made = Run(run.root, run_name("name", name, str(run.root)))
+    made.require_free_place()
+    if made.folder.exists():
+        raise UserError(f"{made} is there already: choose another name=…, or delete it")
+    try:
+        weights = average_weights(folders, remedy="choose other checkpoints with updates=[…]")
+        model, tokenizers = load_model(folders[-1], torch.device("cpu"))
+        state = read_json_object(folders[-1] / "state.json")["state"]
+    except OSError as error:
+        raise UserError(
+            f"{error.filename}: gone, as newer checkpoints took its place; the same command takes those that "
+            "are there now"
+        ) from error
+    model.load_state_dict(weights)
+    with write_errors(made.folder, "output_folder"), atomic_folder(made.folder) as partial:
+        save_config(replace(run.config, name=made.name), partial / "config.yaml")
+        with atomic_folder(partial / "model") as model_folder:
+            write_model(model_folder, model, tokenizers)
+        write_json(
+            partial / "summary.json",
+            {
+                "name": made.name,
+                "status": AVERAGED,
+                "run": run.name,
+                "checkpoints": [folder.name for folder in folders],
+                "updates": state["update"],
+                "data_digest": state["data_digest"],
+                "test": {},
+            },
+        )
+    return made
+
+
+def _chosen(run: Run, updates: Sequence[int] | None) -> list[Path]:
+    """The checkpoints of these updates, oldest first. Raises `UserError` where there is none of one."""
+    there = {update_of(folder): folder for folder in checkpoints_in(run.checkpoint_folder)}
+    if not there:
+        raise UserError(f"{run} has no checkpoint")
+    if updates is None:
+        return list(there.values())
+    known = f"{run} has those of updates {', '.join(map(str, there))}"
+    if not updates:
+        raise UserError(f"updates=[] names no checkpoint: {known}")
+    for update in updates:
+        if update not in there:
+            raise UserError(f"updates={list(updates)}: there is no checkpoint of {update}; {known}")
+    return [there[update] for update in sorted(set(updates))]

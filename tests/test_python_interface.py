@@ -145,14 +145,31 @@ def test_wrong_values_are_refused_by_key(run: endeavour.TrainedRun) -> None:
     root = run.output_folder
     with pytest.raises(endeavour.UserError, match=r"decoding\.beam_size"):
         endeavour.load(QUOTED, output_folder=root, beam_size=0)
-    export = endeavour.load(QUOTED, output_folder=root, engine="ctranslate2", quantization="float32")
     with pytest.raises(endeavour.UserError, match="ctranslate2-float32"):
-        export.translate("the dog")
+        endeavour.load(QUOTED, output_folder=root, engine="ctranslate2", quantization="float32")
     with pytest.raises(endeavour.UserError, match="two"):
         endeavour.load("two", output_folder=root)
     for sources, targets in ((["a"], "b"), ("a", ["b"]), (["a"], ["b", "c"])):
         with pytest.raises(endeavour.UserError, match="as many"):
             run.score(sources, targets)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("beam", r"; decoding\.beam_size=… is$"), ("foo", "shows$")])
+def test_a_misspelt_key_is_not_named_as_one_that_there_is(
+    typed: str, meant: str, run: endeavour.TrainedRun
+) -> None:
+    with pytest.raises(endeavour.UserError, match=rf"^decoding\.{typed} is not a key.*{meant}"):
+        endeavour.load(QUOTED, output_folder=run.output_folder, **{typed: 3})
+
+
+def test_what_is_no_text_is_refused_by_its_place(run: endeavour.TrainedRun) -> None:
+    for wrong in (None, b"dog", 3):
+        with pytest.raises(endeavour.UserError, match=rf"^translate\({wrong!r}\): text is needed"):
+            run.translate(wrong)  # type: ignore[call-overload]
+    with pytest.raises(endeavour.UserError, match="number 1 of the list, from 0, is None"):
+        run.translate(["the dog", None])  # type: ignore[list-item]
+    with pytest.raises(endeavour.UserError, match=r"^translate_n_best: .*is 1$"):
+        run.translate_n_best([1])  # type: ignore[list-item]
 
 
 def test_paths_are_taken_as_their_text_is(run: endeavour.TrainedRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +204,10 @@ def test_several_names_are_an_ensemble(run: endeavour.TrainedRun) -> None:
     root = run.output_folder
     config = run_config([f"output_folder={root}", "name=other", "model.width=8", "model.num_heads=2"])
     untrained_run(config, Run(root, "first run").load_tokenizers())
+    back = run_config([f"output_folder={root}", "name=back", "direction=de-en"])
+    untrained_run(back, Run(root, "first run").load_tokenizers())
+    with pytest.raises(endeavour.UserError, match="back translates de-en"):
+        endeavour.load(f"{QUOTED} back", output_folder=root)
     both = endeavour.load(f"{QUOTED} other", output_folder=root, device="cpu")
     assert both.name == f"{QUOTED} other"
     assert endeavour.load(["first run", "other"], output_folder=root, device="cpu").name == both.name

@@ -11,7 +11,7 @@ the command line.
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from endeavour.decoding.translator import LONGEST_SOURCE, WINDOW, Part, Translat
 from endeavour.errors import UserError
 from endeavour.evaluation.config import EvaluationConfig
 from endeavour.overrides import quote_literal
-from endeavour.runs.choice import joined, select_runs
+from endeavour.runs.choice import joined, require_one_direction, select_runs
 from endeavour.runs.config import RunConfig
 from endeavour.runs.names import quoted
 from endeavour.runs.run import Run, Summary
@@ -160,13 +160,13 @@ class TrainedRun:
         """The translation of a line, or of each of several."""
         if isinstance(text, str):
             return next(self._translator.translate([text]))
-        return list(self._translator.translate(text))
+        return list(self._translator.translate(_lines("translate", text)))
 
     def translate_n_best(self, lines: Iterable[str]) -> list[list[Translation]]:
         """The `num_hypotheses` best of each line with scores, see `load`."""
         if isinstance(lines, str):
             raise UserError("translate_n_best takes a list of lines")
-        return list(self._translator.translate_n_best(lines))
+        return list(self._translator.translate_n_best(_lines("translate_n_best", lines)))
 
     @overload
     def score(self, source: str, translation: str) -> float: ...  # pyright: ignore[reportOverlappingOverload]
@@ -303,11 +303,16 @@ def load(
             training. `backward` names runs as `run` does.
 
     Raises:
-        UserError: there is no such run, or a value that decoding does not accept.
+        UserError: there is no such run or export, a value that decoding does not accept, or runs of both directions.
     """
     runs = select_runs(_names(run), _folder("output_folder", output_folder))
     decoding["backward"] = _names(decoding.get("backward"))
     settings = validated(DecodingConfig, asdict(runs[0].config.decoding) | decoding, "decoding")
+    require_one_direction(runs)
+    if settings.engine == "ctranslate2":
+        from endeavour.runs.exports import require_export
+
+        require_export(runs, settings)
     return TrainedRun(runs, settings, device=str(device))
 
 
@@ -319,6 +324,18 @@ def _names(run: str | Path | Sequence[str | Path] | None) -> str | None:
         return " ".join(quoted(os.fspath(name)) for name in ([run] if isinstance(run, os.PathLike) else run))
     except TypeError as error:
         raise UserError(f"run={run!r}: a run's name or folder is needed, or a list of them") from error
+
+
+def _lines(function: str, lines: Iterable[str]) -> Iterator[str]:
+    """The same, as they are read. Raises `UserError` for what is no text, such as an empty cell of a table."""
+    if isinstance(lines, bytes) or not isinstance(lines, Iterable):
+        raise UserError(f"{function}({lines!r}): text is needed, or a list of texts")
+    for number, line in enumerate(lines):
+        if not isinstance(line, str):
+            raise UserError(
+                f"{function}: text is needed, and number {number} of the list, from 0, is {line!r}"
+            )
+        yield line
 
 
 def _folder(key: str, path: str | Path) -> Path:

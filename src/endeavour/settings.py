@@ -38,8 +38,12 @@ def validated(kind: type[T], values: Mapping[str, Any], section: str = "") -> T:
     try:
         return TypeAdapter(kind).validate_python(dict(values))
     except ValidationError as error:
-        keys = flatten(values, f"{section}." if section else "")
-        raise UserError(_line(error, section, [*values, *keys])) from error
+        prefix = f"{section}." if section else ""
+        # A section's own name counts as one of them; a key that is refused does not.
+        refused = {".".join(map(str, one["loc"])) for one in error.errors() if one["type"] in UNKNOWN}
+        known = [*values, *flatten(values, prefix)]
+        known = [key for key in known if key.removeprefix(prefix) not in refused]
+        raise UserError(_line(error, section, known)) from error
 
 
 def unknown_key(key: str, keys: Iterable[str]) -> str:

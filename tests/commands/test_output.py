@@ -4,6 +4,7 @@ import errno
 import gzip
 import io
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -83,6 +84,23 @@ def test_on_a_full_disk_what_was_written_until_then_is_named(
     partial = tmp_path / ".file.partial"
     assert ("line\n" * 10_000).startswith(partial.read_text())
     assert str(partial) in capsys.readouterr().err
+
+
+def test_what_was_written_before_sigterm_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def stopped() -> None:
+        with ExitStack() as stack:
+            print("line", file=open_output(str(tmp_path / "file"), stack, [], standard_input=False))
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit) as ended:
+        stopped()
+    assert ended.value.code == 143
+    partial = tmp_path / ".file.partial"
+    assert partial.read_text() == "line\n"
+    assert str(partial) in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_gz_file_is_gzipped(tmp_path: Path) -> None:

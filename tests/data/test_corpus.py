@@ -132,7 +132,7 @@ def test_a_path_with_brackets_is_no_pattern(tmp_path):
 
 GZIP = gzip.compress(b'{"en": "1", "de": "2"}\n' * 2000)
 LATIN = b"eins\n" + "für\n".encode("latin-1")
-NO_SPLIT = "pairs of line-aligned text files, English first"
+NO_PARTNER = "the German one has to follow it"
 
 
 @pytest.mark.parametrize(
@@ -178,15 +178,15 @@ NO_SPLIT = "pairs of line-aligned text files, English first"
         ({"a.de": "x\n", "a.en": "x\n"}, "the English file comes first"),
         ({"a.de.txt": "x\n", "a.EN.txt.gz": "x\n"}, "the English file comes first"),
         ({"a.en": "x\n", "./a.en": None}, r"a\.en stands for both"),
-        ({"a.en": "x\n", "a.de": "x\n", "b.txt": "x\n"}, NO_SPLIT),
+        ({"a.en": "x\n", "a.de": "x\n", "b.txt": "x\n"}, NO_PARTNER),
         # What is no text is not read as two aligned files.
         *[
-            ({f"a.{suffix}": "x\n", f"b.{suffix}": "x\n"}, NO_SPLIT)
+            ({f"a.{suffix}": "x\n", f"b.{suffix}": "x\n"}, rf"a\.{suffix}: \.{suffix} is not read; convert")
             for suffix in ("json", "csv", "sgm", "sgml", "xml", "tmx", "xliff", "xlf", "po")
         ],
-        ({"news.en": "x\n", "extra.jsonl": "x\n"}, NO_SPLIT),
-        ({"extra.jsonl": "x\n", "news.en": "x\n"}, NO_SPLIT),
-        ({"a.en": "x\n", "b.XZ": "x\n"}, NO_SPLIT),
+        ({"news.en": "x\n", "extra.jsonl": "x\n"}, NO_PARTNER),
+        ({"extra.jsonl": "x\n", "news.en": "x\n"}, NO_PARTNER),
+        ({"a.en": "x\n", "b.XZ": "x\n"}, NO_PARTNER),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named(tmp_path, files, message):

@@ -3,11 +3,13 @@
 import gzip
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from types import FrameType
+from typing import NoReturn, TextIO
 
 from endeavour.errors import UserError
 from endeavour.storage import user_path, written_beside
@@ -70,7 +72,7 @@ def _open(path: Path, gzipped: bool) -> TextIO:
 
 @contextmanager
 def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
-    with written_beside(output) as partial:
+    with written_beside(output) as partial, _ended_by_sigterm():
         partial.unlink(missing_ok=True)  # of an earlier attempt, which may be read-only
         file = _open(partial, gzipped)
         if output.exists():
@@ -91,6 +93,20 @@ def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
             else:
                 partial.unlink()
             raise
+
+
+@contextmanager
+def _ended_by_sigterm() -> Generator[None]:
+    """What is open is closed, and said where it is, as after Ctrl-C; else the process would end at once."""
+
+    def end(number: int, _: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _is_one_of(output: Path, inputs: Sequence[str]) -> bool:

@@ -80,7 +80,7 @@ def score(config: ScoreRoot) -> None:
         print(f"note: too long, and so without a score: {too_long:,}", file=sys.stderr)
     if scored:
         print(
-            f"{scored:,} pairs, {tokens:,} tokens: perplexity {perplexity(-total / tokens):.3f} a token",
+            f"scored: {scored:,}, tokens: {tokens:,}, perplexity {perplexity(-total / tokens):.3f} a token",
             file=sys.stderr,
         )
 

@@ -80,12 +80,15 @@ def _sources(paths: Sequence[Path], columns: Columns) -> list[Iterator[Pair]]:
         if read_records := records.get(kind_of(path)):
             sources.append(read_records(path, columns))
             continue
+        if (kind := kind_of(path)) in _NO_TEXT:
+            raise UserError(
+                f"{path}: {kind} is not read; convert it to .tsv, .jsonl, .parquet or two text files"
+            )
         german = next(remaining, None)
-        if german is None or {kind_of(path), kind_of(german)} & _NO_TEXT:
+        if german is None or kind_of(german) in _NO_TEXT:
             names = ", ".join(str(path) for path in paths)
             raise UserError(
-                f"{names}: a split is pairs of line-aligned text files, English first, and any number of .tsv, .jsonl "
-                "and .parquet files"
+                f"{names}: {path} is the English half of two line-aligned text files; the German one has to follow it"
             )
         if path.samefile(german):
             raise UserError(f"{path} stands for both sides: name the English file, then the German one")

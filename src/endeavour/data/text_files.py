@@ -71,7 +71,8 @@ def text_lines(path: Path) -> Iterator[str]:
                 ) from error
             except UnicodeDecodeError as error:
                 raise UserError(
-                    f"{path}:{number}: invalid UTF-8 (byte {error.start + 1} of the line); convert the file"
+                    f"{path}:{number}: invalid UTF-8 (byte {error.start + 1} of the line); convert the file, "
+                    "`iconv -f WINDOWS-1252 -t UTF-8`, say, or from UTF-16"
                 ) from error
             if not line:
                 return

@@ -47,11 +47,12 @@ class Seen:
 
     def __str__(self) -> str:
         if [*self.pairs] == [""]:
-            return f"about {self.times['']:,.1f} epochs of {self.pairs['']:,} pairs"
+            return f"{_about(self.times[''])} epochs of {self.pairs['']:,} pairs"
         parts = [
-            f"the {size:,} pairs of {part} {self.times[part]:,.1f} times" for part, size in self.pairs.items()
+            f"the {size:,} pairs of {part} {_about(self.times[part])} times"
+            for part, size in self.pairs.items()
         ]
-        return f"about {', '.join(parts)}"
+        return ", ".join(parts)
 
 
 def ending_lines(config: RunConfig, data: PreparedData) -> list[str]:
@@ -115,6 +116,10 @@ def usual_times(config: RunConfig, sentences: float) -> tuple[int, int]:
     return strong if _regularisers(config) else light
 
 
+def _about(times: float) -> str:
+    return f"about {times:,.1f}" if times == 0 or times >= 0.05 else "less than 0.1"
+
+
 def _judgement(config: RunConfig, seen: Seen) -> str:
     copies = _copies_of_a_sentence(config)
     times = seen.times_on_average * copies
@@ -123,7 +128,7 @@ def _judgement(config: RunConfig, seen: Seen) -> str:
     regularised = " and ".join(_regularisers(config))
     text = "the textbook" if config.corpus.kind == "textbook" else "a text of this size"
     usually = f"{low} to {high} are usual for {text}{regularised and f' with {regularised}'}"
-    line = f"{judgement}: each sentence is seen about {times:,.1f} times, and {usually}"
+    line = f"{judgement}: each sentence is seen {_about(times)} times, and {usually}"
     settings = config.training
     if judgement == "few":
         if seen.updates == settings.max_updates:

@@ -86,6 +86,16 @@ def require_translators(runs: Iterable[Run]) -> None:
             raise UserError(f"{run} has learnt to restore masked sentences, not to translate; name others")
 
 
+def require_one_direction(runs: Sequence[Run]) -> None:
+    """Raises `UserError` where they do not translate in the same direction."""
+    first = runs[0].config.direction
+    for run in runs:
+        if run.config.direction != first:
+            raise UserError(
+                f"{run} translates {run.config.direction} and {runs[0]} {first}: no ensemble of them"
+            )
+
+
 def joined(runs: Sequence[Run]) -> str:
     """The names of runs as `run=…` takes them."""
     return " ".join(quoted(run.name) for run in runs)

@@ -26,12 +26,9 @@ def open_export(runs: Sequence[Run], decoding: DecodingConfig, device: str, wind
         UserError: the export is missing, damaged, or made from other weights than the run has; it cannot decode an
             ensemble, or on this device.
     """
-    run, *others = runs
-    if others:
-        raise UserError(
-            f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several"
-        )
-    folder = _whole_export(run, decoding.export_quantization)
+    folder = require_export(runs, decoding)
+    run = runs[0]
+    _verify(folder, run, decoding.export_quantization)
     kind, index = _device(device)
     engine = CTranslate2Engine(
         folder,
@@ -49,16 +46,27 @@ def open_export(runs: Sequence[Run], decoding: DecodingConfig, device: str, wind
     )
 
 
-def _whole_export(run: Run, quantization: str) -> Path:
-    folder = run.export_folder("ctranslate2", quantization)
-    remedy = f"run `{export_command(run, quantization)}`"
+def require_export(runs: Sequence[Run], decoding: DecodingConfig) -> Path:
+    """The folder of the export that translates for `runs`. Raises `UserError` where there is none, or several runs."""
+    run, *others = runs
+    if others:
+        raise UserError(
+            f"decoding.engine={decoding.engine}: an export holds one model, and run=… names several"
+        )
+    folder = run.export_folder("ctranslate2", decoding.export_quantization)
     if not folder.is_dir():
-        raise UserError(f"decoding.engine=ctranslate2 needs {folder}: {remedy}")
+        raise UserError(
+            f"decoding.engine=ctranslate2 needs {folder}: run `{export_command(run, decoding.export_quantization)}`"
+        )
+    return folder
+
+
+def _verify(folder: Path, run: Run, quantization: str) -> None:
+    remedy = f"run `{export_command(run, quantization)}`"
     verify(folder, remedy)
     description = read_json_object(folder / DESCRIPTION)
     if description["weights_sha256"] != run.weights_digest:
         raise UserError(f"{folder} was made from other weights than {run.model_folder} has: {remedy}")
-    return folder
 
 
 def _device(name: str) -> tuple[str, int]:

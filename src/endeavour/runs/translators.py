@@ -16,7 +16,7 @@ from endeavour.decoding.scoring import token_log_probabilities
 from endeavour.decoding.translator import WINDOW, Translator
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
-from endeavour.runs.choice import named_runs, require_trained, require_translators
+from endeavour.runs.choice import named_runs, require_one_direction, require_trained, require_translators
 from endeavour.runs.exports import open_export
 from endeavour.runs.run import Run
 from endeavour.special import EOS
@@ -53,12 +53,9 @@ def load_runs(runs: Sequence[Run], device: torch.device, tag: str | None) -> Loa
     tokenizers = with_tag(tokenizers, first.source_tag(tag))
     if not others:
         return Loaded(model, model, tokenizers)
+    require_one_direction(runs)
     models = [model]
     for run in others:
-        if run.config.direction != first.config.direction:
-            raise UserError(
-                f"{run} translates {run.config.direction} and {first} {first.config.direction}: no ensemble of them"
-            )
         other, theirs = run.load_model(device)
         require_same_vocabularies(first, tokenizers, run, theirs)
         models.append(other)

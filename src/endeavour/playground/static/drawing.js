@@ -24,6 +24,18 @@ export function svg(width, height, ...children) {
   return el("svg", { ...size, "aria-hidden": "true", class: "graphic" }, ...children);
 }
 
+/**
+ * A text whose middle is at `y`, or with `dy: 0` its baseline.
+ *
+ * @param {number} x
+ * @param {number} y
+ * @param {string | number} content
+ * @param {{anchor?: "start" | "middle" | "end", kind?: string | null}} [options] `anchor`: what of it is at `x`; `kind`:
+ *   its class; further ones are attributes
+ */
+export const text = (x, y, content, { anchor = "start", kind = "label", ...more } = {}) =>
+  el("text", { x, y, "text-anchor": anchor, class: kind, dy: "0.35em", ...more }, content);
+
 /** Fill of a weight between 0 and 1: the more, the stronger. */
 export const sequential = (weight) => ({
   fill: WEIGHT,

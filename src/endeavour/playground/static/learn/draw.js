@@ -1,11 +1,11 @@
-/* Drawing blocks of the Learn view: squares and bars for vectors, arrows, captions, and a sheet that collects them and
+/* Drawing blocks of the Learn view: squares and bars for vectors, arrows, a legend, and a sheet that collects them and
  * answers the pointer.
  *
  * Knows numbers and places in CSS pixels; not what they mean.
  */
 
 import { MINUS, brief } from "../format.js";
-import { diverging, el, round, svg, textWidth } from "../drawing.js";
+import { diverging, el, round, svg, text, textWidth } from "../drawing.js";
 import { tooltip } from "../tooltip.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
@@ -136,10 +136,6 @@ export function profile(values, { x, y, width, height, most }) {
     el("path", { d: draw(false), class: "below" }),
   ];
 }
-
-/** A text; `anchor` is start, middle or end, `kind` a class. */
-export const text = (x, y, content, { anchor = "start", kind = "label" } = {}) =>
-  el("text", { x, y, "text-anchor": anchor, class: kind, dy: "0.35em" }, content);
 
 /** An arrow, straight or bent, from one point to another. */
 export function arrow(x1, y1, x2, y2, { kind = "" } = {}) {

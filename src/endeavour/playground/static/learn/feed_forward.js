@@ -4,8 +4,8 @@
  */
 
 import { decimal } from "../format.js";
-import { el, tableOf } from "../drawing.js";
-import { reach, sheet, text } from "./draw.js";
+import { el, tableOf, text } from "../drawing.js";
+import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
 const CURVES = {

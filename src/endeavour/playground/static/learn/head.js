@@ -5,8 +5,8 @@
 
 import { brief, decimal, fixed } from "../format.js";
 import { matrix } from "../charts.js";
-import { diverging, el, shortened, svg, tableOf } from "../drawing.js";
-import { reach, room, sheet, text } from "./draw.js";
+import { diverging, el, shortened, svg, tableOf, text } from "../drawing.js";
+import { reach, room, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 import { tooltip } from "../tooltip.js";
 

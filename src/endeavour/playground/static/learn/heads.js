@@ -4,9 +4,9 @@
  */
 
 import { decimal, percent } from "../format.js";
-import { el, sequential, tableOf } from "../drawing.js";
+import { el, sequential, tableOf, text } from "../drawing.js";
 import { entropy } from "../look/maps.js";
-import { reach, sheet, text } from "./draw.js";
+import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
 /** The weights of all heads of this layer, their answers side by side, and what the output map makes of them. */

@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal } from "../format.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { arrow, reach, sheet, text } from "./draw.js";
+import { el, shortened, tableOf, text } from "../drawing.js";
+import { arrow, reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
 const length = (values) => Math.hypot(...values);

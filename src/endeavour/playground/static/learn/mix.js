@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal, percent } from "../format.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { heat, reach, room, sheet, text } from "./draw.js";
+import { el, shortened, tableOf, text } from "../drawing.js";
+import { heat, reach, room, sheet } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter
 

@@ -6,8 +6,8 @@
 import { brief, decimal, label, percent, thousands } from "../format.js";
 import { average } from "../look/maps.js";
 import { links } from "../charts.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { arrow, reach, room, sheet, text } from "./draw.js";
+import { el, shortened, tableOf, text } from "../drawing.js";
+import { arrow, reach, room, sheet } from "./draw.js";
 import { vector } from "./vectors.js";
 
 /** Where each position of the translation looks in the source, averaged over the heads of a layer. */

@@ -4,7 +4,7 @@
  */
 
 import { roving, setRoving } from "../keys.js";
-import { el } from "../drawing.js";
+import { el, text } from "../drawing.js";
 
 const [WIDTH, COLUMN, LOW] = [296, 141, 26]; // px: the map, one side of it, a low block
 const [ENCODER, DECODER] = [1, 154]; // left edges
@@ -62,9 +62,9 @@ export function createOverview(onChoose) {
         blocks.map((block) => block.node),
         first,
       );
-    for (const text of node.querySelectorAll("[data-side]")) {
-      const own = text.dataset.side === (kind === "encoder" ? "encoder" : "decoder");
-      text.textContent = own ? `${layer + 1} of ${text.dataset.layers}` : `× ${text.dataset.layers}`;
+    for (const count of node.querySelectorAll("[data-side]")) {
+      const own = count.dataset.side === (kind === "encoder" ? "encoder" : "decoder");
+      count.textContent = own ? `${layer + 1} of ${count.dataset.layers}` : `× ${count.dataset.layers}`;
     }
   }
 
@@ -134,7 +134,7 @@ function draw(model) {
     height: LOW,
     name: "cross",
     step: "cross",
-    text: "the source, read",
+    written: "the source, read",
   });
 
   [
@@ -145,9 +145,10 @@ function draw(model) {
       [model.positions === "rotary" ? "turned in attention" : "+ positions", "positions"],
       ["embedding", "embedding"],
       [name, "pieces"],
-    ].forEach(([text, step], i) => {
+    ].forEach(([written, step], i) => {
       const y = foot + 14 + i * (LOW + 10);
-      block({ x, y, height: LOW, name: `${text}, ${x === ENCODER ? "encoder" : "decoder"}`, step, text });
+      const side = x === ENCODER ? "encoder" : "decoder";
+      block({ x, y, height: LOW, name: `${written}, ${side}`, step, written });
       lines.push(up(x + LANE, y, y - (i ? 10 : 14)));
     });
   });
@@ -182,7 +183,7 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
       name: `add, ${name}`,
       step: "add",
       kind,
-      text: "+",
+      written: "+",
       marks: [`add ${kind}`],
       round: true,
     });
@@ -195,7 +196,7 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
       name: `norm before ${name}`,
       step: step === "attention" ? "norm" : "feed_forward",
       kind,
-      text: "norm",
+      written: "norm",
       marks: step === "attention" ? [`norm ${kind}`] : [],
       low: true,
     });
@@ -216,7 +217,7 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
       name: `add and norm after ${name}`,
       step: "add",
       kind,
-      text: "add & norm",
+      written: "add & norm",
       marks: [`add ${kind}`, `norm ${kind}`],
       low: true,
     });
@@ -231,19 +232,14 @@ const up = (x, from, to) => [
 
 const frame = (x, y, height, side, layers) => [
   el("rect", { class: "stack", x, y, width: COLUMN, height, rx: 10 }),
-  el("text", { class: "heading", x: x + 12, y: y + height - 9 }, side),
-  el(
-    "text",
-    {
-      class: "heading",
-      x: x + COLUMN - 10,
-      y: y + height - 9,
-      "text-anchor": "end",
-      "data-side": side,
-      "data-layers": layers,
-    },
-    `× ${layers}`,
-  ),
+  text(x + 12, y + height - 9, side, { kind: "heading", dy: 0 }),
+  text(x + COLUMN - 10, y + height - 9, `× ${layers}`, {
+    anchor: "end",
+    kind: "heading",
+    dy: 0,
+    "data-side": side,
+    "data-layers": layers,
+  }),
 ];
 
 function createBlock({
@@ -254,17 +250,13 @@ function createBlock({
   name,
   step,
   kind = null,
-  text = name,
+  written = name,
   marks = [step],
   round = false,
   low = false,
 }) {
   const shape = el("rect", { x, y, width, height, rx: round ? 12 : 7, class: "shape" });
-  const label = el(
-    "text",
-    { x: x + width / 2, y: y + height / 2, dy: "0.35em", "text-anchor": "middle" },
-    text,
-  );
+  const label = text(x + width / 2, y + height / 2, written, { anchor: "middle", kind: null });
   const node = el(
     "g",
     { class: low ? "block low" : "block", role: "button", tabindex: -1, "aria-label": name },

@@ -5,8 +5,8 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { reach, sheet, text } from "./draw.js";
+import { el, shortened, tableOf, text } from "../drawing.js";
+import { reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
 /** How positions are told, by the model's own way. */

@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal } from "../format.js";
-import { el, tableOf } from "../drawing.js";
-import { sheet, text } from "./draw.js";
+import { el, tableOf, text } from "../drawing.js";
+import { sheet } from "./draw.js";
 
 /** What division by √d does to the scores of one query, and to the weights that would follow. */
 export function scale(view) {

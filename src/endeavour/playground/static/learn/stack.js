@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal, label, percent } from "../format.js";
-import { el, onFill, sequential, shortened, tableOf } from "../drawing.js";
-import { sheet, text } from "./draw.js";
+import { el, onFill, sequential, shortened, tableOf, text } from "../drawing.js";
+import { sheet } from "./draw.js";
 
 /** Lengths of the vectors layer by layer, and what would be predicted if the decoder ended there. */
 export function stack(view) {

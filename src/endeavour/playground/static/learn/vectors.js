@@ -4,8 +4,8 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, textWidth } from "../drawing.js";
-import { heat, legend, profile, reach, room, text } from "./draw.js";
+import { el, shortened, text, textWidth } from "../drawing.js";
+import { heat, legend, profile, reach, room } from "./draw.js";
 
 /**
  * Named vectors, one below the other, each as a strip.

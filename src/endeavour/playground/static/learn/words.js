@@ -4,8 +4,8 @@
  */
 
 import { beginsWord, brief, decimal, isSpecial, label, thousands } from "../format.js";
-import { el, tableOf, textWidth } from "../drawing.js";
-import { arrow, reach, sheet, text } from "./draw.js";
+import { el, tableOf, text, textWidth } from "../drawing.js";
+import { arrow, reach, sheet } from "./draw.js";
 import { strips, vector } from "./vectors.js";
 
 const BOX = 34; // height of a piece's box

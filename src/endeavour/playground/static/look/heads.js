@@ -5,7 +5,7 @@
  */
 
 import { h } from "../dom.js";
-import { el, svg, tableOf } from "../drawing.js";
+import { el, svg, tableOf, text } from "../drawing.js";
 import { figure } from "../figure.js";
 import { bits } from "../format.js";
 import { average, entropy, KINDS } from "./maps.js";
@@ -151,14 +151,14 @@ function table(drawn) {
 /** All pictures in one, for files. */
 function picture(drawn) {
   let [x, y] = [0, -PITCH];
-  const small = (left, top, content) => el("text", { class: "heading", x: left, y: top }, content);
+  const small = (left, top, content) => text(left, top, content, { kind: "heading", dy: 0 });
   const parts = drawn.map(({ kind, layer, head, name, spread, canvas }) => {
     [x, y] = head === 0 ? [24, y + PITCH + (layer ? 0 : 44)] : [x + PITCH, y];
     const place = { x, y, width: SIDE, height: SIDE };
     const pixels = { href: canvas.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" };
     return [
       head === 0 && small(0, y + SIDE / 2, layer + 1),
-      layer === 0 && head === 0 && el("text", { x: 0, y: y - 26 }, KINDS[kind].name),
+      layer === 0 && head === 0 && text(0, y - 26, KINDS[kind].name, { kind: null, dy: 0 }),
       layer === 0 && small(x, y - 8, name),
       el("rect", { ...place, class: "frame", fill: "none" }),
       el("image", { ...place, ...pixels }),

@@ -12,7 +12,7 @@ import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
 import { bleuName, foldOf } from "../systems.js";
-import { el, svg, tableOf } from "../drawing.js";
+import { el, svg, tableOf, text } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
 import { announce, report } from "../messages.js";
@@ -261,16 +261,11 @@ function histogram(rows, width) {
   });
   const base = el("line", { x1: 0, x2: width, y1: height, y2: height, class: "frame" });
   const labels = [0, 50, 100].map((value) =>
-    el(
-      "text",
-      {
-        x: (value / 100) * width,
-        y: height + 15,
-        class: "heading",
-        "text-anchor": value === 0 ? "start" : value === 100 ? "end" : "middle",
-      },
-      String(value),
-    ),
+    text((value / 100) * width, height + 15, value, {
+      anchor: value === 0 ? "start" : value === 100 ? "end" : "middle",
+      kind: "heading",
+      dy: 0,
+    }),
   );
   return {
     graphic: svg(width, height + 20, bars, base, labels),

@@ -4,9 +4,12 @@
  * solid line, finished ones pointed with a double one, pruned ones square and dashed: none of it depends on colour.
  */
 
-import { shortened, el, svg } from "../drawing.js";
+import { el, shortened, svg, text } from "../drawing.js";
 import { layout, named, NODE, probability } from "./layout.js";
 import { described } from "./words.js";
+
+const MIDDLE = { anchor: "middle", dy: 0 };
+const WHAT = { ...MIDDLE, kind: "what" };
 
 /** The outline of a node by its status. */
 function outline(status, width) {
@@ -61,11 +64,10 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
   }
   const edges = [...ways].sort(([a], [b]) => best.has(a) - best.has(b)).map(([, path]) => path); // the best on top
   const heads = columns.map(({ x, width: own }, step) =>
-    el(
-      "text",
-      { class: "heading", x: x + own / 2, y: 14, "text-anchor": "middle" },
-      step ? (step <= forced ? `${step} forced` : step) : "step",
-    ),
+    text(x + own / 2, 14, step ? (step <= forced ? `${step} forced` : step) : "step", {
+      ...MIDDLE,
+      kind: "heading",
+    }),
   );
   const flag = left && columns[left.step] ? mark(columns[left.step], left) : null;
   const bottom = height + (flag ? NODE.pitch : 0);
@@ -105,7 +107,6 @@ function edge(parent, { x, y }, classes) {
 function group(node, x, y, width, classes) {
   const { height } = NODE;
   const share = node.parent === null ? 0 : Math.exp(node.log_probability);
-  const room = width - 16;
   return el(
     "g",
     {
@@ -119,12 +120,8 @@ function group(node, x, y, width, classes) {
       "data-id": node.id,
     },
     outline(node.status, width),
-    el(
-      "text",
-      { x: width / 2, y: node.parent === null ? 22 : 15, "text-anchor": "middle", class: "what" },
-      shortened(named(node), room),
-    ),
-    el("text", { x: width / 2, y: 28, "text-anchor": "middle", class: "numbers" }, probability(node)),
+    text(width / 2, node.parent === null ? 22 : 15, shortened(named(node), width - 16), WHAT),
+    text(width / 2, 28, probability(node), { ...MIDDLE, kind: "numbers" }),
     share
       ? el("rect", {
           class: "share",
@@ -139,13 +136,13 @@ function group(node, x, y, width, classes) {
 }
 
 /** Where a given translation left the beam: its piece beneath the column, with a diamond. */
-function mark({ x, width, nodes }, { text }) {
+function mark({ x, width, nodes }, { text: piece }) {
   const y = NODE.top + nodes.length * NODE.pitch;
   return el(
     "g",
     { class: "left", transform: `translate(${x} ${y})` },
     el("rect", { class: "shape", width, height: NODE.height, rx: 2 }),
     el("path", { class: "diamond", d: `M${width / 2} -7l6 7l-6 7l-6 -7Z` }),
-    el("text", { x: width / 2, y: 23, "text-anchor": "middle", class: "what" }, shortened(text, width - 12)),
+    text(width / 2, 23, shortened(piece, width - 12), WHAT),
   );
 }

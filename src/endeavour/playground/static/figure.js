@@ -5,6 +5,7 @@
 
 import { closeWhenLeft, h, placeBeside, uniqueId } from "./dom.js";
 import { save } from "./export.js";
+import { modified } from "./keys.js";
 import { announce } from "./messages.js";
 
 const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
@@ -45,7 +46,7 @@ export function figure({ title, label, hint, tools = [], onKey }) {
   details.addEventListener("toggle", fill);
   if (onKey) {
     stage.addEventListener("keydown", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.altKey && onKey(event)) event.preventDefault();
+      if (!modified(event) && onKey(event)) event.preventDefault();
     });
   }
   const exports = menu(title, exported);

@@ -8,6 +8,7 @@ import { h } from "../dom.js";
 import { el, svg, tableOf, text } from "../drawing.js";
 import { figure } from "../figure.js";
 import { bits } from "../format.js";
+import { modified } from "../keys.js";
 import { average, entropy, KINDS } from "./maps.js";
 
 const [SIDE, PITCH] = [52, 72]; // px in a file: a picture, and from one to the next
@@ -43,7 +44,7 @@ export function createHeads(root, onChoose) {
   function move(event, kind, cells) {
     const columns = Number(cells.dataset.columns);
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
-    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!step || modified(event)) return;
     event.preventDefault();
     const thumbs = [...cells.querySelectorAll("button")];
     thumbs[thumbs.indexOf(document.activeElement) + step]?.focus();

@@ -37,6 +37,10 @@ export function bar(share) {
   return h("span", { class: "bar", "aria-hidden": "true" }, filled);
 }
 
+/** A box that scrolls, and therefore takes the keyboard. */
+export const scrollRegion = (kind, label, ...children) =>
+  h("div", { class: kind, tabindex: 0, role: "region", "aria-label": label }, children);
+
 const GAP = 8; // px between a box and what it belongs to, and to the edges of the window
 const LEAST = 48; // px of room in which a box can be read
 

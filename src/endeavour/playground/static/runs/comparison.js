@@ -4,7 +4,7 @@
  * Knows the answers of /api/analyse and /api/attention; asks for nothing itself, except through the function it is given.
  */
 
-import { h } from "../dom.js";
+import { h, scrollRegion } from "../dom.js";
 import { decimal, label, percent, pieceName, readable } from "../format.js";
 import { average } from "../look/maps.js";
 import { el, shortened, svg, tableOf, text, textWidth } from "../drawing.js";
@@ -130,24 +130,15 @@ export async function scoresOf(found, languageOf, analyse) {
     const translation = h("span", { lang: languageOf(author.system.name) }, author.hypothesis.text);
     return [[`${letters.join(", ")}: `, translation], ...scores];
   });
+  const title = "What each thinks of the others’ translations";
+  const hint =
+    "Natural logarithm of a translation’s probability; the highest of each column is the one that system prefers.";
+  const table = tableOf(body, ["translation of", ...found.map(({ letter }) => `by ${letter}`)]);
   return h(
     "div",
     {},
-    h("h3", {}, "What each thinks of the others’ translations"),
-    h(
-      "p",
-      { class: "hint" },
-      "Natural logarithm of a translation’s probability; the highest of each column is the one that system prefers.",
-    ),
-    h(
-      "div",
-      {
-        class: "scroll",
-        tabindex: 0,
-        role: "region",
-        "aria-label": "What each thinks of the others’ translations",
-      },
-      tableOf(body, ["translation of", ...found.map(({ letter }) => `by ${letter}`)]),
-    ),
+    h("h3", {}, title),
+    h("p", { class: "hint" }, hint),
+    scrollRegion("scroll", title, table),
   );
 }

@@ -7,7 +7,7 @@
 import { Answers } from "../answers.js";
 import { get, overtaken } from "../api.js";
 import { marked } from "../diff.js";
-import { debounce, h } from "../dom.js";
+import { card, debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
@@ -83,16 +83,10 @@ export function createTestSets({ state, systems }) {
     label: "Distribution of chrF",
     hint: HEIGHTS,
   });
-  const node = h(
-    "section",
-    { class: "card sets", "aria-labelledby": "sets-title" },
-    h(
-      "header",
-      {},
-      h("h2", { id: "sets-title" }, "Test sets"),
-      h("label", { for: "test-set" }, h("span", { class: "unseen" }, "Evaluation"), choose),
-      scores,
-    ),
+  const node = card(
+    "sets",
+    "Test sets",
+    [h("label", { for: "test-set" }, h("span", { class: "unseen" }, "Evaluation"), choose), scores],
     h(
       "div",
       { class: "filters" },

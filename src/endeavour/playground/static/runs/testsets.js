@@ -12,15 +12,13 @@ import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
 import { bleuName, foldOf } from "../systems.js";
-import { el, svg, tableOf, text } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
+import { HEIGHTS, histogram } from "./histogram.js";
 import { announce, report } from "../messages.js";
 
-const BINS = 20;
 const KEPT = 3; // evaluations in memory
 const NOTHING = { key: null, run: "", rows: [], scores: {} };
-const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
 export function createTestSets({ state, systems }) {
   const choose = h("select", {
@@ -233,42 +231,5 @@ export function createTestSets({ state, systems }) {
       options();
       if ((wanted()?.key ?? null) !== data.key) load();
     },
-  };
-}
-
-/** How many lines have which chrF. */
-function histogram(rows, width) {
-  const counts = new Array(BINS).fill(0);
-  for (const { chrf } of rows) counts[Math.min(BINS - 1, Math.floor((chrf / 100) * BINS))]++;
-  const most = Math.max(...counts, 1);
-  const [height, step] = [84, width / BINS];
-  const bars = counts.map((value, i) => {
-    const size = value ? Math.max(2, Math.sqrt(value / most) * height) : 0;
-    return el("rect", {
-      x: i * step + 1,
-      y: height - size,
-      width: step - 2,
-      height: size,
-      rx: 2,
-      class: "count",
-    });
-  });
-  const base = el("line", { x1: 0, x2: width, y1: height, y2: height, class: "frame" });
-  const labels = [0, 50, 100].map((value) =>
-    text((value / 100) * width, height + 15, value, {
-      anchor: value === 0 ? "start" : value === 100 ? "end" : "middle",
-      kind: "heading",
-      dy: 0,
-    }),
-  );
-  return {
-    graphic: svg(width, height + 20, bars, base, labels),
-    table: () =>
-      tableOf(
-        counts.map((value, i) => [`${(100 / BINS) * i} – ${(100 / BINS) * (i + 1)}`, value]),
-        ["chrF", "lines"],
-      ),
-    json: counts,
-    note: HEIGHTS,
   };
 }

@@ -4,7 +4,7 @@
  * graphic is.
  */
 
-import { el, onFill, round, sequential, shortened, svg, text, textWidth } from "./drawing.js";
+import { el, onFill, rect, round, sequential, shortened, svg, text, textWidth } from "./drawing.js";
 
 const FAINTEST = 0.004; // fills that nobody can see are not drawn: most of a large matrix
 
@@ -63,14 +63,7 @@ export function matrix({
   const band = { class: "band", fill: "none", rx: 3, visibility: "hidden" };
   const rowBand = el("rect", { ...band, x: left, width: columns.length * cell, height: cell });
   const columnBand = el("rect", { ...band, y: top, width: cell, height: rows.length * cell });
-  const frame = el("rect", {
-    x: left,
-    y: top,
-    width: right - left,
-    height: bottom - top,
-    class: "frame",
-    fill: "none",
-  });
+  const frame = rect(left, top, right - left, bottom - top, { class: "frame", fill: "none" });
   const node = svg(
     Math.ceil(right) + 2,
     Math.ceil(bottom) + 2,
@@ -105,10 +98,7 @@ function square(value, x, y, cell, colour, format) {
   if (fill["fill-opacity"] < FAINTEST) return null;
   const written = format && cell >= 22 ? format(value, cell) : "";
   const style = { anchor: "middle", kind: `value ${onFill(fill)}` };
-  return [
-    el("rect", { x, y, width: cell, height: cell, ...fill }),
-    written && text(x + cell / 2, y + cell / 2, written, style),
-  ];
+  return [rect(x, y, cell, cell, fill), written && text(x + cell / 2, y + cell / 2, written, style)];
 }
 
 function place(band, position, attribute, at) {
@@ -216,14 +206,7 @@ export function bars({ labels, values, most, width, format }) {
     const size = Math.max(1, 62 * Math.min(1, values[i] / most));
     const middle = (i + 0.5) * step;
     return [
-      el("rect", {
-        class: "bar-shape",
-        x: middle - step * 0.3,
-        y: base - size,
-        width: step * 0.6,
-        height: size,
-        rx: 3,
-      }),
+      rect(middle - step * 0.3, base - size, step * 0.6, size, { class: "bar-shape", rx: 3 }),
       text(middle, base - size - 5, format(values[i]), style),
       text(middle, height - 8, shortened(name, step - 4, 11), style),
     ];

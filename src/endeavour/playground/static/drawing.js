@@ -36,6 +36,10 @@ export function svg(width, height, ...children) {
 export const text = (x, y, content, { anchor = "start", kind = "label", ...more } = {}) =>
   el("text", { x, y, "text-anchor": anchor, class: kind, dy: "0.35em", ...more }, content);
 
+/** A rectangle from its upper left corner, and a circle around its centre, with further attributes. */
+export const rect = (x, y, width, height, more) => el("rect", { x, y, width, height, ...more });
+export const circle = (cx, cy, r, more) => el("circle", { cx, cy, r, ...more });
+
 /** Fill of a weight between 0 and 1: the more, the stronger. */
 export const sequential = (weight) => ({
   fill: WEIGHT,

@@ -5,7 +5,7 @@
  */
 
 import { MINUS, brief } from "../format.js";
-import { diverging, el, round, svg, text, textWidth } from "../drawing.js";
+import { diverging, el, rect, round, svg, text, textWidth } from "../drawing.js";
 import { tooltip } from "../tooltip.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
@@ -107,7 +107,7 @@ export function heat(values, { x, y, cell: [width, height], most }) {
   });
   const columns = values[0]?.length ?? 0;
   const ground = values.map((_, r) =>
-    el("rect", { x, y: y + r * height, width: round(columns * width), height: height - 1, class: "ground" }),
+    rect(x, y + r * height, round(columns * width), height - 1, { class: "ground" }),
   );
   return [ground, [...paths].map(([level, d]) => el("path", { d, ...diverging(level / LEVELS) }))];
 }
@@ -130,7 +130,7 @@ export function profile(values, { x, y, width, height, most }) {
       })
       .join("");
   return [
-    el("rect", { x, y, width, height, class: "ground", rx: 3 }),
+    rect(x, y, width, height, { class: "ground", rx: 3 }),
     el("line", { x1: x, x2: x + width, y1: zero, y2: zero, class: "axis" }),
     el("path", { d: draw(true), class: "above" }),
     el("path", { d: draw(false), class: "below" }),

@@ -4,7 +4,7 @@
  */
 
 import { decimal } from "../format.js";
-import { el, tableOf, text } from "../drawing.js";
+import { circle, el, rect, tableOf, text } from "../drawing.js";
 import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
@@ -105,17 +105,12 @@ function curve(page, { x, y, size, values, name }) {
     .join("");
   page.add(
     y + size + 6,
-    el("rect", { x: x - 8, y, width: size + 16, height: size, rx: 6, class: "ground" }),
+    rect(x - 8, y, size + 16, size, { rx: 6, class: "ground" }),
     el("line", { x1: at(-most), x2: at(most), y1: up(0), y2: up(0), class: "axis" }),
     el("line", { x1: at(0), x2: at(0), y1: up(most), y2: up(0) + 8, class: "axis" }),
     el("path", { d, class: "curve", fill: "none" }),
     inside.map((value) =>
-      el("circle", {
-        cx: at(value).toFixed(1),
-        cy: up(CURVES[name](value)).toFixed(1),
-        r: 2,
-        class: "dot soft",
-      }),
+      circle(at(value).toFixed(1), up(CURVES[name](value)).toFixed(1), 2, { class: "dot soft" }),
     ),
     text(x, y + 14, NAMES[name], { kind: "label small strong" }),
   );

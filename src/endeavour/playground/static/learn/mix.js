@@ -4,7 +4,7 @@
  */
 
 import { brief, decimal, percent } from "../format.js";
-import { el, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, rect, shortened, tableOf, text } from "../drawing.js";
 import { heat, reach, room, sheet } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter
@@ -56,10 +56,7 @@ export function softmax(view) {
       }),
     ),
     keys.map(({ score, k }) =>
-      el("circle", {
-        cx: x(score - top),
-        cy: y(Math.exp(score - top)),
-        r: k === view.k ? 6 : 4.5,
+      circle(x(score - top), y(Math.exp(score - top)), k === view.k ? 6 : 4.5, {
         class: k === view.k ? "dot lit" : "dot",
       }),
     ),
@@ -109,11 +106,7 @@ function bars(page, { x, y, width, keys, lit, choose }) {
         anchor: "end",
         kind: k === lit ? "label small lit" : "label small",
       }),
-      el("rect", {
-        x: x + left,
-        y: top,
-        width: Math.max(weight * full, 1),
-        height: 15,
+      rect(x + left, top, Math.max(weight * full, 1), 15, {
         rx: 3,
         class: k === lit ? "share lit" : "share",
       }),
@@ -147,14 +140,7 @@ export function mix(view) {
         anchor: "end",
         kind: k === view.k ? "label small lit" : "label small",
       }),
-      el("rect", {
-        x: left - 100,
-        y: top + 2,
-        width: Math.max(34 * weight, 1),
-        height: 13,
-        rx: 2,
-        class: "share lit",
-      }),
+      rect(left - 100, top + 2, Math.max(34 * weight, 1), 13, { rx: 2, class: "share lit" }),
       text(left - 60, top + 8, percent(weight), { kind: "label small" }),
       el("g", { opacity: 0.15 + 0.85 * weight }, heat([value[k]], { x: left, y: top, cell, most })),
     );

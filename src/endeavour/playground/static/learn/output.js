@@ -6,7 +6,7 @@
 import { brief, decimal, label, percent, thousands } from "../format.js";
 import { average } from "../look/maps.js";
 import { links } from "../charts.js";
-import { el, shortened, tableOf, text } from "../drawing.js";
+import { el, rect, shortened, tableOf, text } from "../drawing.js";
 import { arrow, reach, room, sheet } from "./draw.js";
 import { vector } from "./vectors.js";
 
@@ -69,17 +69,7 @@ export function logits(view) {
   const base = y + 44 + height;
   histogram.forEach((count, i) => {
     const size = count ? 6 + (Math.log1p(count) / tallest) * (height - 6) : 0;
-    page.add(
-      base,
-      el("rect", {
-        x: left + i * step + 1,
-        y: base - size,
-        width: step - 2,
-        height: size,
-        rx: 2,
-        class: "share",
-      }),
-    );
+    page.add(base, rect(left + i * step + 1, base - size, step - 2, size, { rx: 2, class: "share" }));
   });
   page.area({
     x: left,
@@ -146,14 +136,7 @@ export function probability(view) {
         anchor: "end",
         kind: own ? "label strong lit" : "label",
       }),
-      el("rect", {
-        x: left,
-        y,
-        width: Math.max(wide, 1.5),
-        height: 20,
-        rx: 4,
-        class: own ? "share lit" : "share",
-      }),
+      rect(left, y, Math.max(wide, 1.5), 20, { rx: 4, class: own ? "share lit" : "share" }),
       text(
         left + wide + 8,
         y + 10,
@@ -221,14 +204,7 @@ export function search(view) {
         anchor: "end",
         kind: lit ? "label lit" : "label",
       }),
-      el("rect", {
-        x: left,
-        y,
-        width: Math.max(share * full, 1.5),
-        height: each - 6,
-        rx: 3,
-        class: lit ? "share lit" : "share",
-      }),
+      rect(left, y, Math.max(share * full, 1.5), each - 6, { rx: 3, class: lit ? "share lit" : "share" }),
       text(
         left + share * full + 8,
         y + each / 2 - 2,

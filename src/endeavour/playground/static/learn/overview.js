@@ -4,7 +4,7 @@
  */
 
 import { roving, setRoving } from "../keys.js";
-import { el, text } from "../drawing.js";
+import { el, rect, text } from "../drawing.js";
 
 const [WIDTH, COLUMN, LOW] = [296, 141, 26]; // px: the map, one side of it, a low block
 const [ENCODER, DECODER] = [1, 154]; // left edges
@@ -231,7 +231,7 @@ const up = (x, from, to) => [
 ];
 
 const frame = (x, y, height, side, layers) => [
-  el("rect", { class: "stack", x, y, width: COLUMN, height, rx: 10 }),
+  rect(x, y, COLUMN, height, { class: "stack", rx: 10 }),
   text(x + 12, y + height - 9, side, { kind: "heading", dy: 0 }),
   text(x + COLUMN - 10, y + height - 9, `× ${layers}`, {
     anchor: "end",
@@ -255,7 +255,7 @@ function createBlock({
   round = false,
   low = false,
 }) {
-  const shape = el("rect", { x, y, width, height, rx: round ? 12 : 7, class: "shape" });
+  const shape = rect(x, y, width, height, { rx: round ? 12 : 7, class: "shape" });
   const label = text(x + width / 2, y + height / 2, written, { anchor: "middle", kind: null });
   const node = el(
     "g",

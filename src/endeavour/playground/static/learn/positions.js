@@ -5,7 +5,7 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, shortened, tableOf, text } from "../drawing.js";
 import { reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
@@ -84,12 +84,7 @@ function waves(page, view, vectors) {
       el("line", { x1: x(0), x2: x(count), y1: middle, y2: middle, class: "axis" }),
       el("path", { d, class: "curve", fill: "none" }),
       vectors.map((row, t) =>
-        el("circle", {
-          cx: x(t),
-          cy: y(row[component]),
-          r: t === view.q ? 5 : 2.5,
-          class: t === view.q ? "dot lit" : "dot",
-        }),
+        circle(x(t), y(row[component]), t === view.q ? 5 : 2.5, { class: t === view.q ? "dot lit" : "dot" }),
       ),
     );
   });
@@ -177,15 +172,12 @@ function dial({ cx, cy, radius, cosine, sine, t, own }) {
   const angle = (row) => Math.atan2(sine[row], cosine[row]);
   const start = own ? Math.atan2(own[1], own[0]) : 0;
   const dots = cosine.map((value, row) =>
-    el("circle", {
-      cx: cx + radius * value,
-      cy: cy - radius * sine[row],
-      r: row === t ? 5 : 2,
+    circle(cx + radius * value, cy - radius * sine[row], row === t ? 5 : 2, {
       class: row === t ? "dot lit" : "dot",
     }),
   );
   return [
-    el("circle", { cx, cy, r: radius, class: "dial" }),
+    circle(cx, cy, radius, { class: "dial" }),
     dots,
     hand(0, radius - 4, "thin"),
     hand(angle(t), radius - 6, "thick"),

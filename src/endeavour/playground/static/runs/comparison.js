@@ -7,7 +7,7 @@
 import { h, scrollRegion } from "../dom.js";
 import { decimal, label, percent, pieceName, readable } from "../format.js";
 import { average } from "../look/maps.js";
-import { el, shortened, svg, tableOf, text, textWidth } from "../drawing.js";
+import { rect, shortened, svg, tableOf, text, textWidth } from "../drawing.js";
 import { attentionMatrix } from "./attention.js";
 import { systemTitle } from "./systems.js";
 
@@ -30,14 +30,7 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
   const bars = pieces.map(({ piece, a: one, b: two }, i) => {
     const y = 24 + i * row;
     const bar = (value, top, kind, letter, chosen) => [
-      el("rect", {
-        x: left,
-        y: top,
-        width: Math.max(1.5, (value ?? 0) * full),
-        height: 14,
-        rx: 3,
-        class: kind,
-      }),
+      rect(left, top, Math.max(1.5, (value ?? 0) * full), 14, { rx: 3, class: kind }),
       text(
         left + (value ?? 0) * full + 6,
         top + 7,

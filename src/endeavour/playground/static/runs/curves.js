@@ -4,7 +4,7 @@
  */
 
 import { thousands } from "../format.js";
-import { el, svg, text } from "../drawing.js";
+import { circle, el, svg, text } from "../drawing.js";
 
 const MOST_POINTS = 500; // of a curve; longer ones are thinned evenly
 const LEFT = 52;
@@ -80,9 +80,7 @@ function drawPanel({ title, height, format, series }, top, x, width) {
     return [
       el("path", { d, fill: "none", class: `line ${kind} run-${run}` }),
       dots
-        ? shown.map(([update, value]) =>
-            el("circle", { cx: x(update), cy: y(value), r: 3, class: `point run-${run}` }),
-          )
+        ? shown.map(([update, value]) => circle(x(update), y(value), 3, { class: `point run-${run}` }))
         : null,
     ];
   });

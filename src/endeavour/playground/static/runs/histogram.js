@@ -3,7 +3,7 @@
  * Knows scores between 0 and 100; not where they come from.
  */
 
-import { el, svg, tableOf, text } from "../drawing.js";
+import { el, rect, svg, tableOf, text } from "../drawing.js";
 
 const BINS = 20;
 export const HEIGHTS = "Heights are square roots of the numbers of lines.";
@@ -21,14 +21,7 @@ export function histogram(rows, width) {
   const [height, step] = [84, width / BINS];
   const bars = counts.map((value, i) => {
     const size = value ? Math.max(2, Math.sqrt(value / most) * height) : 0;
-    return el("rect", {
-      x: i * step + 1,
-      y: height - size,
-      width: step - 2,
-      height: size,
-      rx: 2,
-      class: "count",
-    });
+    return rect(i * step + 1, height - size, step - 2, size, { rx: 2, class: "count" });
   });
   const base = el("line", { x1: 0, x2: width, y1: height, y2: height, class: "frame" });
   const labels = [0, 50, 100].map((value) =>

@@ -4,7 +4,7 @@
  * solid line, finished ones pointed with a double one, pruned ones square and dashed: none of it depends on colour.
  */
 
-import { el, shortened, svg, text } from "../drawing.js";
+import { el, rect, shortened, svg, text } from "../drawing.js";
 import { layout, named, NODE, probability } from "./layout.js";
 import { described } from "./words.js";
 
@@ -122,16 +122,7 @@ function group(node, x, y, width, classes) {
     outline(node.status, width),
     text(width / 2, node.parent === null ? 22 : 15, shortened(named(node), width - 16), WHAT),
     text(width / 2, 28, probability(node), { ...MIDDLE, kind: "numbers" }),
-    share
-      ? el("rect", {
-          class: "share",
-          x: 14,
-          y: height - 5,
-          width: Math.max(1, (width - 28) * share),
-          height: 2,
-          rx: 1,
-        })
-      : null,
+    share ? rect(14, height - 5, Math.max(1, (width - 28) * share), 2, { class: "share", rx: 1 }) : null,
   );
 }
 

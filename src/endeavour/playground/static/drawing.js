@@ -40,6 +40,10 @@ export const text = (x, y, content, { anchor = "start", kind = "label", ...more 
 export const rect = (x, y, width, height, more) => el("rect", { x, y, width, height, ...more });
 export const circle = (cx, cy, r, more) => el("circle", { cx, cy, r, ...more });
 
+/** The `d` of a path from point to point. */
+export const polyline = (points) =>
+  points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
 /** Fill of a weight between 0 and 1: the more, the stronger. */
 export const sequential = (weight) => ({
   fill: WEIGHT,

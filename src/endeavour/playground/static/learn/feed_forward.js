@@ -4,7 +4,7 @@
  */
 
 import { decimal } from "../format.js";
-import { circle, el, rect, tableOf, text } from "../drawing.js";
+import { circle, el, polyline, rect, tableOf, text } from "../drawing.js";
 import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
@@ -97,12 +97,8 @@ function curve(page, { x, y, size, values, name }) {
   const at = (value) => x + ((value + most) / (2 * most)) * size;
   const up = (value) => y + size * 0.86 - (Math.min(value, most) / most) * size * 0.78;
   const inside = values.filter((value) => Math.abs(value) <= most);
-  const d = [...Array(61).keys()]
-    .map((s) => {
-      const value = -most + (2 * most * s) / 60;
-      return `${s ? "L" : "M"}${at(value).toFixed(1)} ${up(CURVES[name](value)).toFixed(1)}`;
-    })
-    .join("");
+  const along = [...Array(61).keys()].map((s) => -most + (2 * most * s) / 60);
+  const d = polyline(along.map((value) => [at(value), up(CURVES[name](value))]));
   page.add(
     y + size + 6,
     rect(x - 8, y, size + 16, size, { rx: 6, class: "ground" }),

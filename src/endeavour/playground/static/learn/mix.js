@@ -4,7 +4,7 @@
  */
 
 import { brief, decimal, percent } from "../format.js";
-import { circle, el, rect, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, polyline, rect, shortened, tableOf, text } from "../drawing.js";
 import { heat, reach, room, sheet } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter
@@ -36,12 +36,8 @@ export function softmax(view) {
   const wide = narrow ? view.width : view.width * 0.46;
   const x = (score) => 14 + ((score - low) / -low) * (wide - 60);
   const y = (power) => 24 + (1 - power) * (height - 40);
-  const d = [...Array(81).keys()]
-    .map((s) => {
-      const score = low * (1 - s / 80);
-      return `${s ? "L" : "M"}${x(score).toFixed(1)} ${y(Math.exp(score)).toFixed(1)}`;
-    })
-    .join("");
+  const along = [...Array(81).keys()].map((s) => low * (1 - s / 80));
+  const d = polyline(along.map((score) => [x(score), y(Math.exp(score))]));
   page.add(
     height + 30,
     el("line", { x1: x(low), x2: x(0), y1: y(0), y2: y(0), class: "axis" }),

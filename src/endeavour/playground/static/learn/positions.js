@@ -5,7 +5,7 @@
  */
 
 import { decimal } from "../format.js";
-import { circle, el, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, polyline, shortened, tableOf, text } from "../drawing.js";
 import { reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
@@ -72,12 +72,8 @@ function waves(page, view, vectors) {
     const y = (value) => middle - (value * height) / 2.4;
     const frequency = 10000 ** (-component / width);
     const steps = Math.ceil(view.width / 3);
-    const d = [...Array(steps + 1).keys()]
-      .map(
-        (s) =>
-          `${s ? "L" : "M"}${x((s * count) / steps).toFixed(1)} ${y(Math.sin((s * count * frequency) / steps)).toFixed(1)}`,
-      )
-      .join("");
+    const along = [...Array(steps + 1).keys()].map((s) => (s * count) / steps);
+    const d = polyline(along.map((t) => [x(t), y(Math.sin(t * frequency))]));
     page.add(
       middle + height / 2,
       text(left - 8, middle, `number ${component + 1}`, { anchor: "end", kind: "label small" }),

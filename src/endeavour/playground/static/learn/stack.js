@@ -4,7 +4,7 @@
  */
 
 import { brief, decimal, label, percent } from "../format.js";
-import { circle, el, onFill, rect, sequential, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, onFill, polyline, rect, sequential, shortened, tableOf, text } from "../drawing.js";
 import { sheet } from "./draw.js";
 
 /** Lengths of the vectors layer by layer, and what would be predicted if the decoder ended there. */
@@ -75,10 +75,7 @@ function grown(page, { y, title, layers, labels, lit }) {
   const most = Math.max(...layers.flat());
   const x = (depth) => left + 8 + (depth / (layers.length - 1)) * (page.width - left - 60);
   const at = (value) => y + 22 + (1 - value / most) * (height - 10);
-  const line = (position) =>
-    layers
-      .map((norms, depth) => `${depth ? "L" : "M"}${x(depth).toFixed(1)} ${at(norms[position]).toFixed(1)}`)
-      .join("");
+  const line = (position) => polyline(layers.map((norms, depth) => [x(depth), at(norms[position])]));
   const end = layers.at(-1)[lit];
   page.add(
     y + height + 36,

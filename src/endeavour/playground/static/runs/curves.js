@@ -4,7 +4,7 @@
  */
 
 import { thousands } from "../format.js";
-import { circle, el, svg, text } from "../drawing.js";
+import { circle, el, polyline, svg, text } from "../drawing.js";
 
 const MOST_POINTS = 500; // of a curve; longer ones are thinned evenly
 const LEFT = 52;
@@ -74,9 +74,7 @@ function drawPanel({ title, height, format, series }, top, x, width) {
   ]);
   const lines = series.map(({ run, kind, dots, points }) => {
     const shown = thinned(points.filter(([, value]) => Number.isFinite(value)));
-    const d = shown
-      .map(([update, value], i) => `${i ? "L" : "M"}${x(update).toFixed(1)} ${y(value).toFixed(1)}`)
-      .join("");
+    const d = polyline(shown.map(([update, value]) => [x(update), y(value)]));
     return [
       el("path", { d, fill: "none", class: `line ${kind} run-${run}` }),
       dots

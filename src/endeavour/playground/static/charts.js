@@ -4,7 +4,7 @@
  * graphic is.
  */
 
-import { el, onFill, rect, round, sequential, shortened, svg, text, textWidth } from "./drawing.js";
+import { el, onFill, rect, round, sequential, shortened, stroke, svg, text, textWidth } from "./drawing.js";
 
 const FAINTEST = 0.004; // fills that nobody can see are not drawn: most of a large matrix
 
@@ -152,12 +152,9 @@ export function links({ left, right, values, titles, width, row, ...on }) {
         if (weight < 0.02) return null;
         const [y1, y2] = [middle(i, left.length), middle(j, right.length)];
         const d = `M${from} ${y1}C${from + bend} ${y1} ${to - bend} ${y2} ${to} ${y2}`;
-        return el("path", {
-          d,
-          fill: "none",
+        return stroke(d, "link", {
           "stroke-width": 0.5 + 6 * weight,
           "stroke-opacity": round(0.12 + 0.8 * weight),
-          class: "link",
           "data-to": j,
         });
       }),

@@ -44,6 +44,9 @@ export const circle = (cx, cy, r, more) => el("circle", { cx, cy, r, ...more });
 export const polyline = (points) =>
   points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
+/** A line along a path; what it goes round is not filled. */
+export const stroke = (d, kind, more) => el("path", { d, class: kind, fill: "none", ...more });
+
 /** Fill of a weight between 0 and 1: the more, the stronger. */
 export const sequential = (weight) => ({
   fill: WEIGHT,

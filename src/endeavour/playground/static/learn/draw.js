@@ -5,7 +5,7 @@
  */
 
 import { MINUS, brief } from "../format.js";
-import { diverging, el, rect, round, svg, text, textWidth } from "../drawing.js";
+import { diverging, el, rect, round, stroke, svg, text, textWidth } from "../drawing.js";
 import { tooltip } from "../tooltip.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
@@ -145,11 +145,7 @@ export function arrow(x1, y1, x2, y2, { kind = "" } = {}) {
   const [bx, by] = [x2 - 6 * ux, y2 - 6 * uy];
   const head = `M${round(x2)} ${round(y2)}L${round(bx - 3.5 * uy)} ${round(by + 3.5 * ux)}L${round(bx + 3.5 * uy)} ${round(by - 3.5 * ux)}z`;
   return [
-    el("path", {
-      d: `M${round(x1)} ${round(y1)}L${round(bx)} ${round(by)}`,
-      class: `arrow ${kind}`,
-      fill: "none",
-    }),
+    stroke(`M${round(x1)} ${round(y1)}L${round(bx)} ${round(by)}`, `arrow ${kind}`),
     el("path", { d: head, class: `arrow-head ${kind}` }),
   ];
 }

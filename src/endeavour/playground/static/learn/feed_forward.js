@@ -4,7 +4,7 @@
  */
 
 import { decimal } from "../format.js";
-import { circle, el, polyline, rect, tableOf, text } from "../drawing.js";
+import { circle, el, polyline, rect, stroke, tableOf, text } from "../drawing.js";
 import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
@@ -104,7 +104,7 @@ function curve(page, { x, y, size, values, name }) {
     rect(x - 8, y, size + 16, size, { rx: 6, class: "ground" }),
     el("line", { x1: at(-most), x2: at(most), y1: up(0), y2: up(0), class: "axis" }),
     el("line", { x1: at(0), x2: at(0), y1: up(most), y2: up(0) + 8, class: "axis" }),
-    el("path", { d, class: "curve", fill: "none" }),
+    stroke(d, "curve"),
     inside.map((value) =>
       circle(at(value).toFixed(1), up(CURVES[name](value)).toFixed(1), 2, { class: "dot soft" }),
     ),

@@ -4,7 +4,7 @@
  */
 
 import { brief, decimal } from "../format.js";
-import { circle, el, rect, shortened, tableOf, text } from "../drawing.js";
+import { circle, rect, shortened, stroke, tableOf, text } from "../drawing.js";
 import { arrow, reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
@@ -30,16 +30,8 @@ export function stream(view) {
     const lit = i === here ? " lit" : "";
     page.add(
       y,
-      el("path", {
-        d: `M${from} ${y}V44a8 8 0 0 1 8 -8H${middle - wide / 2 - 6}`,
-        class: "arrow",
-        fill: "none",
-      }),
-      el("path", {
-        d: `M${middle + wide / 2} 36H${to - 8}a8 8 0 0 1 8 8V${y - 12}`,
-        class: "arrow",
-        fill: "none",
-      }),
+      stroke(`M${from} ${y}V44a8 8 0 0 1 8 -8H${middle - wide / 2 - 6}`, "arrow"),
+      stroke(`M${middle + wide / 2} 36H${to - 8}a8 8 0 0 1 8 8V${y - 12}`, "arrow"),
       arrow(middle - wide / 2 - 8, 36, middle - wide / 2, 36),
       arrow(to, y - 20, to, y - 9),
       rect(middle - wide / 2, 18, wide, 36, { rx: 8, class: `box${lit}` }),

@@ -4,7 +4,7 @@
  */
 
 import { brief, decimal, percent } from "../format.js";
-import { circle, el, polyline, rect, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, polyline, rect, shortened, stroke, tableOf, text } from "../drawing.js";
 import { heat, reach, room, sheet } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter
@@ -41,7 +41,7 @@ export function softmax(view) {
   page.add(
     height + 30,
     el("line", { x1: x(low), x2: x(0), y1: y(0), y2: y(0), class: "axis" }),
-    el("path", { d, class: "curve", fill: "none" }),
+    stroke(d, "curve"),
     keys.map(({ score, k }) =>
       el("line", {
         x1: x(score - top),

@@ -4,7 +4,7 @@
  */
 
 import { roving, setRoving } from "../keys.js";
-import { el, rect, text } from "../drawing.js";
+import { el, rect, stroke, text } from "../drawing.js";
 
 const [WIDTH, COLUMN, LOW] = [296, 141, 26]; // px: the map, one side of it, a low block
 const [ENCODER, DECODER] = [1, 154]; // left edges
@@ -91,8 +91,7 @@ function draw(model) {
     frame(ENCODER, encoderTop, decoderHeight - unit, "encoder", model.encoder_layers),
     frame(DECODER, stackTop, decoderHeight, "decoder", model.decoder_layers),
   );
-  for (const x of [ENCODER, DECODER])
-    lines.push(el("path", { class: "arrow", fill: "none", d: `M${x + LANE} ${foot}v-30` }));
+  for (const x of [ENCODER, DECODER]) lines.push(stroke(`M${x + LANE} ${foot}v-30`, "arrow"));
   [
     ["search", "next piece"],
     ["probability", "softmax"],
@@ -120,11 +119,10 @@ function draw(model) {
   const cross = stackTop + 4 + unit + (pre ? 30 : LOW + 10) + SUBLAYER / 2;
   const middle = ENCODER + LANE;
   lines.push(
-    el("path", {
-      class: "arrow across",
-      fill: "none",
-      d: `M${middle} ${encoderTop}V${encoderTop - 22}a8 8 0 0 1 8 -8H${DECODER - 15}a8 8 0 0 1 8 8V${cross - 8}a8 8 0 0 0 8 8H${DECODER + 16}`,
-    }),
+    stroke(
+      `M${middle} ${encoderTop}V${encoderTop - 22}a8 8 0 0 1 8 -8H${DECODER - 15}a8 8 0 0 1 8 8V${cross - 8}a8 8 0 0 0 8 8H${DECODER + 16}`,
+      "arrow across",
+    ),
   );
   lines.push(el("path", { class: "arrow-head across", d: `M${DECODER + 22} ${cross}l-7 -4v8z` }));
   block({
@@ -167,13 +165,12 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
   if (pre) {
     // The stream goes round the norm and the sublayer, whose result is added to it.
     lines.push(
-      el("path", { class: "arrow", fill: "none", d: `M${middle} ${end}V${y + 22}` }),
+      stroke(`M${middle} ${end}V${y + 22}`, "arrow"),
       up(middle, y + 12, y - 4),
-      el("path", {
-        class: "arrow",
-        fill: "none",
-        d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + 18}a6 6 0 0 1 6 -6H${middle - 10}`,
-      }),
+      stroke(
+        `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + 18}a6 6 0 0 1 6 -6H${middle - 10}`,
+        "arrow",
+      ),
     );
     block({
       x: middle - 13,
@@ -203,11 +200,10 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
   } else {
     lines.push(
       up(middle, end, y - 4),
-      el("path", {
-        class: "arrow",
-        fill: "none",
-        d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + LOW / 2 + 6}a6 6 0 0 1 6 -6H${left - 2}`,
-      }),
+      stroke(
+        `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + LOW / 2 + 6}a6 6 0 0 1 6 -6H${left - 2}`,
+        "arrow",
+      ),
     );
     block({
       x: left,
@@ -226,7 +222,7 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
 }
 
 const up = (x, from, to) => [
-  el("path", { class: "arrow", fill: "none", d: `M${x} ${from}V${to + 5}` }),
+  stroke(`M${x} ${from}V${to + 5}`, "arrow"),
   el("path", { class: "arrow-head", d: `M${x} ${to}l-3.5 6h7z` }),
 ];
 

@@ -5,7 +5,7 @@
  */
 
 import { decimal } from "../format.js";
-import { circle, el, polyline, shortened, tableOf, text } from "../drawing.js";
+import { circle, el, polyline, shortened, stroke, tableOf, text } from "../drawing.js";
 import { reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
@@ -78,7 +78,7 @@ function waves(page, view, vectors) {
       middle + height / 2,
       text(left - 8, middle, `number ${component + 1}`, { anchor: "end", kind: "label small" }),
       el("line", { x1: x(0), x2: x(count), y1: middle, y2: middle, class: "axis" }),
-      el("path", { d, class: "curve", fill: "none" }),
+      stroke(d, "curve"),
       vectors.map((row, t) =>
         circle(x(t), y(row[component]), t === view.q ? 5 : 2.5, { class: t === view.q ? "dot lit" : "dot" }),
       ),

@@ -4,7 +4,18 @@
  */
 
 import { brief, decimal, label, percent } from "../format.js";
-import { circle, el, onFill, polyline, rect, sequential, shortened, tableOf, text } from "../drawing.js";
+import {
+  circle,
+  el,
+  onFill,
+  polyline,
+  rect,
+  sequential,
+  shortened,
+  stroke,
+  tableOf,
+  text,
+} from "../drawing.js";
 import { sheet } from "./draw.js";
 
 /** Lengths of the vectors layer by layer, and what would be predicted if the decoder ended there. */
@@ -81,8 +92,8 @@ function grown(page, { y, title, layers, labels, lit }) {
     y + height + 36,
     text(left, y + 8, shortened(title, page.width - left, 11), { kind: "heading" }),
     el("line", { x1: left, x2: page.width - 40, y1: at(0), y2: at(0), class: "axis" }),
-    labels.map((_, position) => el("path", { d: line(position), class: "thread", fill: "none" })),
-    el("path", { d: line(lit), class: "curve", fill: "none" }),
+    labels.map((_, position) => stroke(line(position), "thread")),
+    stroke(line(lit), "curve"),
     layers.map((norms, depth) => circle(x(depth), at(norms[lit]), 3.5, { class: "dot lit" })),
     layers.map((_, depth) =>
       text(x(depth), at(0) + 14, String(depth), { anchor: "middle", kind: "heading" }),

@@ -4,7 +4,7 @@
  */
 
 import { thousands } from "../format.js";
-import { circle, el, polyline, svg, text } from "../drawing.js";
+import { circle, el, polyline, stroke, svg, text } from "../drawing.js";
 
 const MOST_POINTS = 500; // of a curve; longer ones are thinned evenly
 const LEFT = 52;
@@ -76,7 +76,7 @@ function drawPanel({ title, height, format, series }, top, x, width) {
     const shown = thinned(points.filter(([, value]) => Number.isFinite(value)));
     const d = polyline(shown.map(([update, value]) => [x(update), y(value)]));
     return [
-      el("path", { d, fill: "none", class: `line ${kind} run-${run}` }),
+      stroke(d, `line ${kind} run-${run}`),
       dots
         ? shown.map(([update, value]) => circle(x(update), y(value), 3, { class: `point run-${run}` }))
         : null,

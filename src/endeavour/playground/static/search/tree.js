@@ -4,7 +4,7 @@
  * solid line, finished ones pointed with a double one, pruned ones square and dashed: none of it depends on colour.
  */
 
-import { el, rect, shortened, svg, text } from "../drawing.js";
+import { el, rect, shortened, stroke, svg, text } from "../drawing.js";
 import { layout, named, NODE, probability } from "./layout.js";
 import { described } from "./words.js";
 
@@ -24,12 +24,7 @@ function outline(status, width) {
       `H${inset + 4}Q${inset} ${height - inset} ${inset} ${height - inset - 4}`,
       `V${inset + 4}Q${inset} ${inset} ${inset + 4} ${inset}Z`,
     ].join("");
-  return el(
-    "g",
-    {},
-    el("path", { ...shape, d: path(0) }),
-    el("path", { class: "second", d: path(3), fill: "none" }),
-  );
+  return el("g", {}, el("path", { ...shape, d: path(0) }), stroke(path(3), "second"));
 }
 
 /**
@@ -97,11 +92,7 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
 function edge(parent, { x, y }, classes) {
   const [x1, y1, y2] = [parent.x + parent.width, parent.y + NODE.height / 2, y + NODE.height / 2];
   const bend = (x - x1) / 2;
-  return el("path", {
-    class: ["edge", ...classes],
-    d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x - bend} ${y2} ${x} ${y2}`,
-    fill: "none",
-  });
+  return stroke(`M${x1} ${y1}C${x1 + bend} ${y1} ${x - bend} ${y2} ${x} ${y2}`, ["edge", ...classes]);
 }
 
 function group(node, x, y, width, classes) {

@@ -42,8 +42,7 @@ export function logits(view) {
   const page = sheet(view.width);
   const prediction = view.data.predictions[view.target];
   const state = view.data.final[view.target];
-  const { top, lowest, highest, histogram } = prediction;
-  let y = vector(page, {
+  const y = vector(page, {
     y: 4,
     label: "last vector",
     note: `after “${view.labels.target[view.target]}”`,
@@ -60,9 +59,22 @@ export function logits(view) {
       { anchor: "middle", kind: "sign small" },
     ),
   );
-  y += 36;
+  distribution(page, y + 36, prediction);
+  return {
+    graphic: page.finish(),
+    table: () =>
+      tableOf(
+        prediction.top.map(({ piece, id, logit }) => [label(piece), id, decimal(logit, 3)]),
+        ["piece", "id", "logit"],
+      ),
+    json: { state, ...prediction },
+  };
+}
+
+/** How many pieces have which logit, and where the first one stands. */
+function distribution(page, y, { top, lowest, highest, histogram }) {
   const [left, height] = [16, 130];
-  const wide = view.width - 2 * left;
+  const wide = page.width - 2 * left;
   const tallest = Math.log1p(Math.max(...histogram));
   const x = (logit) => left + ((logit - lowest) / (highest - lowest || 1)) * wide;
   const step = wide / histogram.length;
@@ -92,17 +104,8 @@ export function logits(view) {
           kind: "heading",
         }),
       ),
-    mark(top[0], x, base, view.width),
+    mark(top[0], x, base, page.width),
   );
-  return {
-    graphic: page.finish(),
-    table: () =>
-      tableOf(
-        top.map(({ piece, id, logit }) => [label(piece), id, decimal(logit, 3)]),
-        ["piece", "id", "logit"],
-      ),
-    json: { state, ...prediction },
-  };
 }
 
 const mark = ({ piece, logit }, x, base, width) => [

@@ -57,17 +57,8 @@ export function createTestSets({ state, systems }) {
       { key: "source", title: "Source", cell: ({ source }) => inLanguage(0, source) },
       { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => hypothesis ? inLanguage(1, hypothesis) : "(empty)" },
       { key: "chrf", title: "chrF", cell: ({ chrf }) => decimal(chrf, 1), number: true },
-      {
-        key: "length_ratio",
-        title: "Length",
-        cell: ({ length_ratio: ratio }) => decimal(ratio, 2),
-        number: true,
-      },
-      {
-        key: "flags",
-        title: "Faults",
-        cell: (row) => row.flags.map((flag) => FLAGS[flag] ?? flag).join(", "),
-      },
+      { key: "length_ratio", title: "Length", cell: (row) => decimal(row.length_ratio, 2), number: true },
+      { key: "flags", title: "Faults", cell: faults },
     ],
     onSelect: showLine,
     onOpen: open,
@@ -210,7 +201,7 @@ export function createTestSets({ state, systems }) {
       h(
         "p",
         { class: "hint" },
-        `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${row.flags.map((flag) => FLAGS[flag] ?? flag).join(", ")}` : ""}`,
+        `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${faults(row)}` : ""}`,
       ),
       h("button", { class: "strong", onclick: () => open(row) }, "Open in Look"),
     );
@@ -233,3 +224,5 @@ export function createTestSets({ state, systems }) {
     },
   };
 }
+
+const faults = ({ flags }) => flags.map((flag) => FLAGS[flag] ?? flag).join(", ");

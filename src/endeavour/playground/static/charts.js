@@ -4,7 +4,7 @@
  * graphic is.
  */
 
-import { el, onFill, round, sequential, shortened, svg, textWidth } from "./drawing.js";
+import { el, onFill, rect, round, sequential, shortened, stroke, svg, text, textWidth } from "./drawing.js";
 
 const FAINTEST = 0.004; // fills that nobody can see are not drawn: most of a large matrix
 
@@ -37,7 +37,7 @@ export function matrix({
   labels = 110,
   ...on
 }) {
-  const widest = (texts) => Math.min(labels, Math.max(...texts.map((text) => textWidth(text)), 10));
+  const widest = (texts) => Math.min(labels, Math.max(...texts.map((one) => textWidth(one)), 10));
   const left = widest(rows) + 12;
   const top = widest(columns) + 12;
   const cell = Math.max(least, Math.min(most, Math.floor((width - left - 4) / columns.length)));
@@ -53,32 +53,17 @@ export function matrix({
       else squares.push(square(value, x(column), y(row), cell, colour, format));
     }),
   );
-  const rowLabels = rows.map((text, row) =>
-    el(
-      "text",
-      { x: left - 8, y: y(row) + cell / 2, class: "label", "text-anchor": "end", dy: "0.35em" },
-      shortened(text, labels),
-    ),
+  const rowLabels = rows.map((name, row) =>
+    text(left - 8, y(row) + cell / 2, shortened(name, labels), { anchor: "end" }),
   );
-  const columnLabels = columns.map((text, column) => {
+  const columnLabels = columns.map((name, column) => {
     const [cx, cy] = [x(column) + cell / 2, top - 8];
-    return el(
-      "text",
-      { x: cx, y: cy, class: "label", transform: `rotate(-90 ${cx} ${cy})`, dy: "0.35em" },
-      shortened(text, labels),
-    );
+    return text(cx, cy, shortened(name, labels), { transform: `rotate(-90 ${cx} ${cy})` });
   });
   const band = { class: "band", fill: "none", rx: 3, visibility: "hidden" };
   const rowBand = el("rect", { ...band, x: left, width: columns.length * cell, height: cell });
   const columnBand = el("rect", { ...band, y: top, width: cell, height: rows.length * cell });
-  const frame = el("rect", {
-    x: left,
-    y: top,
-    width: right - left,
-    height: bottom - top,
-    class: "frame",
-    fill: "none",
-  });
+  const frame = rect(left, top, right - left, bottom - top, { class: "frame", fill: "none" });
   const node = svg(
     Math.ceil(right) + 2,
     Math.ceil(bottom) + 2,
@@ -112,11 +97,8 @@ function square(value, x, y, cell, colour, format) {
   const fill = colour(value);
   if (fill["fill-opacity"] < FAINTEST) return null;
   const written = format && cell >= 22 ? format(value, cell) : "";
-  const text = { x: x + cell / 2, y: y + cell / 2, dy: "0.35em", "text-anchor": "middle" };
-  return [
-    el("rect", { x, y, width: cell, height: cell, ...fill }),
-    written && el("text", { ...text, class: `value ${onFill(fill)}` }, written),
-  ];
+  const style = { anchor: "middle", kind: `value ${onFill(fill)}` };
+  return [rect(x, y, cell, cell, fill), written && text(x + cell / 2, y + cell / 2, written, style)];
 }
 
 function place(band, position, attribute, at) {
@@ -155,7 +137,7 @@ function listen(node, { onHover, onChoose }, locate) {
  */
 export function links({ left, right, values, titles, width, row, ...on }) {
   const longest = Math.min(130, 0.3 * width);
-  const labels = Math.min(longest, Math.max(...[...left, ...right].map((text) => textWidth(text)))) + 12;
+  const labels = Math.min(longest, Math.max(...[...left, ...right].map((one) => textWidth(one)))) + 12;
   const top = 30;
   const height = top + Math.max(left.length, right.length) * row;
   const middle = (position, count) => top + (height - top - count * row) / 2 + (position + 0.5) * row;
@@ -170,29 +152,20 @@ export function links({ left, right, values, titles, width, row, ...on }) {
         if (weight < 0.02) return null;
         const [y1, y2] = [middle(i, left.length), middle(j, right.length)];
         const d = `M${from} ${y1}C${from + bend} ${y1} ${to - bend} ${y2} ${to} ${y2}`;
-        return el("path", {
-          d,
-          fill: "none",
+        return stroke(d, "link", {
           "stroke-width": 0.5 + 6 * weight,
           "stroke-opacity": round(0.12 + 0.8 * weight),
-          class: "link",
           "data-to": j,
         });
       }),
     ),
   );
   const words = (texts, x, anchor) =>
-    texts.map((text, i) =>
-      el(
-        "text",
-        { x, y: middle(i, texts.length), dy: "0.35em", "text-anchor": anchor, class: "label" },
-        shortened(text, longest),
-      ),
-    );
+    texts.map((one, i) => text(x, middle(i, texts.length), shortened(one, longest), { anchor }));
   const [leftWords, rightWords] = [words(left, from - 8, "end"), words(right, to + 8, "start")];
   const heads = [
-    el("text", { x: from - 8, y: 14, "text-anchor": "end", class: "heading" }, titles[0]),
-    el("text", { x: to + 8, y: 14, class: "heading" }, titles[1]),
+    text(from - 8, 14, titles[0], { anchor: "end", kind: "heading", dy: 0 }),
+    text(to + 8, 14, titles[1], { kind: "heading", dy: 0 }),
   ];
   const node = svg(width, Math.ceil(height) + 4, lines, leftWords, rightWords, heads);
 
@@ -225,28 +198,14 @@ export function links({ left, right, values, titles, width, row, ...on }) {
 export function bars({ labels, values, most, width, format }) {
   const [height, base] = [108, 84];
   const step = Math.max(26, Math.min(64, width / labels.length));
-  const drawn = labels.map((text, i) => {
+  const style = { anchor: "middle", kind: "heading", dy: 0 };
+  const drawn = labels.map((name, i) => {
     const size = Math.max(1, 62 * Math.min(1, values[i] / most));
     const middle = (i + 0.5) * step;
     return [
-      el("rect", {
-        class: "bar-shape",
-        x: middle - step * 0.3,
-        y: base - size,
-        width: step * 0.6,
-        height: size,
-        rx: 3,
-      }),
-      el(
-        "text",
-        { class: "heading", x: middle, y: base - size - 5, "text-anchor": "middle" },
-        format(values[i]),
-      ),
-      el(
-        "text",
-        { class: "heading", x: middle, y: height - 8, "text-anchor": "middle" },
-        shortened(text, step - 4, 11),
-      ),
+      rect(middle - step * 0.3, base - size, step * 0.6, size, { class: "bar-shape", rx: 3 }),
+      text(middle, base - size - 5, format(values[i]), style),
+      text(middle, height - 8, shortened(name, step - 4, 11), style),
     ];
   });
   return svg(Math.ceil(step * labels.length), height, drawn);

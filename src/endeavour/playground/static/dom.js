@@ -37,6 +37,17 @@ export function bar(share) {
   return h("span", { class: "bar", "aria-hidden": "true" }, filled);
 }
 
+/** A card with a head: its title, by which it is known, and what stands beside that. */
+export function card(kind, title, beside, ...children) {
+  const id = `${kind}-title`;
+  const head = h("header", {}, h("h2", { id }, title), beside);
+  return h("section", { class: ["card", kind], "aria-labelledby": id }, head, children);
+}
+
+/** A box that scrolls, and therefore takes the keyboard. */
+export const scrollRegion = (kind, label, ...children) =>
+  h("div", { class: kind, tabindex: 0, role: "region", "aria-label": label }, children);
+
 const GAP = 8; // px between a box and what it belongs to, and to the edges of the window
 const LEAST = 48; // px of room in which a box can be read
 

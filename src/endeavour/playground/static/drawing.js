@@ -24,6 +24,29 @@ export function svg(width, height, ...children) {
   return el("svg", { ...size, "aria-hidden": "true", class: "graphic" }, ...children);
 }
 
+/**
+ * A text whose middle is at `y`, or with `dy: 0` its baseline.
+ *
+ * @param {number} x
+ * @param {number} y
+ * @param {string | number} content
+ * @param {{anchor?: "start" | "middle" | "end", kind?: string | null}} [options] `anchor`: what of it is at `x`; `kind`:
+ *   its class; further ones are attributes
+ */
+export const text = (x, y, content, { anchor = "start", kind = "label", ...more } = {}) =>
+  el("text", { x, y, "text-anchor": anchor, class: kind, dy: "0.35em", ...more }, content);
+
+/** A rectangle from its upper left corner, and a circle around its centre, with further attributes. */
+export const rect = (x, y, width, height, more) => el("rect", { x, y, width, height, ...more });
+export const circle = (cx, cy, r, more) => el("circle", { cx, cy, r, ...more });
+
+/** The `d` of a path from point to point. */
+export const polyline = (points) =>
+  points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+
+/** A line along a path; what it goes round is not filled. */
+export const stroke = (d, kind, more) => el("path", { d, class: kind, fill: "none", ...more });
+
 /** Fill of a weight between 0 and 1: the more, the stronger. */
 export const sequential = (weight) => ({
   fill: WEIGHT,

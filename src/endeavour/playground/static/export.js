@@ -5,7 +5,7 @@
  */
 
 import { h } from "./dom.js";
-import { el } from "./drawing.js";
+import { rect } from "./drawing.js";
 
 const STYLES = [
   "fill",
@@ -43,7 +43,7 @@ function standalone(graphic) {
   copy.setAttribute("width", w);
   copy.setAttribute("height", t);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.prepend(el("rect", { x: -MARGIN, y: -MARGIN, width: w, height: t, fill: resolved(background) }));
+  copy.prepend(rect(-MARGIN, -MARGIN, w, t, { fill: resolved(background) }));
   return copy;
 }
 

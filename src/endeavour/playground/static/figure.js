@@ -3,8 +3,9 @@
  * Knows how a graphic is presented; not what is drawn.
  */
 
-import { closeWhenLeft, h, placeBeside, uniqueId } from "./dom.js";
+import { closeWhenLeft, h, placeBeside, scrollRegion, uniqueId } from "./dom.js";
 import { save } from "./export.js";
+import { modified } from "./keys.js";
 import { announce } from "./messages.js";
 
 const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
@@ -26,7 +27,7 @@ const KINDS = { svg: "SVG", png: "PNG", json: "JSON", html: "HTML page" };
 export function figure({ title, label, hint, tools = [], onKey }) {
   const heading = h("h3", { id: uniqueId("figure") }, title);
   const stage = h("div", { class: "stage", tabindex: 0, role: "group", "aria-label": label });
-  const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: table` });
+  const table = scrollRegion("scroll", `${title}: table`);
   const details = h("details", { class: "table", hidden: true }, h("summary", {}, "Table"), table);
   const failure = h("p", { class: "problem", role: "alert", hidden: true });
   const shown = { name: title };
@@ -45,7 +46,7 @@ export function figure({ title, label, hint, tools = [], onKey }) {
   details.addEventListener("toggle", fill);
   if (onKey) {
     stage.addEventListener("keydown", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.altKey && onKey(event)) event.preventDefault();
+      if (!modified(event) && onKey(event)) event.preventDefault();
     });
   }
   const exports = menu(title, exported);

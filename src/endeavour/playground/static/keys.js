@@ -31,6 +31,9 @@ export const pageKeys = {
   },
 };
 
+/** Whether a key is typed together with one that makes a command of it. */
+export const modified = ({ ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey;
+
 /** What the help dialog lists. */
 export const SHORTCUTS = [
   ["/", "go to the sentence"],
@@ -54,11 +57,11 @@ export const SHORTCUTS = [
 export function listenForKeys(toView, actions) {
   document.addEventListener("keydown", (event) => {
     // On some keyboards the brackets are typed with Alt.
-    const modified = event.ctrlKey || event.metaKey || (event.altKey && !"[]".includes(event.key));
+    const command = event.ctrlKey || event.metaKey || (event.altKey && !"[]".includes(event.key));
     if (
       (off && event.key.length === 1) ||
       event.defaultPrevented ||
-      modified ||
+      command ||
       isTyping(event.target) ||
       document.querySelector("dialog[open], [popover=auto]:popover-open")
     )
@@ -93,7 +96,7 @@ export function roving(container, selector, upwards = false) {
   const only = (item) => items().forEach((other) => other.setAttribute("tabindex", other === item ? 0 : -1));
   container.addEventListener("focusin", ({ target }) => target.matches(selector) && only(target));
   container.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (modified(event)) return;
     const all = items();
     const position = all.indexOf(event.target.closest(selector));
     const key = (upwards && TURNED[event.key]) || event.key;

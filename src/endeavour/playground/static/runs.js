@@ -16,31 +16,22 @@ export function mount(root, context) {
   const sentence = createSentence(context);
   const sets = createTestSets(context);
   const training = createTraining(context);
-  const parts = [
-    ["compare-title", "The same sentence"],
-    ["training-title", "Training"],
-    ["sets-title", "Test sets"],
-  ];
-  const jump = (id) => {
-    const heading = document.getElementById(id);
-    heading.tabIndex = -1;
-    heading.focus({ preventScroll: true });
-    heading.closest("section").scrollIntoView({ behavior: "instant", block: "start" });
+  const jumpTo = (part) => {
+    const heading = part.querySelector("h2");
+    const jump = () => {
+      heading.tabIndex = -1;
+      heading.focus({ preventScroll: true });
+      part.scrollIntoView({ behavior: "instant", block: "start" });
+    };
+    return h("button", { class: "plain", onclick: jump }, heading.textContent);
   };
+  const parts = [sentence, training, sets].map(({ node }) => node);
   const damaged = h("p", { class: "problem", role: "status", hidden: true });
   root.classList.add("runs");
   root.append(
-    h(
-      "nav",
-      { class: "parts", "aria-label": "Parts of this view" },
-      parts.map(([id, name]) =>
-        h("button", { class: "plain", onclick: () => jump(id) }, name),
-      ),
-    ),
+    h("nav", { class: "parts", "aria-label": "Parts of this view" }, parts.map(jumpTo)),
     damaged,
-    sentence.node,
-    training.node,
-    sets.node,
+    ...parts,
   );
 
   const shown = () => state.get().v === "runs" && !document.hidden;

@@ -10,7 +10,7 @@ import { h } from "./dom.js";
 import { forcedCount } from "./forcing.js";
 import { decimal, label, readable } from "./format.js";
 import { mountHypotheses } from "./hypotheses.js";
-import { roving, setRoving } from "./keys.js";
+import { modified, roving, setRoving } from "./keys.js";
 import { NEW_SEARCH, printIds } from "./state.js";
 import { typeOver } from "./typing.js";
 import { announce, report } from "./messages.js";
@@ -151,7 +151,7 @@ export function mountTranslation(context) {
   output.addEventListener("click", ({ target }) => target.matches(".piece") && ask(target));
   output.addEventListener("keydown", (event) => {
     const { target, key } = event;
-    if (!target.matches(".piece") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!target.matches(".piece") || modified(event)) return;
     if (key === "Enter" || key === " ") ask(target);
     else if (/^\p{L}$/u.test(key)) begin(Number(target.dataset.position), key);
     else return;

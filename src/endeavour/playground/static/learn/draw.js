@@ -1,11 +1,11 @@
-/* Drawing blocks of the Learn view: squares and bars for vectors, arrows, captions, and a sheet that collects them and
+/* Drawing blocks of the Learn view: squares and bars for vectors, arrows, a legend, and a sheet that collects them and
  * answers the pointer.
  *
  * Knows numbers and places in CSS pixels; not what they mean.
  */
 
 import { MINUS, brief } from "../format.js";
-import { diverging, el, round, svg, textWidth } from "../drawing.js";
+import { diverging, el, rect, round, stroke, svg, text, textWidth } from "../drawing.js";
 import { tooltip } from "../tooltip.js";
 
 const LEVELS = 12; // shades on either side of zero: a path for each, however many squares there are
@@ -107,7 +107,7 @@ export function heat(values, { x, y, cell: [width, height], most }) {
   });
   const columns = values[0]?.length ?? 0;
   const ground = values.map((_, r) =>
-    el("rect", { x, y: y + r * height, width: round(columns * width), height: height - 1, class: "ground" }),
+    rect(x, y + r * height, round(columns * width), height - 1, { class: "ground" }),
   );
   return [ground, [...paths].map(([level, d]) => el("path", { d, ...diverging(level / LEVELS) }))];
 }
@@ -130,16 +130,12 @@ export function profile(values, { x, y, width, height, most }) {
       })
       .join("");
   return [
-    el("rect", { x, y, width, height, class: "ground", rx: 3 }),
+    rect(x, y, width, height, { class: "ground", rx: 3 }),
     el("line", { x1: x, x2: x + width, y1: zero, y2: zero, class: "axis" }),
     el("path", { d: draw(true), class: "above" }),
     el("path", { d: draw(false), class: "below" }),
   ];
 }
-
-/** A text; `anchor` is start, middle or end, `kind` a class. */
-export const text = (x, y, content, { anchor = "start", kind = "label" } = {}) =>
-  el("text", { x, y, "text-anchor": anchor, class: kind, dy: "0.35em" }, content);
 
 /** An arrow, straight or bent, from one point to another. */
 export function arrow(x1, y1, x2, y2, { kind = "" } = {}) {
@@ -149,11 +145,7 @@ export function arrow(x1, y1, x2, y2, { kind = "" } = {}) {
   const [bx, by] = [x2 - 6 * ux, y2 - 6 * uy];
   const head = `M${round(x2)} ${round(y2)}L${round(bx - 3.5 * uy)} ${round(by + 3.5 * ux)}L${round(bx + 3.5 * uy)} ${round(by - 3.5 * ux)}z`;
   return [
-    el("path", {
-      d: `M${round(x1)} ${round(y1)}L${round(bx)} ${round(by)}`,
-      class: `arrow ${kind}`,
-      fill: "none",
-    }),
+    stroke(`M${round(x1)} ${round(y1)}L${round(bx)} ${round(by)}`, `arrow ${kind}`),
     el("path", { d: head, class: `arrow-head ${kind}` }),
   ];
 }

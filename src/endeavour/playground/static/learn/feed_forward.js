@@ -4,8 +4,8 @@
  */
 
 import { decimal } from "../format.js";
-import { el, tableOf } from "../drawing.js";
-import { reach, sheet, text } from "./draw.js";
+import { circle, el, polyline, rect, stroke, tableOf, text } from "../drawing.js";
+import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
 const CURVES = {
@@ -97,25 +97,16 @@ function curve(page, { x, y, size, values, name }) {
   const at = (value) => x + ((value + most) / (2 * most)) * size;
   const up = (value) => y + size * 0.86 - (Math.min(value, most) / most) * size * 0.78;
   const inside = values.filter((value) => Math.abs(value) <= most);
-  const d = [...Array(61).keys()]
-    .map((s) => {
-      const value = -most + (2 * most * s) / 60;
-      return `${s ? "L" : "M"}${at(value).toFixed(1)} ${up(CURVES[name](value)).toFixed(1)}`;
-    })
-    .join("");
+  const along = [...Array(61).keys()].map((s) => -most + (2 * most * s) / 60);
+  const d = polyline(along.map((value) => [at(value), up(CURVES[name](value))]));
   page.add(
     y + size + 6,
-    el("rect", { x: x - 8, y, width: size + 16, height: size, rx: 6, class: "ground" }),
+    rect(x - 8, y, size + 16, size, { rx: 6, class: "ground" }),
     el("line", { x1: at(-most), x2: at(most), y1: up(0), y2: up(0), class: "axis" }),
     el("line", { x1: at(0), x2: at(0), y1: up(most), y2: up(0) + 8, class: "axis" }),
-    el("path", { d, class: "curve", fill: "none" }),
+    stroke(d, "curve"),
     inside.map((value) =>
-      el("circle", {
-        cx: at(value).toFixed(1),
-        cy: up(CURVES[name](value)).toFixed(1),
-        r: 2,
-        class: "dot soft",
-      }),
+      circle(at(value).toFixed(1), up(CURVES[name](value)).toFixed(1), 2, { class: "dot soft" }),
     ),
     text(x, y + 14, NAMES[name], { kind: "label small strong" }),
   );

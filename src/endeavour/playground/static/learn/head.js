@@ -5,8 +5,8 @@
 
 import { brief, decimal, fixed } from "../format.js";
 import { matrix } from "../charts.js";
-import { diverging, el, shortened, svg, tableOf } from "../drawing.js";
-import { reach, room, sheet, text } from "./draw.js";
+import { diverging, el, rect, shortened, svg, tableOf, text } from "../drawing.js";
+import { reach, room, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 import { tooltip } from "../tooltip.js";
 
@@ -171,10 +171,10 @@ export function mask(view) {
     const y = height ? height / 2 - 24 : 0;
     page.add(
       y + 48,
-      el("rect", { x: 1, y: y + 1, width: 18, height: 18, class: "frame", fill: "none" }),
+      rect(1, y + 1, 18, 18, { class: "frame", fill: "none" }),
       el("path", { class: "masked", d: `M4 ${y + 16}L16 ${y + 4}` }),
       text(28, y + 10, shortened(`−∞, no weight: ${reason}`, page.width - 30, 12), { kind: "label small" }),
-      el("rect", { x: 1, y: y + 27, width: 18, height: 18, ...diverging(0.6) }),
+      rect(1, y + 27, 18, 18, diverging(0.6)),
       text(28, y + 36, "may be seen: its score counts", { kind: "label small" }),
     );
     return page.finish();

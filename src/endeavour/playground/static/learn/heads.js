@@ -4,9 +4,9 @@
  */
 
 import { decimal, percent } from "../format.js";
-import { el, sequential, tableOf } from "../drawing.js";
+import { el, rect, sequential, tableOf, text } from "../drawing.js";
 import { entropy } from "../look/maps.js";
-import { reach, sheet, text } from "./draw.js";
+import { reach, sheet } from "./draw.js";
 import { sign, vector } from "./vectors.js";
 
 /** The weights of all heads of this layer, their answers side by side, and what the output map makes of them. */
@@ -27,16 +27,9 @@ export function heads(view) {
       y + height,
       text(x - 2, y + 10, `head ${h + 1}`, { kind: lit ? "label strong lit" : "label strong" }),
       text(x - 2, y + 27, tendency(own, view.data.kind), { kind: "heading" }),
-      el("rect", {
-        x: x - 2,
-        y: y + 37,
-        width: cell * keys + 4,
-        height: cell * rows + 4,
-        rx: 3,
-        class: lit ? "chosen" : "box",
-      }),
+      rect(x - 2, y + 37, cell * keys + 4, cell * rows + 4, { rx: 3, class: lit ? "chosen" : "box" }),
       small(own, { x, y: y + 39, cell }),
-      el("rect", { x, y: y + 39 + view.q * cell, width: cell * keys, height: cell, class: "row" }),
+      rect(x, y + 39 + view.q * cell, cell * keys, cell, { class: "row" }),
     );
     page.area({
       x,

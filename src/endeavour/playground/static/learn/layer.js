@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal } from "../format.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { arrow, reach, sheet, text } from "./draw.js";
+import { circle, rect, shortened, stroke, tableOf, text } from "../drawing.js";
+import { arrow, reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
 const length = (values) => Math.hypot(...values);
@@ -30,26 +30,18 @@ export function stream(view) {
     const lit = i === here ? " lit" : "";
     page.add(
       y,
-      el("path", {
-        d: `M${from} ${y}V44a8 8 0 0 1 8 -8H${middle - wide / 2 - 6}`,
-        class: "arrow",
-        fill: "none",
-      }),
-      el("path", {
-        d: `M${middle + wide / 2} 36H${to - 8}a8 8 0 0 1 8 8V${y - 12}`,
-        class: "arrow",
-        fill: "none",
-      }),
+      stroke(`M${from} ${y}V44a8 8 0 0 1 8 -8H${middle - wide / 2 - 6}`, "arrow"),
+      stroke(`M${middle + wide / 2} 36H${to - 8}a8 8 0 0 1 8 8V${y - 12}`, "arrow"),
       arrow(middle - wide / 2 - 8, 36, middle - wide / 2, 36),
       arrow(to, y - 20, to, y - 9),
-      el("rect", { x: middle - wide / 2, y: 18, width: wide, height: 36, rx: 8, class: `box${lit}` }),
+      rect(middle - wide / 2, 18, wide, 36, { rx: 8, class: `box${lit}` }),
       ...nameLines(name, wide - 8).map((line, row, lines) =>
         text(middle, 36 + 14 * (row - (lines.length - 1) / 2), line, {
           anchor: "middle",
           kind: lines.length > 1 ? "label small" : `label small strong${lit}`,
         }),
       ),
-      el("circle", { cx: to, cy: y, r: 9, class: "plus" }),
+      circle(to, y, 9, { class: "plus" }),
       text(to, y, "+", { anchor: "middle", kind: "sign" }),
       model.norm === "pre"
         ? text(from + 7, 62, "norm", { kind: "heading" })

@@ -1,6 +1,9 @@
 /* The formulas of the Learn view, in MathML, which browsers draw and screen readers speak.
  *
  * Knows the notation; not the numbers of any sentence, except for a few sizes of the model.
+ *
+ * Parts of a formula are elements, numbers, or strings of signs with spaces between them: in "*x_t = *e_t" the letters
+ * x and e are bold, and t stands below each.
  */
 
 const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
@@ -11,261 +14,134 @@ function m(name, ...children) {
   return element;
 }
 
-const i = (text) => m("mi", text);
-const n = (value) => m("mn", String(value));
-const o = (text) => m("mo", text);
-const word = (text) => m("mtext", text.replaceAll(" ", "\u00a0")); // plain spaces at either end would be dropped
-const row = (...children) => m("mrow", ...children);
-const sub = (base, below) => m("msub", base, below);
-const sup = (base, above) => m("msup", base, above);
-const root = (inside) => m("msqrt", inside);
-const over = (above, below) => m("mfrac", above, below);
-const call = (name, ...inside) => row(word(name), o("("), ...inside, o(")"));
+/** A number, an identifier or an operator. */
+const atom = (text) => m(/^\d/.test(text) ? "mn" : /^[\p{L}∞]/u.test(text) ? "mi" : "mo", text);
 
 /** A vector or matrix: upright and bold. */
 function bold(text) {
-  const element = i(text);
+  const element = m("mi", text);
   element.setAttribute("mathvariant", "normal");
   element.classList.add("bold");
   return element;
 }
 
-function formula(...children) {
-  const math = m("math", row(...children));
+/** One sign of a string: bold after "*", with the characters after "_" below it. */
+function sign(text) {
+  const [, star, base, below] = /^(\*?)([^_]+)(?:_(.+))?$/.exec(text);
+  const element = star ? bold(base) : atom(base);
+  return below ? sub(element, [...below].join(" ")) : element;
+}
+
+/** A part as elements, and as one element. */
+const opened = (part) => (part instanceof Element ? [part] : String(part).split(" ").map(sign));
+const single = (part) => (opened(part).length === 1 ? opened(part)[0] : row(part));
+
+const word = (text) => m("mtext", text.replaceAll(" ", "\u00a0")); // plain spaces at either end would be dropped
+const row = (...parts) => m("mrow", ...parts.flatMap(opened));
+const sub = (base, below) => m("msub", single(base), single(below));
+const sup = (base, above) => m("msup", single(base), single(above));
+const root = (inside) => m("msqrt", single(inside));
+const over = (above, below) => m("mfrac", single(above), single(below));
+const call = (name, ...inside) => row(word(name), "(", ...inside, ")");
+const power = (exponent) => sup("e", exponent);
+
+function formula(...parts) {
+  const math = m("math", row(...parts));
   math.setAttribute("display", "block");
   return math;
 }
 
-const wave = (name, width) =>
-  row(i(name), o("("), i("t"), o("/"), sup(n("10000"), row(n(2), i("i"), o("/"), n(width))), o(")"));
+const wave = (name, width) => row(name, "( t /", sup("10000", row("2 i /", width)), ")");
 
 const POSITIONS = {
   sinusoidal: ({ width }) => [
-    formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"))), o("="), wave("sin", width)),
-    formula(sub(i("p"), row(i("t"), o(","), n(2), i("i"), o("+"), n(1))), o("="), wave("cos", width)),
-    formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("p"), i("t"))),
+    formula("p_t,2i =", wave("sin", width)),
+    formula("p_t,2i+1 =", wave("cos", width)),
+    formula("*x_t = *e_t + *p_t"),
   ],
-  learned: () => [
-    formula(sub(bold("x"), i("t")), o("="), sub(bold("e"), i("t")), o("+"), sub(bold("P"), i("t"))),
-  ],
+  learned: () => [formula("*x_t = *e_t + *P_t")],
   rotary: ({ width, num_heads }) => [
-    formula(
-      sub(i("θ"), i("i")),
-      o("="),
-      i("t"),
-      o("·"),
-      sup(n("10000"), row(o("−"), n(2), i("i"), o("/"), n(width / num_heads))),
-    ),
-    formula(
-      row(o("("), sub(i("a"), i("i")), o(","), sub(i("b"), i("i")), o(")")),
-      o("↦"),
-      row(
-        o("("),
-        sub(i("a"), i("i")),
-        i("cos"),
-        sub(i("θ"), i("i")),
-        o("−"),
-        sub(i("b"), i("i")),
-        i("sin"),
-        sub(i("θ"), i("i")),
-        o(","),
-      ),
-    ),
-    formula(
-      sub(i("b"), i("i")),
-      i("cos"),
-      sub(i("θ"), i("i")),
-      o("+"),
-      sub(i("a"), i("i")),
-      i("sin"),
-      sub(i("θ"), i("i")),
-      o(")"),
-    ),
+    formula("θ_i = t ·", sup("10000", row("− 2 i /", width / num_heads))),
+    formula(row("( a_i , b_i )"), "↦", row("( a_i cos θ_i − b_i sin θ_i ,")),
+    formula("b_i cos θ_i + a_i sin θ_i )"),
   ],
 };
 
 /** What enters a sublayer, or the last projection: the stream, which pre-norm models normalise first. */
-const entering = ({ norm }) => (norm === "pre" ? call("norm", bold("x")) : bold("x"));
+const entering = ({ norm }) => (norm === "pre" ? call("norm", "*x") : bold("x"));
 
-const linear = (result, from, map) =>
-  row(bold(result), o("="), from, sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
+/** What a linear map does to what stands before it. */
+const affine = (map) => `*W_${map} + *b_${map}`;
+
+const linear = (result, from, map) => formula(row(`*${result} =`, from, affine(map)));
 
 const ACTIVATIONS = {
-  relu: (x) => call("max", n(0), o(","), x(), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  gelu: (x) => call("gelu", x(), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  silu: (x) => call("silu", x(), sub(bold("W"), n(1)), o("+"), sub(bold("b"), n(1))),
-  swiglu: (x) => {
-    const half = (map) => row(x(), sub(bold("W"), i(map)), o("+"), sub(bold("b"), i(map)));
-    return row(o("("), call("silu", half("g")), o("⊙"), o("("), half("v"), o(")"), o(")"));
-  },
+  relu: (x) => call("max", "0 ,", x(), affine(1)),
+  gelu: (x) => call("gelu", x(), affine(1)),
+  silu: (x) => call("silu", x(), affine(1)),
+  swiglu: (x) => row("(", call("silu", row(x(), affine("g"))), "⊙ (", row(x(), affine("v")), ") )"),
 };
 
-const ofHead = (number) => sup(bold("h"), row(o("("), n(number), o(")")));
+const ofHead = (number) => sup("*h", row("(", number, ")"));
 
-const scores = () => over(row(bold("Q"), sup(bold("K"), o("⊤"))), root(i("d")));
+const scores = () => over(row("*Q", sup("*K", "⊤")), root("d"));
 
 /** For each step a function from the model's description to its formulas. */
 const FORMULAS = {
   pieces: () => [],
-  embedding: ({ width }) => [
-    formula(sub(bold("e"), i("t")), o("="), sub(bold("E"), sub(word("id"), i("t"))), o("·"), root(n(width))),
-  ],
+  embedding: ({ width }) => [formula("*e_t =", sub("*E", sub(word("id"), "t")), "·", root(width))],
   positions: (model) => POSITIONS[model.positions](model),
   stream: ({ norm }) => [
     norm === "pre"
-      ? formula(bold("x"), o("←"), bold("x"), o("+"), call("sublayer", call("norm", bold("x"))))
-      : formula(bold("x"), o("←"), call("norm", bold("x"), o("+"), call("sublayer", bold("x")))),
+      ? formula("*x ← *x +", call("sublayer", call("norm", "*x")))
+      : formula("*x ←", call("norm", "*x +", call("sublayer", "*x"))),
   ],
-  norm: () => [
-    formula(
-      call("norm", bold("x")),
-      o("="),
-      over(row(bold("x"), o("−"), i("μ")), i("σ")),
-      o("⊙"),
-      bold("g"),
-      o("+"),
-      bold("b"),
-    ),
-  ],
+  norm: () => [formula(call("norm", "*x"), "=", over("*x − μ", "σ"), "⊙ *g + *b")],
   project: (model, kind) => {
     const from = () => (kind === "cross" ? bold("m") : entering(model));
-    return [
-      formula(linear("q", entering(model), "Q")),
-      formula(linear("k", from(), "K")),
-      formula(linear("v", from(), "V")),
-    ];
+    return [linear("q", entering(model), "Q"), linear("k", from(), "K"), linear("v", from(), "V")];
   },
-  scores: () => [
-    formula(sub(i("s"), row(i("t"), i("j"))), o("="), sub(bold("q"), i("t")), o("·"), sub(bold("k"), i("j"))),
-  ],
+  scores: () => [formula("s_tj = *q_t · *k_j")],
   scale: ({ width, num_heads }) => [
-    formula(scores(), o(","), i("d"), o("="), over(n(width), n(num_heads)), o("="), n(width / num_heads)),
+    formula(scores(), ", d =", over(width, num_heads), "=", width / num_heads),
   ],
   mask: (_, kind) => [
-    formula(scores(), o("+"), bold("M")),
+    formula(scores(), "+ *M"),
     formula(
-      sub(i("M"), row(i("t"), i("j"))),
-      o("="),
-      o("−"),
-      i("∞"),
+      "M_tj = − ∞",
       word(" where "),
-      kind === "decoder" ? row(i("j"), o(">"), i("t")) : row(word("piece "), i("j"), word(" is <pad>")),
+      kind === "decoder" ? row("j > t") : row(word("piece "), "j", word(" is <pad>")),
     ),
   ],
   softmax: () => [
-    formula(
-      sub(i("s"), row(i("t"), i("j"))),
-      o("←"),
-      over(sub(i("s"), row(i("t"), i("j"))), root(i("d"))),
-      o("+"),
-      sub(i("M"), row(i("t"), i("j"))),
-    ),
-    formula(
-      sub(i("a"), row(i("t"), i("j"))),
-      o("="),
-      over(
-        sup(i("e"), sub(i("s"), row(i("t"), i("j")))),
-        row(sub(o("∑"), i("k")), sup(i("e"), sub(i("s"), row(i("t"), i("k"))))),
-      ),
-    ),
+    formula("s_tj ←", over("s_tj", root("d")), "+ M_tj"),
+    formula("a_tj =", over(power("s_tj"), row("∑_k", power("s_tk")))),
   ],
-  mix: () => [
-    formula(
-      sub(bold("h"), i("t")),
-      o("="),
-      sub(o("∑"), i("j")),
-      sub(i("a"), row(i("t"), i("j"))),
-      sub(bold("v"), i("j")),
-    ),
-  ],
-  heads: ({ num_heads }) => [
-    formula(
-      bold("y"),
-      o("="),
-      o("["),
-      ofHead(1),
-      o(";"),
-      o("…"),
-      o(";"),
-      ofHead(num_heads),
-      o("]"),
-      sub(bold("W"), i("O")),
-      o("+"),
-      sub(bold("b"), i("O")),
-    ),
-  ],
-  add: ({ norm }) => [
-    norm === "pre"
-      ? formula(bold("x"), o("←"), bold("x"), o("+"), bold("y"))
-      : formula(bold("x"), o("←"), call("norm", bold("x"), o("+"), bold("y"))),
-  ],
-  feed_forward: (model) => [
-    formula(bold("y"), o("="), ACTIVATIONS[model.activation](() => entering(model)), sub(bold("W"), n(2)), o("+"), sub(bold("b"), n(2))),
-  ],
+  mix: () => [formula("*h_t = ∑_j a_tj *v_j")],
+  heads: ({ num_heads }) => [formula("*y = [", ofHead(1), "; … ;", ofHead(num_heads), "]", affine("O"))],
+  add: ({ norm }) => [norm === "pre" ? formula("*x ← *x + *y") : formula("*x ←", call("norm", "*x + *y"))],
+  feed_forward: (model) => {
+    const inner = ACTIVATIONS[model.activation](() => entering(model));
+    return [formula("*y =", inner, affine(2))];
+  },
   stack: ({ encoder_layers, decoder_layers, norm }) => {
-    const layers = row(
-      sub(word("layer"), n(encoder_layers)),
-      o("("),
-      o("…"),
-      sub(word("layer"), n(1)),
-      o("("),
-      bold("x"),
-      o(")"),
-      o("…"),
-      o(")"),
-    );
+    const layer = (number) => sub(word("layer"), number);
+    const layers = row(layer(encoder_layers), "( …", layer(1), "( *x ) … )");
     return [
-      formula(bold("m"), o("="), norm === "pre" ? call("norm", layers) : layers),
+      formula("*m =", norm === "pre" ? call("norm", layers) : layers),
       formula(word(`likewise ${decoder_layers} in the decoder`)),
     ];
   },
-  cross: () => [
-    formula(
-      call(
-        "softmax",
-        over(row(sub(bold("Q"), word("target")), sup(sub(bold("K"), word("source")), o("⊤"))), root(i("d"))),
-      ),
-      sub(bold("V"), word("source")),
-    ),
-  ],
-  logits: (model) => [
-    formula(
-      sub(i("z"), i("w")),
-      o("="),
-      entering(model),
-      o("·"),
-      sub(bold(model.tie === "none" ? "W" : "E"), i("w")),
-      word(" for each piece "),
-      i("w"),
-    ),
-  ],
-  probability: () => [
-    formula(
-      i("P"),
-      o("("),
-      i("w"),
-      o(")"),
-      o("="),
-      over(sup(i("e"), sub(i("z"), i("w"))), row(sub(o("∑"), i("v")), sup(i("e"), sub(i("z"), i("v"))))),
-    ),
-  ],
-  search: () => [
-    formula(
-      i("P"),
-      o("("),
-      word("translation"),
-      o(")"),
-      o("="),
-      sub(o("∏"), i("t")),
-      i("P"),
-      o("("),
-      sub(i("w"), i("t")),
-      o("|"),
-      word("source, "),
-      sub(i("w"), row(o("<"), i("t"))),
-      o(")"),
-    ),
-  ],
+  cross: () => {
+    const [q, k, v] = [sub("*Q", word("target")), sub("*K", word("source")), sub("*V", word("source"))];
+    return [formula(call("softmax", over(row(q, sup(k, "⊤")), root("d"))), v)];
+  },
+  logits: (model) => {
+    const rows = model.tie === "none" ? "*W_w" : "*E_w";
+    return [formula("z_w =", entering(model), "·", rows, word(" for each piece "), "w")];
+  },
+  probability: () => [formula("P ( w ) =", over(power("z_w"), row("∑_v", power("z_v"))))],
+  search: () => [formula("P (", word("translation"), ") = ∏_t P ( w_t |", word("source, "), "w_<t )")],
 };
 
 /** The formulas of a step, as elements. */

@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal, percent } from "../format.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { heat, reach, room, sheet, text } from "./draw.js";
+import { circle, el, polyline, rect, shortened, stroke, tableOf, text } from "../drawing.js";
+import { heat, reach, room, sheet } from "./draw.js";
 
 const MOST_ROWS = 14; // keys that are drawn one below the other; the others have too little weight to matter
 
@@ -36,16 +36,12 @@ export function softmax(view) {
   const wide = narrow ? view.width : view.width * 0.46;
   const x = (score) => 14 + ((score - low) / -low) * (wide - 60);
   const y = (power) => 24 + (1 - power) * (height - 40);
-  const d = [...Array(81).keys()]
-    .map((s) => {
-      const score = low * (1 - s / 80);
-      return `${s ? "L" : "M"}${x(score).toFixed(1)} ${y(Math.exp(score)).toFixed(1)}`;
-    })
-    .join("");
+  const along = [...Array(81).keys()].map((s) => low * (1 - s / 80));
+  const d = polyline(along.map((score) => [x(score), y(Math.exp(score))]));
   page.add(
     height + 30,
     el("line", { x1: x(low), x2: x(0), y1: y(0), y2: y(0), class: "axis" }),
-    el("path", { d, class: "curve", fill: "none" }),
+    stroke(d, "curve"),
     keys.map(({ score, k }) =>
       el("line", {
         x1: x(score - top),
@@ -56,10 +52,7 @@ export function softmax(view) {
       }),
     ),
     keys.map(({ score, k }) =>
-      el("circle", {
-        cx: x(score - top),
-        cy: y(Math.exp(score - top)),
-        r: k === view.k ? 6 : 4.5,
+      circle(x(score - top), y(Math.exp(score - top)), k === view.k ? 6 : 4.5, {
         class: k === view.k ? "dot lit" : "dot",
       }),
     ),
@@ -109,11 +102,7 @@ function bars(page, { x, y, width, keys, lit, choose }) {
         anchor: "end",
         kind: k === lit ? "label small lit" : "label small",
       }),
-      el("rect", {
-        x: x + left,
-        y: top,
-        width: Math.max(weight * full, 1),
-        height: 15,
+      rect(x + left, top, Math.max(weight * full, 1), 15, {
         rx: 3,
         class: k === lit ? "share lit" : "share",
       }),
@@ -147,14 +136,7 @@ export function mix(view) {
         anchor: "end",
         kind: k === view.k ? "label small lit" : "label small",
       }),
-      el("rect", {
-        x: left - 100,
-        y: top + 2,
-        width: Math.max(34 * weight, 1),
-        height: 13,
-        rx: 2,
-        class: "share lit",
-      }),
+      rect(left - 100, top + 2, Math.max(34 * weight, 1), 13, { rx: 2, class: "share lit" }),
       text(left - 60, top + 8, percent(weight), { kind: "label small" }),
       el("g", { opacity: 0.15 + 0.85 * weight }, heat([value[k]], { x: left, y: top, cell, most })),
     );

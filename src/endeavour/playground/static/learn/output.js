@@ -6,8 +6,8 @@
 import { brief, decimal, label, percent, thousands } from "../format.js";
 import { average } from "../look/maps.js";
 import { links } from "../charts.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { arrow, reach, room, sheet, text } from "./draw.js";
+import { el, rect, shortened, tableOf, text } from "../drawing.js";
+import { arrow, reach, room, sheet } from "./draw.js";
 import { vector } from "./vectors.js";
 
 /** Where each position of the translation looks in the source, averaged over the heads of a layer. */
@@ -42,8 +42,7 @@ export function logits(view) {
   const page = sheet(view.width);
   const prediction = view.data.predictions[view.target];
   const state = view.data.final[view.target];
-  const { top, lowest, highest, histogram } = prediction;
-  let y = vector(page, {
+  const y = vector(page, {
     y: 4,
     label: "last vector",
     note: `after “${view.labels.target[view.target]}”`,
@@ -60,26 +59,29 @@ export function logits(view) {
       { anchor: "middle", kind: "sign small" },
     ),
   );
-  y += 36;
+  distribution(page, y + 36, prediction);
+  return {
+    graphic: page.finish(),
+    table: () =>
+      tableOf(
+        prediction.top.map(({ piece, id, logit }) => [label(piece), id, decimal(logit, 3)]),
+        ["piece", "id", "logit"],
+      ),
+    json: { state, ...prediction },
+  };
+}
+
+/** How many pieces have which logit, and where the first one stands. */
+function distribution(page, y, { top, lowest, highest, histogram }) {
   const [left, height] = [16, 130];
-  const wide = view.width - 2 * left;
+  const wide = page.width - 2 * left;
   const tallest = Math.log1p(Math.max(...histogram));
   const x = (logit) => left + ((logit - lowest) / (highest - lowest || 1)) * wide;
   const step = wide / histogram.length;
   const base = y + 44 + height;
   histogram.forEach((count, i) => {
     const size = count ? 6 + (Math.log1p(count) / tallest) * (height - 6) : 0;
-    page.add(
-      base,
-      el("rect", {
-        x: left + i * step + 1,
-        y: base - size,
-        width: step - 2,
-        height: size,
-        rx: 2,
-        class: "share",
-      }),
-    );
+    page.add(base, rect(left + i * step + 1, base - size, step - 2, size, { rx: 2, class: "share" }));
   });
   page.area({
     x: left,
@@ -102,17 +104,8 @@ export function logits(view) {
           kind: "heading",
         }),
       ),
-    mark(top[0], x, base, view.width),
+    mark(top[0], x, base, page.width),
   );
-  return {
-    graphic: page.finish(),
-    table: () =>
-      tableOf(
-        top.map(({ piece, id, logit }) => [label(piece), id, decimal(logit, 3)]),
-        ["piece", "id", "logit"],
-      ),
-    json: { state, ...prediction },
-  };
 }
 
 const mark = ({ piece, logit }, x, base, width) => [
@@ -146,14 +139,7 @@ export function probability(view) {
         anchor: "end",
         kind: own ? "label strong lit" : "label",
       }),
-      el("rect", {
-        x: left,
-        y,
-        width: Math.max(wide, 1.5),
-        height: 20,
-        rx: 4,
-        class: own ? "share lit" : "share",
-      }),
+      rect(left, y, Math.max(wide, 1.5), 20, { rx: 4, class: own ? "share lit" : "share" }),
       text(
         left + wide + 8,
         y + 10,
@@ -221,14 +207,7 @@ export function search(view) {
         anchor: "end",
         kind: lit ? "label lit" : "label",
       }),
-      el("rect", {
-        x: left,
-        y,
-        width: Math.max(share * full, 1.5),
-        height: each - 6,
-        rx: 3,
-        class: lit ? "share lit" : "share",
-      }),
+      rect(left, y, Math.max(share * full, 1.5), each - 6, { rx: 3, class: lit ? "share lit" : "share" }),
       text(
         left + share * full + 8,
         y + each / 2 - 2,

@@ -4,7 +4,7 @@
  */
 
 import { roving, setRoving } from "../keys.js";
-import { el } from "../drawing.js";
+import { el, rect, stroke, text } from "../drawing.js";
 
 const [WIDTH, COLUMN, LOW] = [296, 141, 26]; // px: the map, one side of it, a low block
 const [ENCODER, DECODER] = [1, 154]; // left edges
@@ -62,9 +62,9 @@ export function createOverview(onChoose) {
         blocks.map((block) => block.node),
         first,
       );
-    for (const text of node.querySelectorAll("[data-side]")) {
-      const own = text.dataset.side === (kind === "encoder" ? "encoder" : "decoder");
-      text.textContent = own ? `${layer + 1} of ${text.dataset.layers}` : `× ${text.dataset.layers}`;
+    for (const count of node.querySelectorAll("[data-side]")) {
+      const own = count.dataset.side === (kind === "encoder" ? "encoder" : "decoder");
+      count.textContent = own ? `${layer + 1} of ${count.dataset.layers}` : `× ${count.dataset.layers}`;
     }
   }
 
@@ -91,8 +91,7 @@ function draw(model) {
     frame(ENCODER, encoderTop, decoderHeight - unit, "encoder", model.encoder_layers),
     frame(DECODER, stackTop, decoderHeight, "decoder", model.decoder_layers),
   );
-  for (const x of [ENCODER, DECODER])
-    lines.push(el("path", { class: "arrow", fill: "none", d: `M${x + LANE} ${foot}v-30` }));
+  for (const x of [ENCODER, DECODER]) lines.push(stroke(`M${x + LANE} ${foot}v-30`, "arrow"));
   [
     ["search", "next piece"],
     ["probability", "softmax"],
@@ -120,11 +119,10 @@ function draw(model) {
   const cross = stackTop + 4 + unit + (pre ? 30 : LOW + 10) + SUBLAYER / 2;
   const middle = ENCODER + LANE;
   lines.push(
-    el("path", {
-      class: "arrow across",
-      fill: "none",
-      d: `M${middle} ${encoderTop}V${encoderTop - 22}a8 8 0 0 1 8 -8H${DECODER - 15}a8 8 0 0 1 8 8V${cross - 8}a8 8 0 0 0 8 8H${DECODER + 16}`,
-    }),
+    stroke(
+      `M${middle} ${encoderTop}V${encoderTop - 22}a8 8 0 0 1 8 -8H${DECODER - 15}a8 8 0 0 1 8 8V${cross - 8}a8 8 0 0 0 8 8H${DECODER + 16}`,
+      "arrow across",
+    ),
   );
   lines.push(el("path", { class: "arrow-head across", d: `M${DECODER + 22} ${cross}l-7 -4v8z` }));
   block({
@@ -134,7 +132,7 @@ function draw(model) {
     height: LOW,
     name: "cross",
     step: "cross",
-    text: "the source, read",
+    written: "the source, read",
   });
 
   [
@@ -145,9 +143,10 @@ function draw(model) {
       [model.positions === "rotary" ? "turned in attention" : "+ positions", "positions"],
       ["embedding", "embedding"],
       [name, "pieces"],
-    ].forEach(([text, step], i) => {
+    ].forEach(([written, step], i) => {
       const y = foot + 14 + i * (LOW + 10);
-      block({ x, y, height: LOW, name: `${text}, ${x === ENCODER ? "encoder" : "decoder"}`, step, text });
+      const side = x === ENCODER ? "encoder" : "decoder";
+      block({ x, y, height: LOW, name: `${written}, ${side}`, step, written });
       lines.push(up(x + LANE, y, y - (i ? 10 : 14)));
     });
   });
@@ -166,13 +165,12 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
   if (pre) {
     // The stream goes round the norm and the sublayer, whose result is added to it.
     lines.push(
-      el("path", { class: "arrow", fill: "none", d: `M${middle} ${end}V${y + 22}` }),
+      stroke(`M${middle} ${end}V${y + 22}`, "arrow"),
       up(middle, y + 12, y - 4),
-      el("path", {
-        class: "arrow",
-        fill: "none",
-        d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + 18}a6 6 0 0 1 6 -6H${middle - 10}`,
-      }),
+      stroke(
+        `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + 18}a6 6 0 0 1 6 -6H${middle - 10}`,
+        "arrow",
+      ),
     );
     block({
       x: middle - 13,
@@ -182,7 +180,7 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
       name: `add, ${name}`,
       step: "add",
       kind,
-      text: "+",
+      written: "+",
       marks: [`add ${kind}`],
       round: true,
     });
@@ -195,18 +193,17 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
       name: `norm before ${name}`,
       step: step === "attention" ? "norm" : "feed_forward",
       kind,
-      text: "norm",
+      written: "norm",
       marks: step === "attention" ? [`norm ${kind}`] : [],
       low: true,
     });
   } else {
     lines.push(
       up(middle, end, y - 4),
-      el("path", {
-        class: "arrow",
-        fill: "none",
-        d: `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + LOW / 2 + 6}a6 6 0 0 1 6 -6H${left - 2}`,
-      }),
+      stroke(
+        `M${middle} ${end - 4}H${x + 18}a6 6 0 0 1 -6 -6V${y + LOW / 2 + 6}a6 6 0 0 1 6 -6H${left - 2}`,
+        "arrow",
+      ),
     );
     block({
       x: left,
@@ -216,7 +213,7 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
       name: `add and norm after ${name}`,
       step: "add",
       kind,
-      text: "add & norm",
+      written: "add & norm",
       marks: [`add ${kind}`, `norm ${kind}`],
       low: true,
     });
@@ -225,25 +222,20 @@ function sublayer({ block, lines, x, y, unit, pre, step, name, kind }) {
 }
 
 const up = (x, from, to) => [
-  el("path", { class: "arrow", fill: "none", d: `M${x} ${from}V${to + 5}` }),
+  stroke(`M${x} ${from}V${to + 5}`, "arrow"),
   el("path", { class: "arrow-head", d: `M${x} ${to}l-3.5 6h7z` }),
 ];
 
 const frame = (x, y, height, side, layers) => [
-  el("rect", { class: "stack", x, y, width: COLUMN, height, rx: 10 }),
-  el("text", { class: "heading", x: x + 12, y: y + height - 9 }, side),
-  el(
-    "text",
-    {
-      class: "heading",
-      x: x + COLUMN - 10,
-      y: y + height - 9,
-      "text-anchor": "end",
-      "data-side": side,
-      "data-layers": layers,
-    },
-    `× ${layers}`,
-  ),
+  rect(x, y, COLUMN, height, { class: "stack", rx: 10 }),
+  text(x + 12, y + height - 9, side, { kind: "heading", dy: 0 }),
+  text(x + COLUMN - 10, y + height - 9, `× ${layers}`, {
+    anchor: "end",
+    kind: "heading",
+    dy: 0,
+    "data-side": side,
+    "data-layers": layers,
+  }),
 ];
 
 function createBlock({
@@ -254,17 +246,13 @@ function createBlock({
   name,
   step,
   kind = null,
-  text = name,
+  written = name,
   marks = [step],
   round = false,
   low = false,
 }) {
-  const shape = el("rect", { x, y, width, height, rx: round ? 12 : 7, class: "shape" });
-  const label = el(
-    "text",
-    { x: x + width / 2, y: y + height / 2, dy: "0.35em", "text-anchor": "middle" },
-    text,
-  );
+  const shape = rect(x, y, width, height, { rx: round ? 12 : 7, class: "shape" });
+  const label = text(x + width / 2, y + height / 2, written, { anchor: "middle", kind: null });
   const node = el(
     "g",
     { class: low ? "block low" : "block", role: "button", tabindex: -1, "aria-label": name },

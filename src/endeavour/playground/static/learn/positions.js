@@ -5,8 +5,8 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, tableOf } from "../drawing.js";
-import { reach, sheet, text } from "./draw.js";
+import { circle, el, polyline, shortened, stroke, tableOf, text } from "../drawing.js";
+import { reach, sheet } from "./draw.js";
 import { sign, strips, vector } from "./vectors.js";
 
 /** How positions are told, by the model's own way. */
@@ -72,24 +72,15 @@ function waves(page, view, vectors) {
     const y = (value) => middle - (value * height) / 2.4;
     const frequency = 10000 ** (-component / width);
     const steps = Math.ceil(view.width / 3);
-    const d = [...Array(steps + 1).keys()]
-      .map(
-        (s) =>
-          `${s ? "L" : "M"}${x((s * count) / steps).toFixed(1)} ${y(Math.sin((s * count * frequency) / steps)).toFixed(1)}`,
-      )
-      .join("");
+    const along = [...Array(steps + 1).keys()].map((s) => (s * count) / steps);
+    const d = polyline(along.map((t) => [x(t), y(Math.sin(t * frequency))]));
     page.add(
       middle + height / 2,
       text(left - 8, middle, `number ${component + 1}`, { anchor: "end", kind: "label small" }),
       el("line", { x1: x(0), x2: x(count), y1: middle, y2: middle, class: "axis" }),
-      el("path", { d, class: "curve", fill: "none" }),
+      stroke(d, "curve"),
       vectors.map((row, t) =>
-        el("circle", {
-          cx: x(t),
-          cy: y(row[component]),
-          r: t === view.q ? 5 : 2.5,
-          class: t === view.q ? "dot lit" : "dot",
-        }),
+        circle(x(t), y(row[component]), t === view.q ? 5 : 2.5, { class: t === view.q ? "dot lit" : "dot" }),
       ),
     );
   });
@@ -177,15 +168,12 @@ function dial({ cx, cy, radius, cosine, sine, t, own }) {
   const angle = (row) => Math.atan2(sine[row], cosine[row]);
   const start = own ? Math.atan2(own[1], own[0]) : 0;
   const dots = cosine.map((value, row) =>
-    el("circle", {
-      cx: cx + radius * value,
-      cy: cy - radius * sine[row],
-      r: row === t ? 5 : 2,
+    circle(cx + radius * value, cy - radius * sine[row], row === t ? 5 : 2, {
       class: row === t ? "dot lit" : "dot",
     }),
   );
   return [
-    el("circle", { cx, cy, r: radius, class: "dial" }),
+    circle(cx, cy, radius, { class: "dial" }),
     dots,
     hand(0, radius - 4, "thin"),
     hand(angle(t), radius - 6, "thick"),

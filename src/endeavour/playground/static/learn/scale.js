@@ -4,8 +4,8 @@
  */
 
 import { brief, decimal } from "../format.js";
-import { el, tableOf } from "../drawing.js";
-import { sheet, text } from "./draw.js";
+import { circle, el, rect, tableOf, text } from "../drawing.js";
+import { sheet } from "./draw.js";
 
 /** What division by √d does to the scores of one query, and to the weights that would follow. */
 export function scale(view) {
@@ -33,12 +33,7 @@ export function scale(view) {
       el("line", { x1: x(0), x2: x(0), y1: y - 8, y2: y + 8, class: "axis" }),
       text(x(0), y + 18, "0", { anchor: "middle", kind: "heading" }),
       values.map((value, k) =>
-        el("circle", {
-          cx: x(value),
-          cy: y,
-          r: k === view.best ? 7 : 5,
-          class: k === view.best ? "dot lit" : "dot soft",
-        }),
+        circle(x(value), y, k === view.best ? 7 : 5, { class: k === view.best ? "dot lit" : "dot soft" }),
       ),
       text(x(values[view.best]), y - 16, `${names[view.best]} ${brief(values[view.best])}`, {
         anchor: x(values[view.best]) > view.width - 80 ? "end" : "middle",
@@ -91,14 +86,7 @@ function compare(page, { y, names, raw, scaled, best }) {
       const own = weight * width;
       page.add(
         top + 32,
-        el("rect", {
-          x,
-          y: top,
-          width: Math.max(own - 1, 0.3),
-          height: 26,
-          rx: 3,
-          class: k === best ? "share lit" : "share",
-        }),
+        rect(x, top, Math.max(own - 1, 0.3), 26, { rx: 3, class: k === best ? "share lit" : "share" }),
         own > 62 &&
           text(x + 8, top + 13, `${names[k]} ${Math.round(100 * weight)} %`, {
             kind: k === best ? "label on-share lit" : "label on-share",

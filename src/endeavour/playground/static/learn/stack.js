@@ -4,8 +4,19 @@
  */
 
 import { brief, decimal, label, percent } from "../format.js";
-import { el, onFill, sequential, shortened, tableOf } from "../drawing.js";
-import { sheet, text } from "./draw.js";
+import {
+  circle,
+  el,
+  onFill,
+  polyline,
+  rect,
+  sequential,
+  shortened,
+  stroke,
+  tableOf,
+  text,
+} from "../drawing.js";
+import { sheet } from "./draw.js";
 
 /** Lengths of the vectors layer by layer, and what would be predicted if the decoder ended there. */
 export function stack(view) {
@@ -43,14 +54,7 @@ export function stack(view) {
       const shown = shortened(label(piece), wide - 58, 12);
       page.add(
         top + 28,
-        el("rect", {
-          x: 84 + i * wide,
-          y: top,
-          width: wide - 6,
-          height: 24,
-          rx: 6,
-          ...sequential(0.85 * probability),
-        }),
+        rect(84 + i * wide, top, wide - 6, 24, { rx: 6, ...sequential(0.85 * probability) }),
         text(92 + i * wide, top + 12, `${shown} ${percent(probability)}`, {
           kind: `small ${onFill(sequential(0.85 * probability))}`,
         }),
@@ -82,20 +86,15 @@ function grown(page, { y, title, layers, labels, lit }) {
   const most = Math.max(...layers.flat());
   const x = (depth) => left + 8 + (depth / (layers.length - 1)) * (page.width - left - 60);
   const at = (value) => y + 22 + (1 - value / most) * (height - 10);
-  const line = (position) =>
-    layers
-      .map((norms, depth) => `${depth ? "L" : "M"}${x(depth).toFixed(1)} ${at(norms[position]).toFixed(1)}`)
-      .join("");
+  const line = (position) => polyline(layers.map((norms, depth) => [x(depth), at(norms[position])]));
   const end = layers.at(-1)[lit];
   page.add(
     y + height + 36,
     text(left, y + 8, shortened(title, page.width - left, 11), { kind: "heading" }),
     el("line", { x1: left, x2: page.width - 40, y1: at(0), y2: at(0), class: "axis" }),
-    labels.map((_, position) => el("path", { d: line(position), class: "thread", fill: "none" })),
-    el("path", { d: line(lit), class: "curve", fill: "none" }),
-    layers.map((norms, depth) =>
-      el("circle", { cx: x(depth), cy: at(norms[lit]), r: 3.5, class: "dot lit" }),
-    ),
+    labels.map((_, position) => stroke(line(position), "thread")),
+    stroke(line(lit), "curve"),
+    layers.map((norms, depth) => circle(x(depth), at(norms[lit]), 3.5, { class: "dot lit" })),
     layers.map((_, depth) =>
       text(x(depth), at(0) + 14, String(depth), { anchor: "middle", kind: "heading" }),
     ),

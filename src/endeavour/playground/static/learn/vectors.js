@@ -4,8 +4,8 @@
  */
 
 import { decimal } from "../format.js";
-import { el, shortened, textWidth } from "../drawing.js";
-import { heat, legend, profile, reach, room, text } from "./draw.js";
+import { rect, shortened, text, textWidth } from "../drawing.js";
+import { heat, legend, profile, reach, room } from "./draw.js";
 
 /**
  * Named vectors, one below the other, each as a strip.
@@ -46,11 +46,7 @@ export function strips(
       }),
     ),
     heat(values, { x: x + gutter, y: top, cell, most }),
-    el("rect", {
-      x: x + gutter - 1,
-      y: top + lit * height - 1,
-      width: width - gutter + 2,
-      height: height + 1,
+    rect(x + gutter - 1, top + lit * height - 1, width - gutter + 2, height + 1, {
       class: "band",
       fill: "none",
       rx: 2,

@@ -4,8 +4,8 @@
  */
 
 import { beginsWord, brief, decimal, isSpecial, label, thousands } from "../format.js";
-import { el, tableOf, textWidth } from "../drawing.js";
-import { arrow, reach, sheet, text } from "./draw.js";
+import { el, rect, tableOf, text, textWidth } from "../drawing.js";
+import { arrow, reach, sheet } from "./draw.js";
 import { strips, vector } from "./vectors.js";
 
 const BOX = 34; // height of a piece's box
@@ -62,7 +62,7 @@ function boxes(page, { y, title, tokens, lit, choose }) {
       .join(" ");
     page.add(
       top + LINE - 12,
-      el("rect", { x: x + 0.5, y: top, width: width - 1, height: BOX, rx: 7, class: kind }),
+      rect(x + 0.5, top, width - 1, BOX, { rx: 7, class: kind }),
       text(x + width / 2, top + BOX / 2, shown, { anchor: "middle", kind: i === lit ? "word lit" : "word" }),
       text(x + width / 2, top + BOX + 11, String(id), { anchor: "middle", kind: "heading" }),
     );
@@ -160,7 +160,7 @@ function alike(page, { y, x, token, neighbours }) {
     if (at + width > page.width) [at, top] = [x, top + 32];
     page.add(
       top + 28,
-      el("rect", { x: at, y: top, width, height: 26, rx: 7, class: "piece inner" }),
+      rect(at, top, width, 26, { rx: 7, class: "piece inner" }),
       text(at + 9, top + 13, name, { kind: "label strong" }),
       text(at + width - 9, top + 13, value, { anchor: "end", kind: "heading" }),
     );
@@ -183,9 +183,9 @@ function lookup(page, { token, vocabulary, width }) {
   );
   page.add(
     y + h + 20,
-    el("rect", { x, y, width: w, height: h, rx: 4, class: "box" }),
+    rect(x, y, w, h, { rx: 4, class: "box" }),
     lines,
-    el("rect", { x: x - 3, y: at - 3, width: w + 6, height: 6, rx: 3, class: "mark" }),
+    rect(x - 3, at - 3, w + 6, 6, { rx: 3, class: "mark" }),
     text(x + w / 2, y + h + 11, `${thousands(vocabulary)} × ${width}`, { anchor: "middle", kind: "heading" }),
     arrow(x + w + 6, at, 158, 29),
   );

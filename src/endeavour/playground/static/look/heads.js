@@ -5,9 +5,10 @@
  */
 
 import { h } from "../dom.js";
-import { el, svg, tableOf } from "../drawing.js";
+import { el, svg, tableOf, text } from "../drawing.js";
 import { figure } from "../figure.js";
 import { bits } from "../format.js";
+import { modified } from "../keys.js";
 import { average, entropy, KINDS } from "./maps.js";
 
 const [SIDE, PITCH] = [52, 72]; // px in a file: a picture, and from one to the next
@@ -43,7 +44,7 @@ export function createHeads(root, onChoose) {
   function move(event, kind, cells) {
     const columns = Number(cells.dataset.columns);
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns }[event.key];
-    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!step || modified(event)) return;
     event.preventDefault();
     const thumbs = [...cells.querySelectorAll("button")];
     thumbs[thumbs.indexOf(document.activeElement) + step]?.focus();
@@ -151,14 +152,14 @@ function table(drawn) {
 /** All pictures in one, for files. */
 function picture(drawn) {
   let [x, y] = [0, -PITCH];
-  const small = (left, top, content) => el("text", { class: "heading", x: left, y: top }, content);
+  const small = (left, top, content) => text(left, top, content, { kind: "heading", dy: 0 });
   const parts = drawn.map(({ kind, layer, head, name, spread, canvas }) => {
     [x, y] = head === 0 ? [24, y + PITCH + (layer ? 0 : 44)] : [x + PITCH, y];
     const place = { x, y, width: SIDE, height: SIDE };
     const pixels = { href: canvas.toDataURL(), preserveAspectRatio: "none", "image-rendering": "pixelated" };
     return [
       head === 0 && small(0, y + SIDE / 2, layer + 1),
-      layer === 0 && head === 0 && el("text", { x: 0, y: y - 26 }, KINDS[kind].name),
+      layer === 0 && head === 0 && text(0, y - 26, KINDS[kind].name, { kind: null, dy: 0 }),
       layer === 0 && small(x, y - 8, name),
       el("rect", { ...place, class: "frame", fill: "none" }),
       el("image", { ...place, ...pixels }),

@@ -7,7 +7,7 @@ import { alternativeRows } from "../alternatives.js";
 import { h } from "../dom.js";
 import { bits, decimal, label, ordinal, percent } from "../format.js";
 import { roving, setRoving } from "../keys.js";
-import { el, svg, textWidth } from "../drawing.js";
+import { rect, svg, text, textWidth } from "../drawing.js";
 import { unitsOf } from "./units.js";
 import { tooltip } from "../tooltip.js";
 
@@ -161,13 +161,9 @@ export function surprisalGraphic({ target }, words) {
     const middle = x + width / 2;
     x += width;
     return [
-      el("rect", { x: middle - 14, y: base - size, width: 28, height: size, rx: 4, fill: "var(--surprise)" }),
-      el(
-        "text",
-        { x: middle, y: base - size - 6, "text-anchor": "middle", class: "heading" },
-        decimal(unit.surprisal),
-      ),
-      el("text", { x: middle, y: height - 6, "text-anchor": "middle" }, unit.text),
+      rect(middle - 14, base - size, 28, size, { rx: 4, fill: "var(--surprise)" }),
+      text(middle, base - size - 6, decimal(unit.surprisal), { anchor: "middle", kind: "heading", dy: 0 }),
+      text(middle, height - 6, unit.text, { anchor: "middle", kind: null, dy: 0 }),
     ];
   });
   return svg(Math.ceil(x), height, bars);

@@ -4,10 +4,10 @@
  * Knows the answers of /api/analyse and /api/attention; asks for nothing itself, except through the function it is given.
  */
 
-import { h } from "../dom.js";
+import { h, scrollRegion } from "../dom.js";
 import { decimal, label, percent, pieceName, readable } from "../format.js";
 import { average } from "../look/maps.js";
-import { el, shortened, svg, tableOf, textWidth } from "../drawing.js";
+import { rect, shortened, svg, tableOf, text, textWidth } from "../drawing.js";
 import { attentionMatrix } from "./attention.js";
 import { systemTitle } from "./systems.js";
 
@@ -30,40 +30,22 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
   const bars = pieces.map(({ piece, a: one, b: two }, i) => {
     const y = 24 + i * row;
     const bar = (value, top, kind, letter, chosen) => [
-      el("rect", {
-        x: left,
-        y: top,
-        width: Math.max(1.5, (value ?? 0) * full),
-        height: 14,
-        rx: 3,
-        class: kind,
-      }),
-      el(
-        "text",
-        {
-          x: left + (value ?? 0) * full + 6,
-          y: top + 7,
-          dy: "0.35em",
-          class: chosen ? "small lit" : "small",
-        },
+      rect(left, top, Math.max(1.5, (value ?? 0) * full), 14, { rx: 3, class: kind }),
+      text(
+        left + (value ?? 0) * full + 6,
+        top + 7,
         `${letter} ${value === null ? "not among the first" : percent(value)}${chosen ? ", chosen" : ""}`,
+        { kind: chosen ? "small lit" : "small" },
       ),
     ];
     return [
-      el(
-        "text",
-        { x: left - 8, y: y + 15, dy: "0.35em", "text-anchor": "end", class: "label strong" },
-        shortened(pieceName(piece), left - 10),
-      ),
+      text(left - 8, y + 15, shortened(pieceName(piece), left - 10), { anchor: "end", kind: "label strong" }),
       bar(one, y, "one", "A", ours.piece === piece),
       bar(two, y + 16, "two", b.letter, theirs.piece === piece),
     ];
   });
-  const title = el(
-    "text",
-    { x: 0, y: 8, dy: "0.35em", class: "heading" },
-    shortened(before ? `after “${before}”` : "at the beginning", width, 11),
-  );
+  const where = before ? `after “${before}”` : "at the beginning";
+  const title = text(0, 8, shortened(where, width, 11), { kind: "heading" });
   return {
     graphic: svg(width, 28 + pieces.length * row, title, bars),
     table: () =>
@@ -74,7 +56,7 @@ export function partingOf({ a, b, step, ours, theirs }, width) {
           two === null ? "–" : percent(two),
         ]),
         ["next piece", `A ${systemTitle(a.system)}`, `${b.letter} ${systemTitle(b.system)}`],
-        before ? `after “${before}”` : "at the beginning",
+        where,
       ),
     json: { step, before, pieces },
     note: `A: ${systemTitle(a.system)}; ${b.letter}: ${systemTitle(b.system)}`,
@@ -107,8 +89,7 @@ export function attentionOf({ system, letter }, map, width) {
 
 function captioned(node, caption) {
   const [width, height] = [Number(node.getAttribute("width")), Number(node.getAttribute("height"))];
-  const below = el("text", { x: 0, y: height + 14, class: "heading" }, caption);
-  node.append(below);
+  node.append(text(0, height + 14, caption, { kind: "heading", dy: 0 }));
   node.setAttribute("height", height + 22);
   node.setAttribute("viewBox", `0 0 ${width} ${height + 22}`);
   return node;
@@ -139,27 +120,18 @@ export async function scoresOf(found, languageOf, analyse) {
         ? h("span", { class: "best" }, decimal(value), h("span", { class: "unseen" }, " preferred"))
         : decimal(value),
     );
-    const text = h("span", { lang: languageOf(author.system.name) }, author.hypothesis.text);
-    return [[`${letters.join(", ")}: `, text], ...scores];
+    const translation = h("span", { lang: languageOf(author.system.name) }, author.hypothesis.text);
+    return [[`${letters.join(", ")}: `, translation], ...scores];
   });
+  const title = "What each thinks of the others’ translations";
+  const hint =
+    "Natural logarithm of a translation’s probability; the highest of each column is the one that system prefers.";
+  const table = tableOf(body, ["translation of", ...found.map(({ letter }) => `by ${letter}`)]);
   return h(
     "div",
     {},
-    h("h3", {}, "What each thinks of the others’ translations"),
-    h(
-      "p",
-      { class: "hint" },
-      "Natural logarithm of a translation’s probability; the highest of each column is the one that system prefers.",
-    ),
-    h(
-      "div",
-      {
-        class: "scroll",
-        tabindex: 0,
-        role: "region",
-        "aria-label": "What each thinks of the others’ translations",
-      },
-      tableOf(body, ["translation of", ...found.map(({ letter }) => `by ${letter}`)]),
-    ),
+    h("h3", {}, title),
+    h("p", { class: "hint" }, hint),
+    scrollRegion("scroll", title, table),
   );
 }

@@ -4,7 +4,7 @@
  */
 
 import { thousands } from "../format.js";
-import { el, svg } from "../drawing.js";
+import { circle, el, polyline, stroke, svg, text } from "../drawing.js";
 
 const MOST_POINTS = 500; // of a curve; longer ones are thinned evenly
 const LEFT = 52;
@@ -31,11 +31,11 @@ export function curves(panels, width, onPoint) {
   const bottom = top - GAP;
   const ticks = steps(0, last, Math.max(2, Math.floor(width / 140)));
   const axis = ticks.map((update, i) =>
-    el(
-      "text",
-      { x: x(update), y: bottom + 18, class: "heading", "text-anchor": i ? "middle" : "start" },
-      i ? thousands(update) : "update 0",
-    ),
+    text(x(update), bottom + 18, i ? thousands(update) : "update 0", {
+      anchor: i ? "middle" : "start",
+      kind: "heading",
+      dy: 0,
+    }),
   );
   const line = el("line", { y1: 16, y2: bottom, class: "crosshair", visibility: "hidden" });
   const node = svg(width, bottom + 26, drawn, axis, line);
@@ -67,27 +67,22 @@ function drawPanel({ title, height, format, series }, top, x, width) {
   const y = (value) => top + height - ((value - low) / (high - low)) * height;
   const grid = ticks.map((value) => [
     el("line", { x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value), class: "rule" }),
-    el(
-      "text",
-      { x: LEFT - 8, y: y(value), dy: "0.35em", "text-anchor": "end", class: "heading" },
-      format ? format(value) : value.toFixed(decimals),
-    ),
+    text(LEFT - 8, y(value), format ? format(value) : value.toFixed(decimals), {
+      anchor: "end",
+      kind: "heading",
+    }),
   ]);
   const lines = series.map(({ run, kind, dots, points }) => {
     const shown = thinned(points.filter(([, value]) => Number.isFinite(value)));
-    const d = shown
-      .map(([update, value], i) => `${i ? "L" : "M"}${x(update).toFixed(1)} ${y(value).toFixed(1)}`)
-      .join("");
+    const d = polyline(shown.map(([update, value]) => [x(update), y(value)]));
     return [
-      el("path", { d, fill: "none", class: `line ${kind} run-${run}` }),
+      stroke(d, `line ${kind} run-${run}`),
       dots
-        ? shown.map(([update, value]) =>
-            el("circle", { cx: x(update), cy: y(value), r: 3, class: `point run-${run}` }),
-          )
+        ? shown.map(([update, value]) => circle(x(update), y(value), 3, { class: `point run-${run}` }))
         : null,
     ];
   });
-  return [grid, el("text", { x: LEFT, y: top - 9, class: "label strong" }, title), lines];
+  return [grid, text(LEFT, top - 9, title, { kind: "label strong", dy: 0 }), lines];
 }
 
 function thinned(points) {

@@ -5,6 +5,7 @@
  */
 
 import { h, uniqueId } from "../dom.js";
+import { modified } from "../keys.js";
 
 const ROW = 36; // px; learn where rows are without measuring them
 const AHEAD = 10; // rows above and below those in sight
@@ -103,7 +104,7 @@ export function createGrid({ columns, label, onSelect, onOpen, onSort }) {
   node.addEventListener("scroll", () => requestAnimationFrame(() => draw()), { passive: true });
   new ResizeObserver(() => draw()).observe(node);
   table.addEventListener("keydown", (event) => {
-    if (event.target !== table || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target !== table || modified(event)) return;
     const by = {
       ArrowDown: 1,
       ArrowUp: -1,

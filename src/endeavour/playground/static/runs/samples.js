@@ -4,7 +4,7 @@
  */
 
 import { marked } from "../diff.js";
-import { h } from "../dom.js";
+import { h, scrollRegion } from "../dom.js";
 import { thousands } from "../format.js";
 
 const MOST = 6; // pairs
@@ -14,9 +14,9 @@ const MOST = 6; // pairs
 export function createSamples() {
   const rows = h("tbody");
   const title = h("h3");
-  const node = h(
-    "div",
-    { class: "samples", tabindex: 0, role: "region", "aria-label": "Sample translations" },
+  const node = scrollRegion(
+    "samples",
+    "Sample translations",
     title,
     h(
       "table",

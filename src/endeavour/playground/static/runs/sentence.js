@@ -7,7 +7,7 @@
 import { Answers } from "../answers.js";
 import { ApiError, overtaken, stream } from "../api.js";
 import { partingStep } from "../diff.js";
-import { h } from "../dom.js";
+import { card, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { pieceName } from "../format.js";
 import { parsePrefix } from "../state.js";
@@ -41,10 +41,10 @@ export function createSentence(context) {
   );
   const pictures = [parting.node, opinions, ...attention.map(({ node: one }) => one)];
   hideAll();
-  const node = h(
-    "section",
-    { class: "card compare", "aria-labelledby": "compare-title" },
-    h("header", {}, h("h2", { id: "compare-title" }, "The same sentence"), picker.node),
+  const node = card(
+    "compare",
+    "The same sentence",
+    picker.node,
     list.node,
     verdict,
     h("div", { class: "halves" }, parting.node, opinions),

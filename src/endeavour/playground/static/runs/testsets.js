@@ -7,20 +7,18 @@
 import { Answers } from "../answers.js";
 import { get, overtaken } from "../api.js";
 import { marked } from "../diff.js";
-import { debounce, h } from "../dom.js";
+import { card, debounce, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { decimal, thousands } from "../format.js";
 import { NEW_SENTENCE } from "../state.js";
 import { bleuName, foldOf } from "../systems.js";
-import { el, svg, tableOf } from "../drawing.js";
 import { FLAGS, arranged, has, parseSort, toggled } from "./filter.js";
 import { createGrid } from "./grid.js";
+import { HEIGHTS, histogram } from "./histogram.js";
 import { announce, report } from "../messages.js";
 
-const BINS = 20;
 const KEPT = 3; // evaluations in memory
 const NOTHING = { key: null, run: "", rows: [], scores: {} };
-const HEIGHTS = "Heights are square roots of the numbers of lines.";
 
 export function createTestSets({ state, systems }) {
   const choose = h("select", {
@@ -59,17 +57,8 @@ export function createTestSets({ state, systems }) {
       { key: "source", title: "Source", cell: ({ source }) => inLanguage(0, source) },
       { key: "hypothesis", title: "Translation", cell: ({ hypothesis }) => hypothesis ? inLanguage(1, hypothesis) : "(empty)" },
       { key: "chrf", title: "chrF", cell: ({ chrf }) => decimal(chrf, 1), number: true },
-      {
-        key: "length_ratio",
-        title: "Length",
-        cell: ({ length_ratio: ratio }) => decimal(ratio, 2),
-        number: true,
-      },
-      {
-        key: "flags",
-        title: "Faults",
-        cell: (row) => row.flags.map((flag) => FLAGS[flag] ?? flag).join(", "),
-      },
+      { key: "length_ratio", title: "Length", cell: (row) => decimal(row.length_ratio, 2), number: true },
+      { key: "flags", title: "Faults", cell: faults },
     ],
     onSelect: showLine,
     onOpen: open,
@@ -83,16 +72,10 @@ export function createTestSets({ state, systems }) {
     label: "Distribution of chrF",
     hint: HEIGHTS,
   });
-  const node = h(
-    "section",
-    { class: "card sets", "aria-labelledby": "sets-title" },
-    h(
-      "header",
-      {},
-      h("h2", { id: "sets-title" }, "Test sets"),
-      h("label", { for: "test-set" }, h("span", { class: "unseen" }, "Evaluation"), choose),
-      scores,
-    ),
+  const node = card(
+    "sets",
+    "Test sets",
+    [h("label", { for: "test-set" }, h("span", { class: "unseen" }, "Evaluation"), choose), scores],
     h(
       "div",
       { class: "filters" },
@@ -218,7 +201,7 @@ export function createTestSets({ state, systems }) {
       h(
         "p",
         { class: "hint" },
-        `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${row.flags.map((flag) => FLAGS[flag] ?? flag).join(", ")}` : ""}`,
+        `chrF ${row.chrf.toFixed(1)}, length ${row.length_ratio.toFixed(2)} of the reference${row.flags.length ? `, ${faults(row)}` : ""}`,
       ),
       h("button", { class: "strong", onclick: () => open(row) }, "Open in Look"),
     );
@@ -242,44 +225,4 @@ export function createTestSets({ state, systems }) {
   };
 }
 
-/** How many lines have which chrF. */
-function histogram(rows, width) {
-  const counts = new Array(BINS).fill(0);
-  for (const { chrf } of rows) counts[Math.min(BINS - 1, Math.floor((chrf / 100) * BINS))]++;
-  const most = Math.max(...counts, 1);
-  const [height, step] = [84, width / BINS];
-  const bars = counts.map((value, i) => {
-    const size = value ? Math.max(2, Math.sqrt(value / most) * height) : 0;
-    return el("rect", {
-      x: i * step + 1,
-      y: height - size,
-      width: step - 2,
-      height: size,
-      rx: 2,
-      class: "count",
-    });
-  });
-  const base = el("line", { x1: 0, x2: width, y1: height, y2: height, class: "frame" });
-  const labels = [0, 50, 100].map((value) =>
-    el(
-      "text",
-      {
-        x: (value / 100) * width,
-        y: height + 15,
-        class: "heading",
-        "text-anchor": value === 0 ? "start" : value === 100 ? "end" : "middle",
-      },
-      String(value),
-    ),
-  );
-  return {
-    graphic: svg(width, height + 20, bars, base, labels),
-    table: () =>
-      tableOf(
-        counts.map((value, i) => [`${(100 / BINS) * i} – ${(100 / BINS) * (i + 1)}`, value]),
-        ["chrF", "lines"],
-      ),
-    json: counts,
-    note: HEIGHTS,
-  };
-}
+const faults = ({ flags }) => flags.map((flag) => FLAGS[flag] ?? flag).join(", ");

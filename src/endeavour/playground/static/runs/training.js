@@ -4,7 +4,7 @@
  * Follows the logs of a few runs as they grow; knows their lines, not how they are trained.
  */
 
-import { h } from "../dom.js";
+import { card, h } from "../dom.js";
 import { figure } from "../figure.js";
 import { label, thousands } from "../format.js";
 import { attentionMatrix } from "./attention.js";
@@ -47,15 +47,10 @@ export function createTraining({ systems }) {
     h("div", { class: "scrub" }, whose, h("label", { for: "validation" }, "Validation"), slider, which),
     maps.stage,
   );
-  const node = h(
-    "section",
-    { class: "card training", "aria-labelledby": "training-title" },
-    h(
-      "header",
-      {},
-      h("h2", { id: "training-title" }, "Training"),
-      h("p", { class: "hint" }, `Those being trained now, and the runs compared above; ${MOST} at the most.`),
-    ),
+  const node = card(
+    "training",
+    "Training",
+    h("p", { class: "hint" }, `Those being trained now, and the runs compared above; ${MOST} at the most.`),
     legend,
     h("div", { class: "split" }, plot.node, maps.node),
     samples.node,

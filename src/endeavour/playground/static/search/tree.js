@@ -4,9 +4,12 @@
  * solid line, finished ones pointed with a double one, pruned ones square and dashed: none of it depends on colour.
  */
 
-import { shortened, el, svg } from "../drawing.js";
+import { el, rect, shortened, stroke, svg, text } from "../drawing.js";
 import { layout, named, NODE, probability } from "./layout.js";
 import { described } from "./words.js";
+
+const MIDDLE = { anchor: "middle", dy: 0 };
+const WHAT = { ...MIDDLE, kind: "what" };
 
 /** The outline of a node by its status. */
 function outline(status, width) {
@@ -21,12 +24,7 @@ function outline(status, width) {
       `H${inset + 4}Q${inset} ${height - inset} ${inset} ${height - inset - 4}`,
       `V${inset + 4}Q${inset} ${inset} ${inset + 4} ${inset}Z`,
     ].join("");
-  return el(
-    "g",
-    {},
-    el("path", { ...shape, d: path(0) }),
-    el("path", { class: "second", d: path(3), fill: "none" }),
-  );
+  return el("g", {}, el("path", { ...shape, d: path(0) }), stroke(path(3), "second"));
 }
 
 /**
@@ -61,11 +59,10 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
   }
   const edges = [...ways].sort(([a], [b]) => best.has(a) - best.has(b)).map(([, path]) => path); // the best on top
   const heads = columns.map(({ x, width: own }, step) =>
-    el(
-      "text",
-      { class: "heading", x: x + own / 2, y: 14, "text-anchor": "middle" },
-      step ? (step <= forced ? `${step} forced` : step) : "step",
-    ),
+    text(x + own / 2, 14, step ? (step <= forced ? `${step} forced` : step) : "step", {
+      ...MIDDLE,
+      kind: "heading",
+    }),
   );
   const flag = left && columns[left.step] ? mark(columns[left.step], left) : null;
   const bottom = height + (flag ? NODE.pitch : 0);
@@ -95,17 +92,12 @@ export function drawTree({ nodes, until, alive, best, forced, reference, left })
 function edge(parent, { x, y }, classes) {
   const [x1, y1, y2] = [parent.x + parent.width, parent.y + NODE.height / 2, y + NODE.height / 2];
   const bend = (x - x1) / 2;
-  return el("path", {
-    class: ["edge", ...classes],
-    d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x - bend} ${y2} ${x} ${y2}`,
-    fill: "none",
-  });
+  return stroke(`M${x1} ${y1}C${x1 + bend} ${y1} ${x - bend} ${y2} ${x} ${y2}`, ["edge", ...classes]);
 }
 
 function group(node, x, y, width, classes) {
   const { height } = NODE;
   const share = node.parent === null ? 0 : Math.exp(node.log_probability);
-  const room = width - 16;
   return el(
     "g",
     {
@@ -119,33 +111,20 @@ function group(node, x, y, width, classes) {
       "data-id": node.id,
     },
     outline(node.status, width),
-    el(
-      "text",
-      { x: width / 2, y: node.parent === null ? 22 : 15, "text-anchor": "middle", class: "what" },
-      shortened(named(node), room),
-    ),
-    el("text", { x: width / 2, y: 28, "text-anchor": "middle", class: "numbers" }, probability(node)),
-    share
-      ? el("rect", {
-          class: "share",
-          x: 14,
-          y: height - 5,
-          width: Math.max(1, (width - 28) * share),
-          height: 2,
-          rx: 1,
-        })
-      : null,
+    text(width / 2, node.parent === null ? 22 : 15, shortened(named(node), width - 16), WHAT),
+    text(width / 2, 28, probability(node), { ...MIDDLE, kind: "numbers" }),
+    share ? rect(14, height - 5, Math.max(1, (width - 28) * share), 2, { class: "share", rx: 1 }) : null,
   );
 }
 
 /** Where a given translation left the beam: its piece beneath the column, with a diamond. */
-function mark({ x, width, nodes }, { text }) {
+function mark({ x, width, nodes }, { text: piece }) {
   const y = NODE.top + nodes.length * NODE.pitch;
   return el(
     "g",
     { class: "left", transform: `translate(${x} ${y})` },
     el("rect", { class: "shape", width, height: NODE.height, rx: 2 }),
     el("path", { class: "diamond", d: `M${width / 2} -7l6 7l-6 7l-6 -7Z` }),
-    el("text", { x: width / 2, y: 23, "text-anchor": "middle", class: "what" }, shortened(text, width - 12)),
+    text(width / 2, 23, shortened(piece, width - 12), WHAT),
   );
 }

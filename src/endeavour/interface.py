@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -326,11 +326,11 @@ def _names(run: str | Path | Sequence[str | Path] | None) -> str | None:
         raise UserError(f"run={run!r}: a run's name or folder is needed, or a list of them") from error
 
 
-def _lines(function: str, lines: Iterable[str]) -> Iterator[str]:
+def _lines(function: str, lines: Any) -> Iterator[str]:
     """The same, as they are read. Raises `UserError` for what is no text, such as an empty cell of a table."""
     if isinstance(lines, bytes) or not isinstance(lines, Iterable):
         raise UserError(f"{function}({lines!r}): text is needed, or a list of texts")
-    for number, line in enumerate(lines):
+    for number, line in enumerate(cast("Iterable[Any]", lines)):
         if not isinstance(line, str):
             raise UserError(
                 f"{function}: text is needed, and number {number} of the list, from 0, is {line!r}"

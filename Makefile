@@ -49,7 +49,7 @@ filter: $(VENV)/installed  ## the pairs of a noisy corpus worth training on: pai
 compare: $(VENV)/installed  ## runs="a b" systems=FILE: which is better, by significance tests, and where
 	@$(ENDEAVOUR) compare $(OVERRIDES)
 
-average: $(VENV)/installed  ## a run of checkpoints of another one, or of one alone: run=NAME updates=[600,800]
+average: $(VENV)/installed  ## a run of checkpoints of another one, or of one alone: run=NAME "updates=[600,800]"
 	@$(ENDEAVOUR) average $(OVERRIDES)
 
 export: $(VENV)/installed  ## a trained run for other programs: format=ctranslate2, huggingface, argos or all

@@ -1,7 +1,9 @@
 """`endeavour average`: runs of another run's checkpoints, used like any other."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +11,9 @@ from safetensors.torch import load_file
 
 from commands import endeavour, places
 from configs import QUICK, TINY
+from endeavour.pipeline import averaged
+from endeavour.runs.choice import select_runs
+from endeavour.runs.evaluations import evaluations_of
 from endeavour.runs.run import Run
 from endeavour.training.checkpoint import checkpoints_in
 
@@ -64,13 +69,14 @@ def test_of_several_the_mean_is_taken(trained: Run, average: Average) -> None:
 def test_it_is_evaluated_like_the_run(
     trained: Run, average: Average, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By the command that is shown, which finds the prepared data; its scores are not those of the other weights."""
+    """By the command that is shown, which finds the prepared data."""
     code, said = average("updates=[1]", "name=first")
     assert code == 0
     command = said.strip().splitlines()[-1].partition("score it: endeavour ")[2].split()
     assert endeavour(*command, f"data_folder={trained.root.parent / 'data'}", "device=cpu") == 0
-    scores = Run(trained.root, "first").folder / "evaluation"
-    assert (next(scores.glob("*/scores.json"))).is_file()
+    made = Run(trained.root, "first")
+    assert evaluations_of(made)[0].record["model"]["weights_sha256"] == made.weights_digest
+    assert made.weights_digest != trained.weights_digest
     capsys.readouterr()
     assert (
         endeavour("translate", f"output_folder={trained.root}", "run=first", "device=cpu", "text=the dog")
@@ -99,6 +105,59 @@ def test_what_cannot_be_averaged_is_refused(trained: Run, average: Average) -> N
     assert "belongs to the run" in average("name=whole/model/deeper")[1]
     assert "must name a folder below" in average("name=../elsewhere")[1]
     assert sorted(trained.root.iterdir()) == before
+
+
+def test_a_checkpoint_that_a_signal_made_is_no_part_of_the_mean(trained: Run, average: Average) -> None:
+    stopped = trained.checkpoint_folder / "update-00000004-stopped"
+    shutil.copytree(trained.checkpoint_folder / "update-00000003", stopped)
+    assert average("name=without")[0] == 0
+    assert average("updates=[4]", "name=alone")[0] == 0
+    shutil.rmtree(stopped)
+    assert len(Run(trained.root, "without").summary["checkpoints"]) == 3
+    assert Run(trained.root, "alone").summary["checkpoints"] == [stopped.name]
+
+
+def test_what_teachers_wrote_comes_along(trained: Run, average: Average) -> None:
+    """So that the data can be prepared again."""
+    trained.teacher_data_folder.mkdir()
+    (trained.teacher_data_folder / "1.en.txt").write_text("the dog\n")
+    assert average("updates=[1]", "name=taught")[0] == 0
+    shutil.rmtree(trained.teacher_data_folder)
+    assert (Run(trained.root, "taught").teacher_data_folder / "1.en.txt").read_text() == "the dog\n"
+
+
+def test_the_newest_run_is_none_that_was_averaged(trained: Run, average: Average) -> None:
+    assert average("updates=[1]", "name=newest")[0] == 0
+    assert select_runs(None, trained.root) == [trained]
+
+
+@pytest.mark.parametrize("moment", ["update_of", "average_weights", "load_model"])
+def test_a_checkpoint_that_goes_meanwhile_is_named(
+    moment: str, trained: Run, average: Average, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is verified, while it is read, and after."""
+    folder, aside = trained.checkpoint_folder / "update-00000001", trained.folder / "aside"
+    original = getattr(averaged, moment)
+
+    def goes(*arguments: Any, **named: Any) -> Any:
+        if folder.exists():
+            folder.rename(aside)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(averaged, moment, goes)
+    code, said = average("updates=[1]", f"name=without-{moment}")
+    aside.rename(folder)
+    assert code == 2
+    assert "have taken the place of update-00000001 meanwhile" in said
+
+
+def test_a_run_that_is_begun_meanwhile_stays(trained: Run, average: Average) -> None:
+    other = Run(trained.root, "other")
+    with other.lock():
+        code, said = average("updates=[1]", "name=other")
+    assert code == 2
+    assert "is being written by another process" in said
+    assert not other.folder.exists()
 
 
 def test_a_damaged_checkpoint_is_named(trained: Run, average: Average) -> None:

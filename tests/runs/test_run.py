@@ -64,8 +64,18 @@ def test_a_run_that_is_not_finished_is_told_from_one_that_is_not_there(tmp_path:
     run, _, _ = begun_run(tmp_path)
     with pytest.raises(UserError, match="run is not finished: its own command continues it"):
         select_runs("run", run.root)
-    words = ["name=run", "corpus.splits.train=[a b.en]", "training.restart=true"]
-    write_json(run.starts_file, [{"command": ["/bin/endeavour", "train", *words]}])
+    words = [
+        "train",
+        "name=run",
+        "corpus.splits.train=[a b.en]",
+        "training.restart=true",
+        "++training.restart=true",
+    ]
+    for unknown in ({"command": ["__main__.py", *words], "job": "17"}, {"command": ["", 1]}, {}, []):
+        write_json(run.starts_file, [unknown])
+        with pytest.raises(UserError, match="its own command continues it"):
+            select_runs("run", run.root)
+    write_json(run.starts_file, [{"command": ["/bin/endeavour", *words], "job": None}])
     continues = "`endeavour train name=run 'corpus.splits.train=[a b.en]'` continues it"
     with pytest.raises(UserError, match=re.escape(continues)):
         select_runs("run", run.root)

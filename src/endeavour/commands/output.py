@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -98,6 +99,10 @@ def _open_beside(output: Path, gzipped: bool) -> Generator[TextIO]:
 @contextmanager
 def _ended_by_sigterm() -> Generator[None]:
     """What is open is closed, and said where it is, as after Ctrl-C; else the process would end at once."""
+
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield
+        return
 
     def end(number: int, _: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

@@ -44,7 +44,7 @@ def _corpus_name(name: str) -> str:
     return name
 
 
-def test_splits(names: Iterable[str]) -> list[str]:
+def splits_to_test(names: Iterable[str]) -> list[str]:
     """Those of a corpus's splits that are for tests: all but `train` and `validation`, whatever they are called."""
     return [name for name in names if name not in (TRAIN, VALIDATION)]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from endeavour.data.corpus import TRAIN, test_splits
+from endeavour.data.corpus import TRAIN, splits_to_test
 from endeavour.data.files import directed, read_pairs
 from endeavour.data.perturbations import GERMAN_ONLY, copy_name, draw_for, perturbed
 from endeavour.data.prepared import PreparedData
@@ -105,7 +105,7 @@ def _check_names(settings: EvaluationConfig, chosen: Sequence[str], splits: Sequ
 
 def _chosen(settings: EvaluationConfig, splits: Sequence[str]) -> Sequence[str]:
     """The splits to evaluate: by default all test splits."""
-    return test_splits(splits) if settings.splits is None else settings.splits
+    return splits_to_test(splits) if settings.splits is None else settings.splits
 
 
 def _perturbed_copies(
@@ -175,7 +175,7 @@ def resolve_splits(asked: EvaluationConfig, trained: EvaluationConfig) -> Evalua
     if asked.splits is None:
         asked = replace(asked, splits=[] if others else trained.splits)
     chosen = asked.splits or []
-    evaluated = test_splits(chosen) if trained.splits is None else trained.splits
+    evaluated = splits_to_test(chosen) if trained.splits is None else trained.splits
     same = not others and asked.splits != [] and set(chosen) <= set(evaluated)
     if not same and asked.tokenized_references == trained.tokenized_references:
         asked = replace(asked, tokenized_references=None)

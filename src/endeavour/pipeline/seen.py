@@ -49,7 +49,7 @@ class Seen:
         if [*self.pairs] == [""]:
             return f"{_about(self.times[''])} epochs of {self.pairs['']:,} pairs"
         parts = [
-            f"the {size:,} pairs of {part} {_about(self.times[part])} times"
+            f"{_about(self.times[part])} times the {size:,} pairs of {part}"
             for part, size in self.pairs.items()
         ]
         return ", ".join(parts)

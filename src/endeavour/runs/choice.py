@@ -110,6 +110,6 @@ def _newest(root: Path) -> Run | None:
 
 def _is_own_translator(run: Run) -> bool:
     try:
-        return not (run.is_imported or run.restores)
+        return not (run.is_imported or run.is_averaged or run.restores)
     except UserError:  # damaged, which is reported by those who need it
         return True

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from endeavour.data.corpus import TRAIN, VALIDATION, test_splits
+from endeavour.data.corpus import TRAIN, VALIDATION, splits_to_test
 from endeavour.data.tokenizer import Tokenizers, load_tokenizers
 from endeavour.directions import languages_of
 from endeavour.errors import UserError
@@ -172,7 +172,7 @@ class Run:
     @property
     def test_splits(self) -> list[str]:
         """Those among its `splits` that are neither trained on nor validated on."""
-        return test_splits(self.splits)
+        return splits_to_test(self.splits)
 
     @property
     def source_language(self) -> str:

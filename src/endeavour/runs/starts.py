@@ -23,12 +23,17 @@ def note_start(path: Path, device: "torch.device", command: Sequence[str]) -> No
 
 
 def last_command(path: Path) -> str | None:
-    """What continues the run of this run.json: the command that started it last, but for a restart; None if unknown."""
+    """What continues the run of this run.json: the command that started it last, but for a restart.
+
+    None where that is unknown, or a scheduler began it, whose own words are not noted.
+    """
     try:
-        _, *words = _starts(path)[-1]["command"]  # the first is how the program was called
-    except (UserError, IndexError, KeyError, TypeError, ValueError):
+        last = _starts(path)[-1]
+        words: list[str] = last["command"][1:]  # the first is how the program was called
+        kept = [word for word in words if not word.lstrip("+").startswith("training.restart=")]
+        return None if last.get("job") else shlex.join(["endeavour", *kept])
+    except (UserError, LookupError, TypeError, AttributeError):  # damaged
         return None
-    return shlex.join(["endeavour", *(word for word in words if not word.startswith("training.restart="))])
 
 
 def was_started_in_this_job(path: Path) -> bool:

@@ -151,6 +151,21 @@ def test_the_table_has_the_scores_of_each_test_set_in_words(gpu: ModuleType, tmp
     assert row in (tmp_path / "gpu.md").read_text("utf-8")
 
 
+def test_a_python_that_is_no_version_is_refused_before_anything_is_collected(
+    gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import wheels
+
+    monkeypatch.delitem(sys.modules, "wheels")
+    monkeypatch.setattr(wheels, "fetch", None)
+    for python in ("nonsense", "3", "3.12.1"):
+        monkeypatch.setattr(sys, "argv", ["wheels.py", str(tmp_path / "wheels"), "--python", python])
+        with pytest.raises(SystemExit, match="2"):
+            wheels.main()
+        assert f"--python {python}: no version such as 3.12" in capsys.readouterr().err
+    assert not (tmp_path / "wheels").exists()
+
+
 def test_wheels_are_installed_for_the_steps_that_follow(
     gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,7 +112,9 @@ def write(out: Path, entries: dict[str, Any]) -> None:
         if "tests" in found:
             note = f"{found['tests']} tests, {found['skipped']} skipped; failed: {found['failed'] or 'none'}"
         elif "summary" in found:
-            note = f"{found['summary']['test']}, {found['train']['tokens_per_second']:,.0f} target tokens/s"
+            speed = f"{found['train']['tokens_per_second']:,.0f} target tokens/s"
+            tested = [_scores(name, scores) for name, scores in found["summary"]["test"].items()]
+            note = "; ".join([*tested, speed])
         else:
             note = entry.get("why", "")
         lines.append(f"| {name} | {entry['status']} | {entry.get('seconds', '–')} | {note} |")
@@ -126,6 +128,10 @@ def write(out: Path, entries: dict[str, Any]) -> None:
         if "log" in entry:
             lines += ["", f"## The end of {name}.log", "", "```", *entry["log"], "```"]
     _replace(out / "gpu.md", "\n".join(lines) + "\n")
+
+
+def _scores(test_set: str, scores: dict[str, float]) -> str:
+    return f"{test_set}: " + ", ".join(f"{metric} {value:.4g}" for metric, value in scores.items())
 
 
 def _replace(path: Path, text: str) -> None:
@@ -153,13 +159,20 @@ def main() -> int:
     given = parser.parse_args()
     if unknown := [name for name in given.steps if name not in STEPS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(STEPS)}")
+    if given.wheels and not any(given.wheels.glob("*.whl")):
+        parser.error(f"--wheels {given.wheels}: no wheels (*.whl) there")
+    if given.text and not (given.text / "train.en").is_file():
+        parser.error(f"--text {given.text}: no train.en there")
+    saved = given.out / "gpu.json"
+    try:
+        entries: dict[str, Any] = json.loads(saved.read_text("utf-8")) if saved.is_file() else {}
+    except ValueError:
+        parser.error(f"{saved} is damaged: move it away, or choose another --out")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the step that is running is ended too
     place = Place(given.out, given.wheels, given.text, given.rehearse)
     place.out.mkdir(parents=True, exist_ok=True)
     if given.rehearse:
         write_toy_text(place.out / "toy")
-    saved = place.out / "gpu.json"
-    entries: dict[str, Any] = json.loads(saved.read_text("utf-8")) if saved.is_file() else {}
     ends = time.monotonic() + 60 * given.minutes
     ended: list[str] = []
     for name in given.steps or STEPS:

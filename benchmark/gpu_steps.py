@@ -4,6 +4,7 @@ Knows `endeavour`'s commands and files, none of its modules. A rehearsal runs th
 """
 
 import json
+import re
 import xml.etree.ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,9 +44,15 @@ class Place:
         """Overrides of every command of `endeavour`."""
         return [
             f"device={self.device}",
-            f"data_folder={self.out / 'data'}",
-            f"output_folder={self.out / step}",
+            f"data_folder={literal(self.out / 'data')}",
+            f"output_folder={literal(self.out / step)}",
         ]
+
+
+def literal(path: Path) -> str:
+    """As one word of Hydra's grammar: `endeavour.overrides.literal`, whose packages are not yet installed here."""
+    unresolved = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(path))
+    return "'" + re.sub(r"(\\*)'", r"\1\1\\'", unresolved) + "'"
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def _train(experiment: str, *rehearsed: str) -> Callable[[Place, str], list[str]
         words = ["-m", "endeavour", "train", f"experiment={experiment}", f"name={step}", "tracking=none"]
         words += place.folders(step)
         if not place.rehearse:
-            return [*words, f"corpus.path={place.text}"]
+            return [*words, f"corpus.path={literal(place.text)}"]
         tiny = ["model.width=16", "model.num_heads=2", "model.feed_forward=32"]
         tiny += ["corpus.held_out_rare=20", "evaluation.bootstrap_samples=40"]
         tiny += ["training.max_updates=4", "training.validate_every=2"]
@@ -115,12 +122,12 @@ def _ensemble(place: Place, step: str) -> list[str] | None:
     if not all(trained) or (place.text is None and not place.rehearse):
         return None
     words = ["-m", "endeavour", "evaluate", f"run={' '.join(SYSTEM)}", *place.folders("best")]
-    text = place.out / "toy" if place.rehearse else place.text
+    text = place.out / "toy" if place.rehearse else place.text  # quoted by `evaluate` itself
     return [*words, f"corpus_path={text}", "evaluation.splits=[validation,validation_rare,test]"]
 
 
 def _toy_corpus(place: Place) -> list[str]:
-    return ["corpus=multi30k", f"corpus.path={place.out / 'toy'}", "tokenizer.vocabulary_size=290"]
+    return ["corpus=multi30k", f"corpus.path={literal(place.out / 'toy')}", "tokenizer.vocabulary_size=290"]
 
 
 def _bench_results(folder: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ installed and pip reaches a package index; on the other machine `gpu.py --wheels
 """
 
 import argparse
+import re
 import subprocess
 import sys
 import tomllib
@@ -80,6 +81,8 @@ def main() -> None:
     parser.add_argument("--with", dest="also", nargs="*", default=[], metavar="PACKAGE")
     parser.add_argument("--without", nargs="*", default=[], metavar="PACKAGE")
     given = parser.parse_args()
+    if not re.fullmatch(r"3\.\d+", given.python):
+        parser.error(f"--python {given.python}: no version such as 3.12")
     environment = default_environment()
     environment["python_version"] = given.python
     environment["python_full_version"] = f"{given.python}.0"

@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 from bench_config import load_bench
 
 from endeavour.benchmark import parts, scale
+from endeavour.benchmark.measure import rates
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.process import in_fresh_process, peak_memory
 from endeavour.benchmark.results import result_folder
@@ -154,10 +156,16 @@ def test_a_smoke_run_writes_all_it_promises(
         assert len({row[key] for row in rows}) == 1
     for row in rows:
         assert len(row["seconds"]) == 2
-        rate = row["target_tokens_per_second"]
-        assert 0 < rate["lowest"] <= rate["median"] <= rate["highest"]
+        tokens = row["target_tokens"], row["source_tokens"] + row["target_tokens"]
+        assert row["target_tokens_per_second"] == rates(tokens[0], row["seconds"])
+        assert row["tokens_per_second"] == rates(tokens[1], row["seconds"])
+        of_one = [each / row["updates"] for each in row["seconds"]]
+        assert row["milliseconds_per_update"] == pytest.approx(1000 * statistics.median(of_one))
+        assert row["flop_per_second"] == pytest.approx(rates(row["flop_per_update"], of_one)["median"])
         assert 5e7 < row["peak_memory"] < 1e11  # Python with torch, and no terabyte
         assert row["share_of_product"] == row["flop_per_second"] / row["product_flop_per_second"]
+    for row in (*results["data"], *results["scale"]):
+        assert row["pairs_per_second"] == row["pairs"] / row["seconds"]
     assert (folder / "growth.png").stat().st_size > 1000
     assert "Self CPU" in (folder / "profile-nano.txt").read_text("utf-8")
     assert json.loads((folder / "trace-nano.json").read_text("utf-8"))["traceEvents"]
@@ -273,6 +281,9 @@ def test_start_up_is_timed_in_processes_of_their_own() -> None:
     ]
     assert all(row["seconds"] > 0 for row in rows)
     assert part_table("startup", rows).row_count == 4
+    (python,) = measure_startup([], repeats=3, steps=uncounted)
+    assert len(python["all_seconds"]) == 3
+    assert python["seconds"] == statistics.median(python["all_seconds"])
     with pytest.raises(UserError, match=r"no_such_stage"):
         measure_startup(["no_such_stage"], repeats=1, steps=uncounted)
 

@@ -7,8 +7,10 @@ import pytest
 import torch
 from bench_config import load_bench
 
+from endeavour.benchmark import decoding
 from endeavour.benchmark.decoders import NEVER, decoding_contenders, never_ending
 from endeavour.benchmark.decoding import measure_decoding
+from endeavour.benchmark.measure import rates
 from endeavour.benchmark.task import Task
 from endeavour.data.batching import pad
 from endeavour.decoding.beam_search import beam_search
@@ -62,5 +64,13 @@ def test_measured_in_turn(make_task: Callable[..., Task], monkeypatch: pytest.Mo
     for row in rows:
         assert (row["latency_milliseconds"] is not None) == (row["batch"] == 1)
         assert row["sentences"] == (2 if row["batch"] == 1 else 6)
-        rate = row["tokens_per_second"]
-        assert rate["median"] == pytest.approx(5 * row["sentences_per_second"]["median"])
+        assert row["sentences_per_second"] == rates(row["sentences"], row["seconds"])
+        tokens = row["sentences"] * row["tokens_per_sentence"]
+        assert row["tokens_per_second"] == rates(tokens, row["seconds"])
+
+
+def test_the_latency_is_the_median_of_all_sentences_of_all_turns(make_task: Callable[..., Task]) -> None:
+    turns = [[1.0, 9.0, 5.0], [2.0, 4.0, 7.0]]
+    row = decoding._row(make_task(), "endeavour fp32", 1, 1, turns)  # pyright: ignore[reportPrivateUsage]
+    assert row["latency_milliseconds"] == 4500
+    assert (row["sentences"], row["seconds"]) == (3, [15, 13])

@@ -1,5 +1,6 @@
 """The playground is measured as a browser and programs meet it; these figures mean nothing."""
 
+import statistics
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from bench_config import load_bench
 from endeavour.benchmark import playground as module
 from endeavour.benchmark.browser import open_pages
 from endeavour.benchmark.played_site import PlayedRun, play
-from endeavour.benchmark.playground import measure_page, measure_serving
+from endeavour.benchmark.playground import Request, measure_page, measure_serving
 from endeavour.benchmark.tables import TABLES, part_table
 from endeavour.commands.bench import played_run
 from endeavour.errors import UserError
@@ -61,8 +62,13 @@ def test_a_page_is_opened_as_often_as_is_said_or_an_error_is_raised() -> None:
         open_pages("http://127.0.0.1:9", 2, lambda: None)
 
 
-def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> None:
+def test_every_client_is_answered_as_if_it_had_asked_alone(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[int] = []
+    asked: list[tuple[list[Request], float]] = []
+    ask = module._ask_together  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(module, "_ask_together", lambda *given: asked.append(ask(*given)) or asked[-1])
     rows = measure_serving(
         PlayedRun("run", outputs, "cpu"),
         clients=[1, 4],
@@ -72,9 +78,10 @@ def test_every_client_is_answered_as_if_it_had_asked_alone(outputs: Path) -> Non
     )
     assert steps == [2, 2]
     assert [(row["joined_lines"], row["clients"]) for row in rows] == [(8, 1), (8, 4)]
-    for row in rows:
+    for row, (requests, elapsed) in zip(rows, asked, strict=True):
         assert (row["failed"], row["wrong"]) == (0, 0)
-        assert row["requests_per_second"] > 0
+        assert row["requests_per_second"] == len(requests) / elapsed > 0
+        assert row["median_milliseconds"] == 1000 * statistics.median(one.seconds for one in requests)
         assert min(row["memory_before"], row["memory_after"]) > 10_000_000
     assert part_table("serving", rows).row_count == 2
     assert len(TABLES["serving"][1]) == 9

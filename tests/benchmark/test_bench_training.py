@@ -1,6 +1,7 @@
 """All who are measured train on the same tokens, and the references are the models they are said to be."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
@@ -13,7 +14,7 @@ from endeavour.benchmark.growth import measure_growth, widened
 from endeavour.benchmark.measure import product_rate, rates
 from endeavour.benchmark.references import TorchTransformer, why_no_reference
 from endeavour.benchmark.task import Task
-from endeavour.benchmark.training import count, run_updates
+from endeavour.benchmark.training import count, flop_of, run_updates
 from endeavour.data.batching import collate
 from endeavour.errors import UserError
 from endeavour.model.transformer import Transformer
@@ -140,6 +141,13 @@ def test_growth_varies_one_thing_at_a_time(make_task: MakeTask) -> None:
         ("width", 128, 8),
     ]
     assert [row["updates"] for row in rows] == [4, 2, 2]
+    for row in rows:
+        settings = replace(task.settings, tokens_per_batch=row["tokens_per_batch"])
+        model = widened(task.model, row["width"]) if row["varied"] == "width" else task.model
+        point = replace(task, settings=settings, model=model).with_rows(row["updates"])
+        tokens = count(point.dataset(), point.rows)["target_tokens"]
+        assert row["target_tokens_per_second"] == rates(tokens, row["seconds"])
+        assert row["flop_per_second"] == rates(flop_of(point, point.dataset()), row["seconds"])["median"]
     assert widened(task.model, 512).num_heads == 8
 
 

@@ -8,8 +8,9 @@ import torch
 from endeavour.benchmark import epochs, training
 from endeavour.benchmark.contenders import make_contender
 from endeavour.benchmark.epochs import batches_by_shape, measure_epochs, product_shapes
+from endeavour.benchmark.measure import spread
 from endeavour.benchmark.task import Task
-from endeavour.benchmark.training import run_updates
+from endeavour.benchmark.training import count, run_updates
 from endeavour.data.batching import collate
 
 MakeTask = Callable[..., Task]
@@ -67,6 +68,8 @@ def test_both_epochs_are_trained_on_and_repeated_batches_after_each(
         return function(*rest)
 
     monkeypatch.setattr(training, "run_updates", noting)
+    seconds = iter((2.0, 0.25, 0.5, 4.0, 0.5, 1.0))
+    monkeypatch.setattr(training, "timed", lambda work, _: work() or next(seconds))
     monkeypatch.setattr(epochs, "prepare_process", nothing)
     monkeypatch.setattr(epochs, "in_fresh_process", at_once)
     row = measure_epochs(task, NAME)
@@ -74,5 +77,11 @@ def test_both_epochs_are_trained_on_and_repeated_batches_after_each(
     assert trained == [[len(batch) for batch in rows] for rows in turns]
     assert row["updates"] == [5, 5]
     assert row["batch_shapes"] == len(batches_by_shape(dataset, [*first, *second]))
+    tokens = [count(dataset, rows)["target_tokens"] for rows in turns]
+    assert row["first_epoch_tokens_per_second"] == tokens[0] / 2
+    assert row["second_epoch_tokens_per_second"] == tokens[3] / 4
+    assert row["repeated_tokens_per_second"] == spread(
+        [tokens[1] * 4, tokens[2] * 2, tokens[4] * 2, tokens[5]]
+    )
     middle = row["repeated_tokens_per_second"]["median"]
     assert row["second_by_repeated"] == row["second_epoch_tokens_per_second"] / middle

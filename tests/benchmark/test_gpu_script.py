@@ -13,6 +13,7 @@ import pytest
 from bench_config import load_bench
 
 from configs import run_config
+from endeavour.overrides import quote_literal
 
 FOLDER = Path(__file__).parents[2] / "benchmark"
 
@@ -53,22 +54,27 @@ def with_steps(
 
 
 @pytest.mark.parametrize("rehearse", [False, True])
+@pytest.mark.parametrize("folder", ["results", "g (6), o'n ${x} ü"])
 def test_every_step_is_a_command_that_its_config_accepts(
-    rehearse: bool, gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rehearse: bool, folder: str, gpu: ModuleType, tmp_path: Path
 ) -> None:
-    place = gpu.Place(tmp_path, None, tmp_path, rehearse)
+    place = gpu.Place(tmp_path / folder, None, tmp_path / folder / "text", rehearse)
     composed = 0
     for name, step in gpu.STEPS.items():
         words = step.command(place, name)
         if name in ("install", "ensemble"):  # need what is not there
             assert words is None
             continue
-        assert f"{tmp_path / name}" in " ".join(words)
         if words[1] != "endeavour":
+            assert str(tmp_path / folder / name) in words[-1]
             continue
         assert f"device={'cpu' if rehearse else 'cuda'}" in words
-        config = load_bench(words[3:]) if words[2] == "bench" else run_config(words[3:])
+        overrides = [quote_literal(word) for word in words[3:]]
+        config = load_bench(overrides) if words[2] == "bench" else run_config(overrides)
         assert config.name == name
+        assert (config.output_folder, config.data_folder) == (str(place.out / name), str(place.out / "data"))
+        if words[2] == "train":
+            assert config.corpus.path == str(place.out / "toy" if rehearse else place.text)
         composed += 1
     assert composed == 13
 
@@ -105,6 +111,59 @@ def test_steps_run_one_by_one_add_to_what_is_there_and_none_begins_late(
     assert [entry["status"] for entry in entries.values()] == ["failed", "left out"]
     with pytest.raises(SystemExit):
         run(gpu, monkeypatch, "--out", str(tmp_path), "third")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--wheels", "empty"], "--wheels {}/empty: no wheels"),
+        (["--wheels", "missing"], "--wheels {}/missing: no wheels"),
+        (["--text", "empty"], "--text {}/empty: no train.en"),
+        ([], "{}/out/gpu.json is damaged"),
+    ],
+)
+def test_what_the_steps_could_not_use_is_refused_before_the_first(
+    words: list[str],
+    message: str,
+    gpu: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "gpu.json").write_text("" if not words else "{}")
+    with_steps(gpu, monkeypatch, {"first": "pass"})
+    with pytest.raises(SystemExit, match="2"):
+        run(gpu, monkeypatch, "--out", "out", *words)
+    assert message.format(tmp_path) in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["gpu.json"]
+
+
+def test_the_table_has_the_scores_of_each_test_set_in_words(gpu: ModuleType, tmp_path: Path) -> None:
+    results = {
+        "summary": {"test": {"test": {"bleu": 41.234, "chrf": 60.0}, "test_rare": {"bleu": 7.5}}},
+        "train": {"tokens_per_second": 12345.6},
+    }
+    gpu.write(tmp_path, {"multi30k": {"status": "done", "seconds": 3.0, "results": results}})
+    row = "| multi30k | done | 3.0 | test: bleu 41.23, chrf 60; test_rare: bleu 7.5; 12,346 target tokens/s |"
+    assert row in (tmp_path / "gpu.md").read_text("utf-8")
+
+
+def test_a_python_that_is_no_version_is_refused_before_anything_is_collected(
+    gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import wheels
+
+    monkeypatch.delitem(sys.modules, "wheels")
+    monkeypatch.setattr(wheels, "fetch", None)
+    for python in ("nonsense", "3", "3.12.1"):
+        monkeypatch.setattr(sys, "argv", ["wheels.py", str(tmp_path / "wheels"), "--python", python])
+        with pytest.raises(SystemExit, match="2"):
+            wheels.main()
+        assert f"--python {python}: no version such as 3.12" in capsys.readouterr().err
+    assert not (tmp_path / "wheels").exists()
 
 
 def test_wheels_are_installed_for_the_steps_that_follow(

@@ -80,6 +80,10 @@ def test_a_row_has_the_costs_of_a_process_of_its_own(
     (row,) = training.measure_training(task, ["endeavour fp32"], notes=[], done=lambda: None)
     assert trained == [1, 3, task.settings.warmup_updates, 4]
     assert row["first_update_seconds"] > 0
+    counts = training.count(task.dataset(), task.rows)
+    assert [row[key] for key in ("source_tokens", "target_tokens")] == list(counts.values())[:2]
+    assert row["padding"] == 1 - (counts["source_tokens"] + counts["target_tokens"]) / counts["cells"]
+    assert row["flop_per_update"] == training.flop_of(task, task.dataset()) / 4
     assert row["peak_memory"] == 7
     assert (row["waits_per_update"], row["waits"]) == (None, {})
 

@@ -70,12 +70,12 @@ def test_of_ones_own_sentence_elsewhere(run: Run, tmp_path: Path, capsys: pytest
     assert "“Satz 3” → “”" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["text=''", "text=a"])
-def test_without_two_whole_words_there_is_no_picture_of_embeddings(
-    text: str, run: Run, tmp_path: Path
-) -> None:
-    drawn = asked(run, text, "translation=7", f"output={tmp_path}")
-    assert {path.stem for path in asked(run)} - {path.stem for path in drawn} == {"embedding"}
+def test_without_two_whole_words_there_is_no_picture_of_embeddings(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.png").touch()
+    earlier = asked(run, f"output={tmp_path}")
+    drawn = asked(run, "text=a", "translation=7", f"output={tmp_path}")
+    assert {path.stem for path in earlier} - {path.stem for path in drawn} == {"embedding"}
+    assert {*tmp_path.iterdir()} == {*drawn, tmp_path / "mine.png"}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,8 @@ def test_without_two_whole_words_there_is_no_picture_of_embeddings(
     [
         (["run=run other"], "one run"),
         (["run=run", "translation=x"], "text="),
+        (["run=run", "text="], "text=… is empty"),
+        (["run=run", "text= ", "translation=x"], "text=… is empty"),
         (["run=run", f"text='{'Satz ' * 70}'"], "pieces a side"),
         (["run=other"], "evaluate"),
     ],

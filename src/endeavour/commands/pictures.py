@@ -37,11 +37,13 @@ def pictures(config: PicturesRoot) -> list[Path]:
     """Draws them, and returns the files.
 
     Raises:
-        UserError: no such run, or it has no evaluation with sentences to measure on.
+        UserError: no such run, no evaluation of it with sentences to measure on, or an empty text.
     """
     run = select_run(config.run, Path(config.output_folder), "the pictures are of one model")
     if config.text is None and config.translation is not None:
         raise UserError('translation=… needs its sentence: text="…"')
+    if config.text is not None and not config.text.strip():
+        raise UserError("text=… is empty: give a sentence")
     pairs = _pairs(run)
     trained = TrainedRun([run], run.config.decoding, device="cpu")
     source, target = next((pair for pair in pairs if len(pair[0].split()) in WORDS), pairs[0])

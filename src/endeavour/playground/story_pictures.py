@@ -65,6 +65,8 @@ def draw_story(
     words, cosines = _embeddings(model, tokenizers, source_ids, target_ids)
     if len(words) > 1:  # of one there is nothing to compare with
         pictures.draw_embedding(words, cosines, at("embedding"))
+    else:
+        (folder / "embedding.png").unlink(missing_ok=True)  # of an earlier sentence
     pictures.draw_positions(*_positions(model), at("positions"))
     pictures.draw_head(sharpest, at("head"))
     pictures.draw_scaling(sharpest, at("scaling"))

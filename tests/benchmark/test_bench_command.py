@@ -316,6 +316,17 @@ def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
     assert str(refused.value).removeprefix("bench.").startswith(key.removeprefix("bench."))
 
 
+@pytest.mark.parametrize("name", ["/tmp/x", "..", "4+4/16", ".hidden"])
+def test_a_size_or_a_peer_is_no_path(name: str) -> None:
+    """Files and folders are written and deleted under their names."""
+    with pytest.raises(UserError) as refused:
+        load_bench([f"bench.known_sizes.0.name={name}"])
+    assert str(refused.value).startswith(f"bench.known_sizes.0.name={name}: ")
+    with pytest.raises(UserError, match="string should match pattern"):
+        load_bench([f"+bench.peers={{{name}:${{bench.peers.eole}}}}"])
+    assert load_bench(["bench.known_sizes.0.name=4+4.big-x", "bench.sizes=[4+4.big-x]"])
+
+
 @pytest.mark.parametrize(
     ("setting", "key"),
     [

@@ -11,13 +11,14 @@ from endeavour.settings import STRICT, ShareBelow1
 OURS = "endeavour"  # the name of our own rows
 
 NonEmpty = Field(min_length=1)
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]*$")]  # a part of files' and folders' names
 
 
 @dataclass(kw_only=True, config=STRICT)
 class BenchSize:
     """The numbers of a model that its cost depends on; all others are those of `model`."""
 
-    name: str
+    name: Name
     encoder_layers: int
     decoder_layers: int
     width: int
@@ -70,7 +71,7 @@ class BenchConfig:
     sizes: Annotated[list[str], NonEmpty]
     known_sizes: list[BenchSize]
     references: list[Literal["torch", "huggingface", "ctranslate2"]]
-    peers: dict[str, Peer]
+    peers: dict[Name, Peer]
     precisions: Annotated[list[Literal["fp32", "bf16", "fp16"]], NonEmpty]
     repeats: PositiveInt
     tokens_per_batch: PositiveInt

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from bench_config import load_bench
 from endeavour.benchmark import parts, scale
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.process import in_fresh_process, peak_memory
-from endeavour.benchmark.results import result_folder
+from endeavour.benchmark.results import new_folder
 from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.tables import TABLES, part_table
@@ -188,16 +189,27 @@ def test_a_note_on_several_sizes_is_made_once(
     assert (tmp_path / "bench" / "x" / "report.md").read_text("utf-8").count("slow kernels") == 1
 
 
-def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
-    folders: list[Path] = []
-    for sizes in ("nano", "tiny", "nano", "tiny", "small"):
-        settings = {"bench": {"sizes": [sizes]}}
-        folders.append(result_folder(tmp_path / "x", settings))
-        (folders[-1] / "bench.json").write_text(json.dumps({"settings": settings}))
-    assert [folder.name for folder in folders] == ["x", "x-2", "x", "x-2", "x-3"]
-    for damage in ("", "[]", "{}"):  # is no reason not to measure, nor to overwrite
-        (folders[0] / "bench.json").write_text(damage)
-        assert result_folder(tmp_path / "x", {"bench": {"sizes": ["big"]}}).name == "x-4"
+def test_each_start_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    base = tmp_path / "deep" / "x"
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: new_folder(base), range(8)))
+    assert {folder.name for folder in folders} == {"x", *(f"x-{number}" for number in range(2, 9))}
+    base.with_name("x-9").touch()
+    assert new_folder(base).name == "x-10"
+    with pytest.raises(UserError, match="output_folder"):
+        new_folder(base.with_name("x-9") / "x")
+
+
+def test_what_was_measured_before_is_not_overwritten(smoke: list[str], tmp_path: Path) -> None:
+    """By the same command, with newer code or on another machine."""
+    config = load_bench(
+        [*smoke, f"output_folder={tmp_path}", "bench.parts=[]", "bench.profile=true", "name=x"]
+    )
+    bench(config, [])
+    before = (tmp_path / "bench" / "x" / "bench.json").stat()
+    bench(config, [])
+    assert (tmp_path / "bench" / "x" / "bench.json").stat() == before
+    assert (tmp_path / "bench" / "x-2" / "report.md").is_file()
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,6 @@ def test_one_that_fails_is_told_of_with_the_end_of_its_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(peers, "in_fresh_process", always)
-    (tmp_path / make_task().model.name / "good").mkdir(parents=True)  # of a benchmark that was stopped
     notes: list[str] = []
     others = {"bad": peer(environment, **change), "good": peer(environment)}
     rows = measure_peers(

@@ -63,11 +63,11 @@ def measure_peers(
 
     Args:
         task: of which the rows are twice the updates that count.
-        folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again.
+        folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again;
+            it must have none of that name.
         notes: gets a line for each peer that failed, which has no further turns, and no row if that was its first.
     """
     text = folder.absolute() / task.model.name  # the commands run elsewhere
-    shutil.rmtree(text, ignore_errors=True)  # of a benchmark that was stopped
     tokens = write_text(task, text)
     rates: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     running = dict(peers)

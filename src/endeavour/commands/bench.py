@@ -1,6 +1,7 @@
 """`endeavour bench`: what training, decoding, preparation and start-up cost here, ours beside others.
 
 <output_folder>/bench/<name>/bench.json    everything measured, written anew after each part
+   or, if that is there, <name>-2, …
                              report.md     the same as tables
                              <size>-<peer>.log    all that another toolkit said
                              growth.png, profile-<size>.txt, trace-<size>.json
@@ -23,7 +24,7 @@ from endeavour.benchmark.played_site import PlayedRun
 from endeavour.benchmark.playground import JOINED_LINES, measure_page, measure_serving
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_no_reference
-from endeavour.benchmark.results import result_folder, write_results
+from endeavour.benchmark.results import new_folder, write_results
 from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.steps import Results, Steps, with_bar
@@ -109,7 +110,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         "references": {name: version(PACKAGES[name]) for name in subject.references},
         "settings": settings_of_figures(config, device),
     }
-    folder = result_folder(Path(config.output_folder) / "bench" / name, results["settings"])
+    folder = new_folder(Path(config.output_folder) / "bench" / name)
     measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
@@ -124,7 +125,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
 
 
 def settings_of_figures(config: BenchRoot, device: torch.device) -> dict[str, Any]:
-    """All that the figures depend on; results of other settings are other results."""
+    """All keys that the figures depend on; `start` in bench.json has the code, the versions and the device."""
     settings = asdict(config) | {"device": str(device)}
     for key in ("name", "data_folder", "output_folder"):
         del settings[key]

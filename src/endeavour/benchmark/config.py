@@ -1,9 +1,18 @@
 """What a benchmark measures, and how often. Knows neither machines nor measurements."""
 
 import re
+import shlex
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from endeavour.settings import STRICT, ShareBelow1
@@ -12,6 +21,19 @@ OURS = "endeavour"  # the name of our own rows
 
 NonEmpty = Field(min_length=1)
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]*$")]  # a part of files' and folders' names
+
+
+def _has_program(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"not a command ({error})") from error
+    if not words:
+        raise ValueError("names no program")
+    return command
+
+
+Command = Annotated[str, AfterValidator(_has_program)]
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -34,8 +56,8 @@ class Peer:
     precision: Literal["fp32", "bf16"]
     device: dict[str, str]
     files: dict[str, str]
-    prepare: list[str]
-    train: str
+    prepare: list[Command]
+    train: Command
     rate: str
     counts: Literal["target_tokens", "pairs"]
 

@@ -199,15 +199,18 @@ def _call(command: str, settings: Peer, work: Path, log: Path, minutes: float) -
         file.write(f"$ {command}\n".encode())
         file.flush()
         begin = file.tell()
-        process = subprocess.Popen(
-            [path, *arguments],
-            cwd=work,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # with which the processes that it starts can be ended too
-        )
+        try:
+            process = subprocess.Popen(
+                [path, *arguments],
+                cwd=work,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # with which the processes that it starts can be ended too
+            )
+        except OSError as error:
+            raise _Failed(f"{program} cannot be executed ({error})") from error
         try:
             process.wait(60 * minutes)
         except subprocess.TimeoutExpired:

@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +26,8 @@ from endeavour.benchmark.task import Task
 from endeavour.commands.bench import bench, settings_of_figures
 from endeavour.errors import UserError
 from endeavour.pipeline.data import recipe_of
+from served import small_run
+from waiting import until
 
 KEYS = {
     "precision": {"size", "what", "precision", "reason"},
@@ -301,6 +306,42 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
         in_fresh_process(sys.modules["os"]._exit, 1)
 
 
+STOPPED = """
+import sys
+from endeavour.benchmark.process import in_fresh_process
+if __name__ == "__main__":
+    in_fresh_process(exec, "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(600)")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="groups of processes")
+def test_ctrl_c_shows_nothing_of_the_measuring_process(tmp_path: Path) -> None:
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    command = [sys.executable, "stopped.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        until(lambda: (tmp_path / "begun").exists())
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate()[1]
+    assert "KeyboardInterrupt" in said
+    assert "SpawnProcess" not in said
+
+
+def test_the_run_that_is_played_is_looked_for_before_anything_is_measured(
+    smoke: list[str], tmp_path: Path
+) -> None:
+    small_run(tmp_path, "unasked")
+    for name, said in (
+        ("none", "name another with bench.played_run="),
+        ("unasked", "bench.played_run: unasked"),
+    ):
+        settings = ["bench.parts=[training,serving]", f"bench.played_run={name}"]
+        with pytest.raises(UserError, match=said):
+            bench(load_bench([*smoke, f"output_folder={tmp_path}", *settings]), [])
+    assert not (tmp_path / "bench").exists()
+
+
 @pytest.mark.parametrize(
     ("setting", "key"),
     [
@@ -346,6 +387,8 @@ def test_a_size_or_a_peer_is_no_path(name: str) -> None:
         ("decoding=sample", "decoding=sample"),
         ("decoding=mbr", "decoding=mbr"),
         ("decoding.precision=bf16", "decoding.precision"),
+        ("decoding.engine=ctranslate2", "decoding.engine: a benchmark measures all of bench.references"),
+        ("decoding.beam_size=7", "decoding.beam_size: a benchmark measures all of bench.beam_sizes"),
     ],
 )
 def test_what_is_not_measured_or_written_is_refused(setting: str, key: str, tmp_path: Path) -> None:

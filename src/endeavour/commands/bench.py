@@ -40,11 +40,21 @@ from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare, recipe_of
 from endeavour.progress import say
+from endeavour.runs.choice import require_trained, select_runs
 from endeavour.runs.config import Seed
+from endeavour.runs.evaluations import evaluations_of
 from endeavour.runs.names import quoted, run_name
 from endeavour.runs.provenance import describe_start
+from endeavour.runs.run import Run
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
+
+# Keys of decoding that a benchmark varies: their values in conf/decoding/beam.yaml, and which key it reads instead.
+VARIED = {
+    "engine": ("pytorch", "bench.references"),
+    "precision": ("fp32", "bench.precisions"),
+    "beam_size": (5, "bench.beam_sizes"),
+}
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -79,8 +89,9 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     """
     if config.decoding.sampling or config.decoding.chooses:
         raise UserError(f"decoding={config.decoding.name}: a benchmark measures searches, leave it out")
-    if config.decoding.precision != "fp32":
-        raise UserError("decoding.precision: a benchmark measures all of bench.precisions, leave it out")
+    for key, (unset, instead) in VARIED.items():
+        if getattr(config.decoding, key) != unset:
+            raise UserError(f"decoding.{key}: a benchmark measures all of {instead}, leave it out")
     name = run_name("name", config.name, str(Path(config.output_folder) / "bench"))
     console = Console(stderr=True)
     device = choose_device(config.device)
@@ -102,6 +113,8 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         notes=[f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
     )
     subject.check()
+    if {"playground", "serving"} & set(config.bench.parts):
+        _check_played(config)
     if device.type == "cpu":
         keep_memory()  # as `train` does; the references gain from it too
     results: dict[str, Any] = {
@@ -136,6 +149,19 @@ def played_run(config: BenchRoot) -> PlayedRun:
     """Whose page is measured."""
     name = config.bench.played_run
     return PlayedRun(None if name is None else quoted(name), Path(config.output_folder), config.device)
+
+
+def _check_played(config: BenchRoot) -> None:
+    """Raises `UserError` where the run is not there, or has no evaluation whose sentences could be asked for."""
+    key, name, root = "bench.played_run", config.bench.played_run, Path(config.output_folder)
+    if name is None:
+        (run,) = select_runs(None, root, begun=True)
+    else:
+        run = Run(root, run_name(key, name, str(root)))
+        if not run.has_config:
+            require_trained(run, f"name another with {key}=…, or train it first")
+    if not evaluations_of(run):
+        raise UserError(f"{key}: {run.name} has no evaluation, run `endeavour evaluate` or name another")
 
 
 def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Results]]:

@@ -2,9 +2,13 @@
 
 import json
 import math
+import os
+import signal
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from endeavour.benchmark import parts, scale
 from endeavour.benchmark.measure import rates
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.process import in_fresh_process, peak_memory
-from endeavour.benchmark.results import result_folder
+from endeavour.benchmark.results import new_folder
 from endeavour.benchmark.scale import many_pairs
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.tables import TABLES, part_table
@@ -24,6 +28,8 @@ from endeavour.benchmark.task import Task
 from endeavour.commands.bench import bench, settings_of_figures
 from endeavour.errors import UserError
 from endeavour.pipeline.data import recipe_of
+from served import small_run
+from waiting import until
 
 KEYS = {
     "precision": {"size", "what", "precision", "reason"},
@@ -196,16 +202,27 @@ def test_a_note_on_several_sizes_is_made_once(
     assert (tmp_path / "bench" / "x" / "report.md").read_text("utf-8").count("slow kernels") == 1
 
 
-def test_what_was_measured_with_other_settings_is_not_overwritten(tmp_path: Path) -> None:
-    folders: list[Path] = []
-    for sizes in ("nano", "tiny", "nano", "tiny", "small"):
-        settings = {"bench": {"sizes": [sizes]}}
-        folders.append(result_folder(tmp_path / "x", settings))
-        (folders[-1] / "bench.json").write_text(json.dumps({"settings": settings}))
-    assert [folder.name for folder in folders] == ["x", "x-2", "x", "x-2", "x-3"]
-    for damage in ("", "[]", "{}"):  # is no reason not to measure, nor to overwrite
-        (folders[0] / "bench.json").write_text(damage)
-        assert result_folder(tmp_path / "x", {"bench": {"sizes": ["big"]}}).name == "x-4"
+def test_each_start_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    base = tmp_path / "deep" / "x"
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: new_folder(base), range(8)))
+    assert {folder.name for folder in folders} == {"x", *(f"x-{number}" for number in range(2, 9))}
+    base.with_name("x-9").touch()
+    assert new_folder(base).name == "x-10"
+    with pytest.raises(UserError, match="output_folder"):
+        new_folder(base.with_name("x-9") / "x")
+
+
+def test_what_was_measured_before_is_not_overwritten(smoke: list[str], tmp_path: Path) -> None:
+    """By the same command, with newer code or on another machine."""
+    config = load_bench(
+        [*smoke, f"output_folder={tmp_path}", "bench.parts=[]", "bench.profile=true", "name=x"]
+    )
+    bench(config, [])
+    before = (tmp_path / "bench" / "x" / "bench.json").stat()
+    bench(config, [])
+    assert (tmp_path / "bench" / "x" / "bench.json").stat() == before
+    assert (tmp_path / "bench" / "x-2" / "report.md").is_file()
 
 
 @pytest.mark.parametrize(
@@ -300,6 +317,42 @@ def test_a_fresh_process_has_a_peak_of_its_own_and_its_errors_come_back() -> Non
         in_fresh_process(sys.modules["os"]._exit, 1)
 
 
+STOPPED = """
+import sys
+from endeavour.benchmark.process import in_fresh_process
+if __name__ == "__main__":
+    in_fresh_process(exec, "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(600)")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="groups of processes")
+def test_ctrl_c_shows_nothing_of_the_measuring_process(tmp_path: Path) -> None:
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    command = [sys.executable, "stopped.py"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        until(lambda: (tmp_path / "begun").exists())
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate()[1]
+    assert "KeyboardInterrupt" in said
+    assert "SpawnProcess" not in said
+
+
+def test_the_run_that_is_played_is_looked_for_before_anything_is_measured(
+    smoke: list[str], tmp_path: Path
+) -> None:
+    small_run(tmp_path, "unasked")
+    for name, said in (
+        ("none", "name another with bench.played_run="),
+        ("unasked", "bench.played_run: unasked"),
+    ):
+        settings = ["bench.parts=[training,serving]", f"bench.played_run={name}"]
+        with pytest.raises(UserError, match=said):
+            bench(load_bench([*smoke, f"output_folder={tmp_path}", *settings]), [])
+    assert not (tmp_path / "bench").exists()
+
+
 @pytest.mark.parametrize(
     ("setting", "key"),
     [
@@ -327,6 +380,17 @@ def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
     assert str(refused.value).removeprefix("bench.").startswith(key.removeprefix("bench."))
 
 
+@pytest.mark.parametrize("name", ["/tmp/x", "..", "4+4/16", ".hidden"])
+def test_a_size_or_a_peer_is_no_path(name: str) -> None:
+    """Files and folders are written and deleted under their names."""
+    with pytest.raises(UserError) as refused:
+        load_bench([f"bench.known_sizes.0.name={name}"])
+    assert str(refused.value).startswith(f"bench.known_sizes.0.name={name}: ")
+    with pytest.raises(UserError, match="string should match pattern"):
+        load_bench([f"+bench.peers={{{name}:${{bench.peers.eole}}}}"])
+    assert load_bench(["bench.known_sizes.0.name=4+4.big-x", "bench.sizes=[4+4.big-x]"])
+
+
 @pytest.mark.parametrize(
     ("setting", "key"),
     [
@@ -334,6 +398,8 @@ def test_what_is_no_benchmark_is_refused_by_key(setting: str, key: str) -> None:
         ("decoding=sample", "decoding=sample"),
         ("decoding=mbr", "decoding=mbr"),
         ("decoding.precision=bf16", "decoding.precision"),
+        ("decoding.engine=ctranslate2", "decoding.engine: a benchmark measures all of bench.references"),
+        ("decoding.beam_size=7", "decoding.beam_size: a benchmark measures all of bench.beam_sizes"),
     ],
 )
 def test_what_is_not_measured_or_written_is_refused(setting: str, key: str, tmp_path: Path) -> None:

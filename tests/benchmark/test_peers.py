@@ -173,6 +173,7 @@ def test_ours_is_timed_when_all_is_made_for_the_shapes_of_the_second_half(
         ({"rate": "speed=1(.)"}, "its last speed is ','"),
         ({"rate": "now=([0-9]+)", "files": {"settings.txt": "now=0"}}, "its last speed is '0'"),
         ({"prepare": ["tool {text} {work} 0"]}, "tool ended with 1: "),
+        ({"train": "broken"}, "broken cannot be executed ("),
     ],
 )
 def test_one_that_fails_is_told_of_with_the_end_of_its_log(
@@ -184,7 +185,9 @@ def test_one_that_fails_is_told_of_with_the_end_of_its_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(peers, "in_fresh_process", always)
-    (tmp_path / make_task().model.name / "good").mkdir(parents=True)  # of a benchmark that was stopped
+    broken = environment / "bin" / "broken"
+    broken.write_text("#!/no/such/python\n")
+    broken.chmod(0o755)
     notes: list[str] = []
     others = {"bad": peer(environment, **change), "good": peer(environment)}
     rows = measure_peers(
@@ -301,6 +304,9 @@ def test_every_shipped_peer_is_filled_in_and_off(make_task: MakeTask) -> None:
         ("bench.peers.eole.rate='('", "rate=("),
         ("bench.peers.eole.rate=abc", "rate=abc"),
         ("bench.peers.eole.counts=words", "counts"),
+        ("bench.peers.eole.train=''", "bench.peers.eole.train=: names no program"),
+        ('bench.peers.eole.train="it\'s"', "bench.peers.eole.train=it's: not a command"),
+        ("bench.peers.eole.prepare=['']", "bench.peers.eole.prepare.0=: names no program"),
     ],
 )
 def test_what_is_no_peer_is_refused_by_key(setting: str, said: str) -> None:

@@ -70,16 +70,16 @@ def test_it_is_evaluated_like_the_run(
     trained: Run, average: Average, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By the command that is shown, which finds the prepared data."""
-    code, said = average("updates=[1]", "name=first")
+    code, said = average("updates=[2]", "name=second")
     assert code == 0
     command = said.strip().splitlines()[-1].partition("score it: endeavour ")[2].split()
     assert endeavour(*command, f"data_folder={trained.root.parent / 'data'}", "device=cpu") == 0
-    made = Run(trained.root, "first")
+    made = Run(trained.root, "second")
     assert evaluations_of(made)[0].record["model"]["weights_sha256"] == made.weights_digest
     assert made.weights_digest != trained.weights_digest
     capsys.readouterr()
     assert (
-        endeavour("translate", f"output_folder={trained.root}", "run=first", "device=cpu", "text=the dog")
+        endeavour("translate", f"output_folder={trained.root}", "run=second", "device=cpu", "text=the dog")
         == 0
     )
 

@@ -1,9 +1,18 @@
 """What a benchmark measures, and how often. Knows neither machines nor measurements."""
 
 import re
+import shlex
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from endeavour.settings import STRICT, ShareBelow1
@@ -11,13 +20,27 @@ from endeavour.settings import STRICT, ShareBelow1
 OURS = "endeavour"  # the name of our own rows
 
 NonEmpty = Field(min_length=1)
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]*$")]  # a part of files' and folders' names
+
+
+def _has_program(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"not a command ({error})") from error
+    if not words:
+        raise ValueError("names no program")
+    return command
+
+
+Command = Annotated[str, AfterValidator(_has_program)]
 
 
 @dataclass(kw_only=True, config=STRICT)
 class BenchSize:
     """The numbers of a model that its cost depends on; all others are those of `model`."""
 
-    name: str
+    name: Name
     encoder_layers: int
     decoder_layers: int
     width: int
@@ -33,8 +56,8 @@ class Peer:
     precision: Literal["fp32", "bf16"]
     device: dict[str, str]
     files: dict[str, str]
-    prepare: list[str]
-    train: str
+    prepare: list[Command]
+    train: Command
     rate: str
     counts: Literal["target_tokens", "pairs"]
 
@@ -70,7 +93,7 @@ class BenchConfig:
     sizes: Annotated[list[str], NonEmpty]
     known_sizes: list[BenchSize]
     references: list[Literal["torch", "huggingface", "ctranslate2"]]
-    peers: dict[str, Peer]
+    peers: dict[Name, Peer]
     precisions: Annotated[list[Literal["fp32", "bf16", "fp16"]], NonEmpty]
     repeats: PositiveInt
     tokens_per_batch: PositiveInt

@@ -63,11 +63,11 @@ def measure_peers(
 
     Args:
         task: of which the rows are twice the updates that count.
-        folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again.
+        folder: to which `<size>-<peer>.log` is written, and beside it a folder of the text that is deleted again;
+            it must have none of that name.
         notes: gets a line for each peer that failed, which has no further turns, and no row if that was its first.
     """
     text = folder.absolute() / task.model.name  # the commands run elsewhere
-    shutil.rmtree(text, ignore_errors=True)  # of a benchmark that was stopped
     tokens = write_text(task, text)
     rates: dict[str, list[float]] = {name: [] for name in (*ours, *peers)}
     running = dict(peers)
@@ -199,15 +199,18 @@ def _call(command: str, settings: Peer, work: Path, log: Path, minutes: float) -
         file.write(f"$ {command}\n".encode())
         file.flush()
         begin = file.tell()
-        process = subprocess.Popen(
-            [path, *arguments],
-            cwd=work,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # with which the processes that it starts can be ended too
-        )
+        try:
+            process = subprocess.Popen(
+                [path, *arguments],
+                cwd=work,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # with which the processes that it starts can be ended too
+            )
+        except OSError as error:
+            raise _Failed(f"{program} cannot be executed ({error})") from error
         try:
             process.wait(60 * minutes)
         except subprocess.TimeoutExpired:

@@ -1,6 +1,7 @@
 """A function in a process of its own, whose peak memory is then its own. Imports no torch: a child may need none."""
 
 import multiprocessing
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -21,7 +22,10 @@ def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P
         UserError: the process was killed, for instance because it ran out of memory; or whatever the function raised.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
+    # Ctrl-C, which reaches both, ends the child without a traceback of its own.
+    with ProcessPoolExecutor(
+        1, mp_context=context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+    ) as pool:
         try:
             return pool.submit(function, *arguments, **keywords).result()
         except BrokenProcessPool as error:

@@ -1,6 +1,7 @@
 """`endeavour bench`: what training, decoding, preparation and start-up cost here, ours beside others.
 
 <output_folder>/bench/<name>/bench.json    everything measured, written anew after each part
+   or, if that is there, <name>-2, …
                              report.md     the same as tables
                              <size>-<peer>.log    all that another toolkit said
                              growth.png, profile-<size>.txt, trace-<size>.json
@@ -23,7 +24,7 @@ from endeavour.benchmark.played_site import PlayedRun
 from endeavour.benchmark.playground import JOINED_LINES, measure_page, measure_serving
 from endeavour.benchmark.preparation import measure_preparation
 from endeavour.benchmark.references import PACKAGES, why_no_reference
-from endeavour.benchmark.results import result_folder, write_results
+from endeavour.benchmark.results import new_folder, write_results
 from endeavour.benchmark.scale import measure_scale
 from endeavour.benchmark.startup import measure_startup
 from endeavour.benchmark.steps import Results, Steps, with_bar
@@ -39,11 +40,22 @@ from endeavour.errors import UserError
 from endeavour.model.config import ModelConfig
 from endeavour.pipeline.data import prepare, recipe_of
 from endeavour.progress import say
+from endeavour.runs.choice import require_trained, select_runs
+from endeavour.runs.command_lines import evaluate_command
 from endeavour.runs.config import Seed
+from endeavour.runs.evaluations import evaluations_of
 from endeavour.runs.names import quoted, run_name
 from endeavour.runs.provenance import describe_start
+from endeavour.runs.run import Run
 from endeavour.settings import STRICT
 from endeavour.training.device import choose_device, keep_memory
+
+# Keys of decoding that a benchmark varies: their values in conf/decoding/beam.yaml, and which key it reads instead.
+VARIED = {
+    "engine": ("pytorch", "bench.references"),
+    "precision": ("fp32", "bench.precisions"),
+    "beam_size": (5, "bench.beam_sizes"),
+}
 
 
 @dataclass(kw_only=True, config=STRICT)
@@ -78,8 +90,9 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
     """
     if config.decoding.sampling or config.decoding.chooses:
         raise UserError(f"decoding={config.decoding.name}: a benchmark measures searches, leave it out")
-    if config.decoding.precision != "fp32":
-        raise UserError("decoding.precision: a benchmark measures all of bench.precisions, leave it out")
+    for key, (unset, instead) in VARIED.items():
+        if getattr(config.decoding, key) != unset:
+            raise UserError(f"decoding.{key}: a benchmark measures all of {instead}, leave it out")
     name = run_name("name", config.name, str(Path(config.output_folder) / "bench"))
     console = Console(stderr=True)
     device = choose_device(config.device)
@@ -101,6 +114,8 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         notes=[f"{name}: {reason}" for name, reason in reasons.items() if reason is not None],
     )
     subject.check()
+    if {"playground", "serving"} & set(config.bench.parts):
+        _check_played(config)
     if device.type == "cpu":
         keep_memory()  # as `train` does; the references gain from it too
     results: dict[str, Any] = {
@@ -109,7 +124,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
         "references": {name: version(PACKAGES[name]) for name in subject.references},
         "settings": settings_of_figures(config, device),
     }
-    folder = result_folder(Path(config.output_folder) / "bench" / name, results["settings"])
+    folder = new_folder(Path(config.output_folder) / "bench" / name)
     measures = _measures(config, subject, folder)
     for part in ("precision", *config.bench.parts):
         results[part] = with_bar(console, part, measures[part])
@@ -124,7 +139,7 @@ def bench(config: BenchRoot, command: Sequence[str]) -> dict[str, Any]:
 
 
 def settings_of_figures(config: BenchRoot, device: torch.device) -> dict[str, Any]:
-    """All that the figures depend on; results of other settings are other results."""
+    """All keys that the figures depend on; `start` in bench.json has the code, the versions and the device."""
     settings = asdict(config) | {"device": str(device)}
     for key in ("name", "data_folder", "output_folder"):
         del settings[key]
@@ -135,6 +150,21 @@ def played_run(config: BenchRoot) -> PlayedRun:
     """Whose page is measured."""
     name = config.bench.played_run
     return PlayedRun(None if name is None else quoted(name), Path(config.output_folder), config.device)
+
+
+def _check_played(config: BenchRoot) -> None:
+    """Raises `UserError` where the run is not there, or has no evaluation whose sentences could be asked for."""
+    key, name, root = "bench.played_run", config.bench.played_run, Path(config.output_folder)
+    if name is None:
+        (run,) = select_runs(None, root, begun=True)
+    else:
+        run = Run(root, run_name(key, name, str(root)))
+        if not run.has_config:
+            require_trained(run, f"name another with {key}=…, or train it first")
+    if not evaluations_of(run):
+        raise UserError(
+            f"{key}: {run.name} has no evaluation: run `{evaluate_command(run)}`, or name another"
+        )
 
 
 def _measures(config: BenchRoot, subject: Subject, folder: Path) -> dict[str, Callable[[Steps], Results]]:

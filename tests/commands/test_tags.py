@@ -145,7 +145,8 @@ def test_how_often_each_part_is_seen_is_said(outputs: Path, corpus: list[str]) -
     (folder,) = (outputs.parent / "data" / "prepared").glob("files-*")
     data = PreparedData.open(folder)
     settings = run_config([*corpus, "training=smoke", f"training.max_updates={UPDATES}", MIXTURE]).training
-    said = dict(re.findall(r"pairs of (\w+) ([\d.]+) times", str(what_is_seen(settings, data))))
+    found = re.findall(r"about ([\d.]+) times the \d+ pairs of (\w+)", str(what_is_seen(settings, data)))
+    said = {part: times for times, part in found}
     sizes = {part: counts["pairs"] for part, counts in data.parts.items()}
     stream = updates(
         ParallelDataset.open(folder, "train", sizes),

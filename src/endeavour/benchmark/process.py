@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from types import FrameType
 from typing import ParamSpec, TypeVar
 
 from endeavour.errors import UserError
@@ -22,17 +23,25 @@ def in_fresh_process(function: Callable[P, T], *arguments: P.args, **keywords: P
         UserError: the process was killed, for instance because it ran out of memory; or whatever the function raised.
     """
     context = multiprocessing.get_context("spawn")
-    # Ctrl-C, which reaches both, ends the child without a traceback of its own.
+    # Ctrl-C reaches both; the child leaves it to this process, and so shows no traceback of its own.
     with ProcessPoolExecutor(
-        1, mp_context=context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+        1, mp_context=context, initializer=signal.signal, initargs=(signal.SIGINT, _pass_over)
     ) as pool:
         try:
             return pool.submit(function, *arguments, **keywords).result()
+        except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
         except BrokenProcessPool as error:
             raise UserError(
                 "a measuring process was killed, most likely because it ran out of memory: "
                 "choose smaller bench.sizes, bench.tokens_per_batch or bench.scale_pairs"
             ) from error
+
+
+def _pass_over(_number: int, _frame: FrameType | None) -> None:
+    """Instead of SIG_IGN, which what the child starts would inherit."""
 
 
 def peak_memory() -> int | None:

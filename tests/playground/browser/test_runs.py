@@ -589,6 +589,7 @@ def test_a_run_that_was_trained_again_while_nobody_looked_translates_anew(
     run = small_run(root, "again")
     later = shutil.copytree(root / OTHER / "model", root / "later")
     page = visit(run=run.name)
+    page.locator("#view-look .large .graphic").first.wait_for()  # the last of what it asks for
     hide(page, True)
     run.model_folder.rename(root / "earlier")
     later.rename(run.model_folder)

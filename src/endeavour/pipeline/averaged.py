@@ -7,10 +7,13 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from endeavour.data.tokenizer import Tokenizers
 from endeavour.errors import UserError
+from endeavour.model.transformer import Transformer
 from endeavour.runs.config import save_config
 from endeavour.runs.locks import lock_folder
 from endeavour.runs.names import run_name
@@ -46,19 +49,7 @@ def average_checkpoints(run: Run, updates: Sequence[int] | None, name: str | Non
     with lock_folder(made.folder, "written"):
         if made.folder.exists():
             raise UserError(f"{made} is there already: choose another name=…, or delete it")
-        try:
-            weights = average_weights(folders, remedy="choose other checkpoints with updates=[…]")
-            model, tokenizers = load_model(folders[-1], torch.device("cpu"))
-            state = read_json_object(folders[-1] / "state.json")["state"]
-        except (UserError, OSError) as error:
-            gone = [folder.name for folder in folders if not folder.is_dir()]
-            if not gone:
-                raise
-            raise UserError(
-                f"{run}: newer checkpoints have taken the place of {', '.join(gone)} meanwhile; name those that are "
-                "there now, or none"
-            ) from error
-        model.load_state_dict(weights)
+        model, tokenizers, state = _read(run, folders)
         summary: Summary = {
             "name": made.name,
             "status": AVERAGED,
@@ -76,6 +67,28 @@ def average_checkpoints(run: Run, updates: Sequence[int] | None, name: str | Non
                 shutil.copytree(run.teacher_data_folder, partial / run.teacher_data_folder.name)
             write_json(partial / "summary.json", summary)
     return made
+
+
+def _read(run: Run, folders: Sequence[Path]) -> tuple[Transformer, Tokenizers, dict[str, Any]]:
+    """The mean of checkpoints of `run`, and what the last of them notes of the training.
+
+    Raises:
+        UserError: one is damaged, or was deleted meanwhile.
+    """
+    try:
+        weights = average_weights(folders, remedy="choose other checkpoints with updates=[…]")
+        model, tokenizers = load_model(folders[-1], torch.device("cpu"))
+        state = read_json_object(folders[-1] / "state.json")["state"]
+    except (UserError, OSError) as error:
+        gone = [folder.name for folder in folders if not folder.is_dir()]
+        if not gone:
+            raise
+        raise UserError(
+            f"{run}: newer checkpoints have taken the place of {', '.join(gone)} meanwhile; name those that are "
+            "there now, or none"
+        ) from error
+    model.load_state_dict(weights)
+    return model, tokenizers, state
 
 
 def _chosen(run: Run, updates: Sequence[int] | None) -> list[Path]:
